@@ -1,0 +1,1 @@
+"""030: the rule language, from text to derived facts."""

@@ -1,0 +1,113 @@
+"""The errors of Lace, one tree.
+
+LaceError
+├── InvalidInput            bytes or text that a rule refuses: carries rule, place and finding
+│   ├── InvalidText             B64A, TAI, identifiers, quoting, coordinates, addresses
+│   ├── InvalidRecord           010
+│   ├── InvalidLacegram         030
+│   ├── InvalidExchangePlan     040
+│   └── InvalidStream           060
+├── LimitExceeded           a limit handed in from outside was reached: carries its name and value
+├── LocalProtocolError      our own side tried a move the protocol forbids
+├── RemoteProtocolError     the peer did; carries an abort reason (see lace.interlace)
+├── StoreError              the store cannot do it (disk full, read-only, corrupt, not a store)
+├── NotFound                nothing is stored under that name
+├── KeyUnavailable          a signing key is missing or unusable
+└── TransportError          a connection failed
+
+Rule: the core raises; only `lace.cli` prints. No error ever holds secret material.
+"""
+
+from __future__ import annotations
+
+
+class LaceError(Exception):
+    """Anything Lace refuses or fails to do."""
+
+
+class InvalidInput(LaceError):
+    """Input that breaks a rule: `rule` names it, `place` says where, `found` what stood there."""
+
+    def __init__(self, message: str, *, rule: str = "", place: str = "", found: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.rule = rule
+        self.place = place
+        self.found = found
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}" if self.place else self.message
+        if self.found:
+            text += f" (found {self.found})"
+        return text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors cross process borders with all their fields."""
+        return (_rebuild, (type(self), self.message, self.rule, self.place, self.found, self.__dict__.copy()))
+
+
+def _rebuild(
+    kind: type[InvalidInput], message: str, rule: str, place: str, found: str, fields: dict[str, object]
+) -> InvalidInput:
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    error.__dict__.update(fields)
+    return error
+
+
+class InvalidText(InvalidInput):
+    """Text in one of the small notations (B64A, TAI, identifiers, coordinates, addresses) is malformed."""
+
+
+class InvalidRecord(InvalidInput):
+    """Bytes are not a valid 010 record."""
+
+
+class InvalidLacegram(InvalidInput):
+    """A rule text breaks 030."""
+
+
+class InvalidExchangePlan(InvalidInput):
+    """An operand, module or transcript breaks 040."""
+
+
+class InvalidStream(InvalidInput):
+    """A byte stream breaks 060."""
+
+
+class LimitExceeded(LaceError):
+    """A configured limit was reached; nothing beyond it was computed, kept or sent."""
+
+    def __init__(self, limit: str, allowed: int, detail: str = "") -> None:
+        super().__init__(limit, allowed, detail)
+        self.limit = limit
+        self.allowed = allowed
+        self.detail = detail
+
+    def __str__(self) -> str:
+        text = f"limit {self.limit} = {self.allowed} exceeded"
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+class LocalProtocolError(LaceError):
+    """Our own side asked for a move that the protocol forbids."""
+
+
+class RemoteProtocolError(LaceError):
+    """The peer made a move that the protocol forbids."""
+
+
+class StoreError(LaceError):
+    """A store cannot do what was asked; what it acknowledged before is still there."""
+
+
+class NotFound(LaceError):
+    """Nothing is stored under the hash, coordinate or key name that was given."""
+
+
+class KeyUnavailable(LaceError):
+    """A signing key is missing, unreadable or unusable; the text never holds the key."""
+
+
+class TransportError(LaceError):
+    """A connection could not be made or was lost."""

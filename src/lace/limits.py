@@ -1,0 +1,64 @@
+"""One frozen dataclass per limit table of the specifications, with the defaults printed there.
+
+Rule: nothing in Lace reads a limit from anywhere but an instance of these handed in by its caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLimits:
+    """010: what one record may hold."""
+
+    max_header_line_bytes: int = 1024  # without its LF
+    max_data_bytes: int = 32 * MIB
+    max_extra_headers: int = 512
+    max_group_segment_bytes: int = 56  # P27: when building only
+    max_name_segment_bytes: int = 128  # P27: when building only
+    max_manifest_depth: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """030: what one evaluation may hold (the table gives minimums; these are its values or above)."""
+
+    max_base_facts: int = 1 << 27
+    max_runtime_facts: int = 1 << 24
+    max_derived_facts_per_predicate: int = 1 << 26
+    max_rules: int = 256
+    max_stratum_iterations: int = 1_000_000
+    max_tuple_arity: int = 8
+    max_value_bytes: int = 1024
+    max_working_rows: int = 1 << 27  # rows that one join step may hold before projection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeLimits:
+    """050: what one exchange may use."""
+
+    max_fact_block_size: int = 64 * MIB
+    max_advertisement_records_listed: int = 100_000
+    max_partition_summaries: int = 16_384  # P16: per loop and direction
+    max_narrowing_depth: int = 12
+    max_total_transferred_bytes: int = GIB
+    max_loop_iterations: int = 16
+    phase_timeout_ns: int = 30 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLimits:
+    """060: what one stream direction may carry."""
+
+    max_fact_line_bytes: int = 1024  # without LF
+    max_comment_line_bytes: int = 128  # with LF
+    max_resource_marker_bytes: int = 1024  # without LF
+    max_resource_bytes: int = MIB
+    max_resource_lines: int = 4096
+    max_resources: int = 256

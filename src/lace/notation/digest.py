@@ -1,0 +1,42 @@
+"""BLAKE3 in the three ways the specifications use it: plain, behind a domain string, and as a key derivation.
+
+Rule: no other module imports blake3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from blake3 import blake3
+
+
+class Hasher(Protocol):
+    """An incremental BLAKE3."""
+
+    def update(self, data: bytes | bytearray | memoryview, /) -> object: ...
+    def digest(self, length: int = 32) -> bytes: ...
+
+
+def digest(data: bytes | bytearray | memoryview) -> bytes:
+    """Plain BLAKE3-256."""
+    return blake3(data).digest()
+
+
+def domain_digest(domain: str, data: bytes) -> bytes:
+    """BLAKE3-256 of a domain string and bytes, concatenated raw (P2)."""
+    return blake3(domain.encode() + data).digest()
+
+
+def hasher() -> Hasher:
+    """A BLAKE3-256 to be fed piece by piece."""
+    return blake3()
+
+
+def key_deriver(context: str) -> Callable[[bytes, int], bytes]:
+    """`derive(material, length)`: BLAKE3 derive-key output under `context`, `length` bytes of it."""
+
+    def derive(material: bytes, length: int = 32) -> bytes:
+        return blake3(material, derive_key_context=context).digest(length)
+
+    return derive

@@ -1,0 +1,111 @@
+"""The identifiers of the suite as types of their own: a checked text that is also a fact value.
+
+Rule: `parse` is the door for text from outside; `of` builds from digest bytes. An identifier is a `str`, so it
+stands in facts, sorts bytewise and costs nothing to print.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from lace.errors import InvalidText
+from lace.notation import b64a
+
+H3 = "H3"
+RECORD_TYPES = ("B", "P", "S")
+
+
+class Identifier(str):
+    """Prefix, B64A of 32 bytes, suffix."""
+
+    __slots__ = ()
+    PREFIX: ClassVar[str] = ""
+    SUFFIX: ClassVar[str] = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The identifier that `text` spells, or InvalidText."""
+        inner = text[len(cls.PREFIX) : len(text) - len(cls.SUFFIX)]
+        if not (text.startswith(cls.PREFIX) and text.endswith(cls.SUFFIX) and b64a.is_canonical(inner, 32)):
+            form = f"{cls.PREFIX}<43 B64A characters>{cls.SUFFIX}"
+            raise InvalidText(f"a {cls.__name__} has the form {form}", rule="identifier", found=repr(text[:80]))
+        return cls(text)
+
+    @classmethod
+    def of(cls, digest: bytes) -> Self:
+        """The identifier of 32 digest bytes."""
+        return cls(f"{cls.PREFIX}{b64a.encode(digest)}{cls.SUFFIX}")
+
+    @property
+    def payload(self) -> str:
+        """The B64A characters between prefix and suffix."""
+        return str(self)[len(self.PREFIX) : len(self) - len(self.SUFFIX)]
+
+    @property
+    def digest(self) -> bytes:
+        """The 32 bytes that the identifier spells."""
+        return b64a.decode(self.payload)
+
+
+class Verifier(Identifier):
+    """`V.<b64a>.H3`: a public key's x-coordinate."""
+
+    __slots__ = ()
+    PREFIX = "V."
+    SUFFIX = ".H3"
+
+
+class LacegramId(Identifier):
+    """`R.<b64a>`: canonical lacegram text."""
+
+    __slots__ = ()
+    PREFIX = "R."
+
+
+class RuleId(Identifier):
+    """`U.<b64a>`: one canonical rule line."""
+
+    __slots__ = ()
+    PREFIX = "U."
+
+
+class ExchangePlanId(Identifier):
+    """`E.<b64a>`: a canonical exchange-plan transcript."""
+
+    __slots__ = ()
+    PREFIX = "E."
+
+
+class RecordHash(str):
+    """`T.<b64a>.H3` with T one of B, P, S: a record of the supported definition."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The record hash that `text` spells, or InvalidText."""
+        if not (len(text) == 48 and text[0] in RECORD_TYPES and text[1] == "." and text.endswith(".H3")
+                and b64a.is_canonical(text[2:45], 32)):  # fmt: skip
+            form = "B, P or S, a dot, 43 B64A characters and .H3"
+            raise InvalidText(f"a record hash is {form}", rule="record-hash", found=repr(text[:80]))
+        return cls(text)
+
+    @classmethod
+    def of(cls, record_type: str, digest: bytes) -> Self:
+        """The hash text of a record type and the 32 digest bytes of its payload."""
+        return cls(f"{record_type}.{b64a.encode(digest)}.H3")
+
+    @property
+    def type(self) -> str:
+        """B, P or S."""
+        return self[0]
+
+    @property
+    def payload(self) -> str:
+        """The 43 B64A characters."""
+        return self[2:45]
+
+    @property
+    def digest(self) -> bytes:
+        """The 32 digest bytes."""
+        return b64a.decode(self.payload)
