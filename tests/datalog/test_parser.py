@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from lace.datalog.formatting import format_program, format_rule
-from lace.datalog.parser import parse_all_errors, parse_atom, parse_facts, parse_program
-from lace.datalog.syntax import (
-    ANONYMOUS,
-    Cardinality,
-    Compare,
-    Constant,
-    Fact,
-    Negated,
-    Positive,
-    Predicate,
-    TextShape,
-    TrueLiteral,
-    Unequal,
-    Variable,
-)
-from lace.errors import InvalidLacegram, LimitExceeded
-from lace.limits import EngineLimits
+
+from lace.datalog.formatting import format_program
+from lace.datalog.parser import parse_program
 
 clause = pytest.mark.clause
 

@@ -13,8 +13,21 @@ from lace.datalog.comparisons import cardinality_holds, compare, text_shape
 from lace.datalog.source import FactSource, MemorySource, Row
 from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import (
-    Atom, Cardinality, Compare, Constant, Fact, Literal, Negated, Positive, Predicate, Rule, Term, TextShape,
-    TrueLiteral, Unequal, Variable,
+    Atom,
+    Cardinality,
+    Compare,
+    Constant,
+    Fact,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Rule,
+    Term,
+    TextShape,
+    TrueLiteral,
+    Unequal,
+    Variable,
 )  # fmt: skip
 from lace.datalog.validate import CheckedProgram
 from lace.errors import LimitExceeded

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from lace.datalog.diagnosis import lacegram_error
-from lace.datalog.parser import BUILTIN_ARITIES, KEYWORDS, PREDICATE_NAME, REMOVED_BUILTIN
+from lace.datalog.lineparser import BUILTIN_ARITIES, KEYWORDS, PREDICATE_NAME, REMOVED_BUILTIN
 from lace.datalog.stratify import Stratum, forbidden_cycles, read_atom, strata
 from lace.datalog.syntax import (
     NOWHERE,
