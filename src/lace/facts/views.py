@@ -106,7 +106,7 @@ class GatedView:
         return replace(rule, body=tuple(map(self._resolve_literal, rule.body)))
 
     def definitions(self) -> Iterable[tuple[Predicate, Rule]]:
-        return [(predicate, self._definition(shape, view)) for shape, view in self._views.items() for predicate in shape[:1]]
+        return [(shape[0], self._definition(shape, view)) for shape, view in self._views.items()]
 
     def _resolve_literal(self, literal: Literal) -> Literal:
         match literal:

@@ -136,7 +136,7 @@ def _findings(program: Program, limits: EngineLimits) -> list[InvalidInput]:
     if ALLOW_QUERY_RECORD not in heads(program.rules):
         message = f"an exposure module defines {ALLOW_QUERY_RECORD}"
         findings.append(InvalidExchangePlan(message, rule="missing-allow-query-record", place=program.source.name))
-    return findings + [*_opaque_grants(program)]
+    return [*findings, *_opaque_grants(program)]
 
 
 def _opaque_grants(program: Program) -> Iterator[InvalidInput]:

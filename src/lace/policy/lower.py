@@ -11,7 +11,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lace.datalog.canonical import rule_id
-from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Literal, Negated, Positive, Predicate, Program, Rule, Variable
+from lace.datalog.syntax import (
+    ANONYMOUS,
+    Atom,
+    Constant,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Program,
+    Rule,
+    Variable,
+)
 from lace.datalog.validate import CheckedProgram, Profile, check_program
 from lace.facts.predicates import (
     ADVERTISED,
@@ -65,6 +76,9 @@ class LoweringOptions:
     local_view: tuple[Exposure, ...] = ()  # 020-RES-02: our own selector sees only what these allow
 
 
+DEFAULT_OPTIONS = LoweringOptions()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredPolicy:
     """The program that one side evaluates, and which of its predicates the runtime reads."""
@@ -94,7 +108,7 @@ def lower(
     local_index: int,
     viewer: Viewer | None,
     exposures: Sequence[Exposure] = (),
-    options: LoweringOptions = LoweringOptions(),
+    options: LoweringOptions = DEFAULT_OPTIONS,
     limits: EngineLimits = _DEFAULT_LIMITS,
 ) -> LoweredPolicy:
     """The policy of the side with operand `local_index`; `viewer` is None until the peer's identity is settled (P9)."""
@@ -214,7 +228,7 @@ def _enforcement_rules(plan: ExchangePlan) -> Iterator[LoweredRule]:
         request.append(Positive(Atom(PEER, (_SOURCE,))))
     yield _generated(MAY_SEND, (_RECORD,), send, stage.LOWERING, str(MAY_SEND))
     yield _generated(MAY_REQUEST, (_RECORD,), request, stage.LOWERING, str(MAY_REQUEST))
-    wanted = [
+    wanted: list[Literal] = [
         Positive(Atom(MAY_REQUEST, (_RECORD,))),
         Positive(Atom(ADVERTISED, (_RECORD, ANONYMOUS))),
         Negated(Atom(HAVE, (_RECORD,))),

@@ -54,9 +54,7 @@ SELECTOR_PROFILE = Profile(
     reserved_prefixes=SCOPE_PREFIXES,
 )
 # What 030 alone asks of an operand: the names that P5 reserves are judged here, each under a code of its own.
-_LANGUAGE = Profile(
-    name="exchange", base=BASE_PREDICATES, runtime=SELECTOR_PROFILE.runtime, may_use_underscore=True
-)
+_LANGUAGE = Profile(name="exchange", base=BASE_PREDICATES, runtime=SELECTOR_PROFILE.runtime, may_use_underscore=True)
 
 
 class Facet(StrEnum):
@@ -167,7 +165,9 @@ def refuse(name: str, findings: Iterable[InvalidInput]) -> None:
     reasons = tuple(findings)
     if reasons:
         count = f"{len(reasons)} reasons" if len(reasons) > 1 else "one reason"
-        raise InvalidExchangePlan(f"the module is refused for {count}", rule=reasons[0].rule, place=name, findings=reasons)
+        raise InvalidExchangePlan(
+            f"the module is refused for {count}", rule=reasons[0].rule, place=name, findings=reasons
+        )
 
 
 def reserved_name(predicate: Predicate) -> str:

@@ -122,7 +122,9 @@ def require_proven(claimed: Verifier | None, proven: Verifier | None) -> None:
         return
     if proven is None:
         raise InvalidExchangePlan(
-            "the origin claims a verifier that was not proven by the end of hello", rule="origin-unproven", found=claimed
+            "the origin claims a verifier that was not proven by the end of hello",
+            rule="origin-unproven",
+            found=claimed,
         )
     raise InvalidExchangePlan(
         f"the origin claims another verifier than the proven {proven}", rule="origin-disagrees", found=claimed

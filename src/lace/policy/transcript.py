@@ -157,9 +157,7 @@ def read_transcript(data: bytes) -> Transcript:
     try:
         text = decode_text(data, "transcript")
     except InvalidText as error:
-        raise InvalidExchangePlan(
-            error.message, rule="transcript-text", place=error.place, found=error.found
-        ) from None
+        raise InvalidExchangePlan(error.message, rule="transcript-text", place=error.place, found=error.found) from None
     facts: dict[Predicate, list[tuple[str, ...]]] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         predicate, values = _read_line(line, f"transcript line {number}")
@@ -167,7 +165,9 @@ def read_transcript(data: bytes) -> Transcript:
     found = write_transcript(_read_operands(facts), _read_requirements(facts), _read_lowering(facts))
     if found.text != text:
         raise InvalidExchangePlan(
-            "the transcript is not in canonical form", rule="transcript-canonical", place=_first_difference(text, found.text)
+            "the transcript is not in canonical form",
+            rule="transcript-canonical",
+            place=_first_difference(text, found.text),
         )
     return found
 
