@@ -94,7 +94,22 @@ class InvalidLacegram(InvalidInput):
 
 
 class InvalidExchangePlan(InvalidInput):
-    """An operand, module or transcript breaks 040."""
+    """An operand, module or transcript breaks 040; `findings` holds every reason where there are several."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rule: str = "",
+        place: str = "",
+        found: str = "",
+        findings: tuple[InvalidInput, ...] = (),
+    ) -> None:
+        super().__init__(message, rule=rule, place=place, found=found)
+        self.findings = findings
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *map(str, self.findings)])
 
 
 class InvalidStream(InvalidInput):
