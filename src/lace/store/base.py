@@ -21,6 +21,8 @@ from lace.records.validate import ValidRecord
 StoreRecordId = NewType("StoreRecordId", int)
 """Insertion order: a later put has a higher id, and no id is ever used twice."""
 
+BEFORE_ALL = StoreRecordId(0)
+
 
 @dataclass(frozen=True, slots=True)
 class PutResult:
@@ -35,7 +37,7 @@ class PutResult:
 class StoreCursor:
     """A moment in the life of a store: every record up to `record` was seen, every removal up to `removal`."""
 
-    record: StoreRecordId = StoreRecordId(0)
+    record: StoreRecordId = BEFORE_ALL
     removal: int = 0
 
 
@@ -102,10 +104,10 @@ class RecordStore(Protocol):
     def delete(self, *record_hashes: RecordHash) -> int:
         """Remove records and their facts in one transaction; how many were there."""
 
-    def records_since(self, after: StoreRecordId = StoreRecordId(0)) -> Iterator[tuple[StoreRecordId, RecordHash]]:
+    def records_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, RecordHash]]:
         """Records in insertion order, bodies not loaded."""
 
-    def bodies_since(self, after: StoreRecordId = StoreRecordId(0)) -> Iterator[tuple[StoreRecordId, bytes]]:
+    def bodies_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, bytes]]:
         """Stored bytes in insertion order, a bounded number of them in memory."""
 
     def entries(self, group: str | None = None, app: str | None = None, name_prefix: str = "") -> Iterator[Entry]:

@@ -40,7 +40,9 @@ class SegmentLog:
 
     def rows(self, after: int = 0) -> list[SegmentRow]:
         """The segments that reach beyond a record id, in order."""
-        query = "SELECT id, first_record, last_record, records FROM segments WHERE last_record > ? ORDER BY first_record"
+        query = (
+            "SELECT id, first_record, last_record, records FROM segments WHERE last_record > ? ORDER BY first_record"
+        )
         return [SegmentRow(*row) for row in self._connection.execute(query, (after,))]
 
     def append(self, segment: Segment) -> None:

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Iterator
 
 from lace.errors import StoreError
-from lace.store.segments import WIDTH, FactGroup, Kind, Segment
+from lace.store.segments import WIDTH, FactGroup, Form, Kind, Segment
 
 MAGIC = b"LSEG"
 VERSION = 1
@@ -67,7 +67,7 @@ class _Taker:
         self._data = memoryview(data)
         self._at = start + (-start % 8)
 
-    def column(self, form: str, rows: int) -> memoryview:
+    def column(self, form: Form, rows: int) -> memoryview:
         end = self._at + rows * (8 if form == "Q" else 4)
         part = self._data[self._at : end]
         if len(part) != end - self._at:
@@ -84,7 +84,7 @@ def _little(column: memoryview) -> bytes | memoryview:
     return column if sys.byteorder == "little" else _swapped(column).tobytes()
 
 
-def _native(part: memoryview, form: str) -> memoryview:
+def _native(part: memoryview, form: Form) -> memoryview:
     return part.cast(form) if sys.byteorder == "little" else _swapped(part.cast(form))
 
 

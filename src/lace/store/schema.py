@@ -63,7 +63,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 def is_blank(connection: sqlite3.Connection) -> bool:
     """Whether the file holds nothing at all yet."""
-    return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
 def migrate(connection: sqlite3.Connection, target: int = len(MIGRATIONS)) -> None:

@@ -10,9 +10,11 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 from lace.datalog.source import Codes
 
+Form = Literal["I", "Q"]
 ZERO = 0
 """The code of the text '0', the Index of every singleton field, in every dictionary."""
 
@@ -75,7 +77,7 @@ def constant(code: int, rows: int) -> Codes:
     return memoryview(array("I", (code,)) * rows)
 
 
-def join(parts: Sequence[memoryview], form: str = "I") -> memoryview:
+def join(parts: Sequence[memoryview], form: Form = "I") -> memoryview:
     """Columns one after the other."""
     if len(parts) == 1:
         return parts[0]
@@ -122,7 +124,7 @@ def _picked(column: memoryview, rows: Sequence[int]) -> memoryview:
 
 def _dropped(column: memoryview, rows: Sequence[int]) -> memoryview:
     edges = zip([-1, *rows], [*rows, len(column)], strict=True)
-    return join([column[start + 1 : end] for start, end in edges], column.format)
+    return join([column[start + 1 : end] for start, end in edges], "Q" if column.format == "Q" else "I")
 
 
 def picked(segment: Segment, wanted: Collection[int]) -> Segment:
@@ -169,7 +171,9 @@ def _merge_groups(kind: Kind, name: int, found: list[tuple[Segment, FactGroup]],
     groups = [group for _, group in found]
     if kind is Kind.REPEATED and all(group.kind is Kind.SINGLE for group in groups):
         kind = Kind.SINGLE
-    columns = [group.columns if group.kind is kind else (constant(ZERO, group.rows), *group.columns) for group in groups]
+    columns = [
+        group.columns if group.kind is kind else (constant(ZERO, group.rows), *group.columns) for group in groups
+    ]
     shared = len(found) == segment_count and all(group.subjects is None for group in groups)
     subjects = None if shared else join([subjects_of(segment, group) for segment, group in found])
     return FactGroup(kind, name, subjects, tuple(join(parts) for parts in zip(*columns, strict=True)))
@@ -217,4 +221,3 @@ def few_names(segment: Segment) -> Segment:
 def numbered(first: int, count: int) -> memoryview:
     """Consecutive record ids."""
     return as_ids(range(first, first + count))
-

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from lace.datalog.source import Codes
 from lace.errors import StoreError
+from lace.facts.predicates import HAVE
 from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord, validate
-from lace.store.base import Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
+from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.connect import connect, store_errors
-from lace.store.coordinates import CoordinateIndex, in_tip_order
+from lace.store.coordinates import CoordinateIndex, Space, in_tip_order
 from lace.store.encode import EncodedBatch, encode_batch
 from lace.store.history import SegmentLog
 from lace.store.inspection import problems
 from lace.store.packing import pack, unpack
-from lace.store.segments import Segment, as_codes, as_ids, translate, without
+from lace.store.segments import Segment, as_ids, translate, without
 from lace.store.symbols import SymbolTable, keyed_hash
 from lace.store.view import SegmentView
 
@@ -77,6 +78,9 @@ class SQLiteStore:
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
         with self._lock, self._errors():
+            if self._connection.in_transaction:  # a read inside our own transaction
+                yield self._connection
+                return
             self._connection.execute(f"BEGIN {kind}")
             try:
                 yield self._connection
@@ -104,9 +108,7 @@ class SQLiteStore:
         unseen = {result.hash: result for result in results}
         stored = dict(unseen)
         # A record given twice in one batch is new once.
-        return [
-            unseen.pop(record.hash, PutResult(record.hash, stored[record.hash].id, new=False)) for record in given
-        ]
+        return [unseen.pop(record.hash, PutResult(record.hash, stored[record.hash].id, new=False)) for record in given]
 
     def put_encoded(self, batch: EncodedBatch) -> list[PutResult]:
         """Store a batch whose records were encoded elsewhere; one result for each of its distinct records."""
@@ -165,7 +167,9 @@ class SQLiteStore:
 
     def _remove(self, record: int) -> int:
         """Take a record's body and coordinate out; how many bytes it had."""
-        body: bytes = self._connection.execute("DELETE FROM records WHERE id = ? RETURNING body", (record,)).fetchone()[0]
+        body: bytes = self._connection.execute("DELETE FROM records WHERE id = ? RETURNING body", (record,)).fetchone()[
+            0
+        ]
         valid = validate(body, verify_signature=False)  # it was verified when it came in
         if valid.type != "B":
             parts = valid.parts
@@ -184,7 +188,7 @@ class SQLiteStore:
         with self._transaction("DEFERRED"):
             return bool(self._present(self._symbols.codes([str(record_hash)])))
 
-    def records_since(self, after: StoreRecordId = StoreRecordId(0)) -> Iterator[tuple[StoreRecordId, RecordHash]]:
+    def records_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, RecordHash]]:
         reached: int = after
         while True:
             with self._transaction("DEFERRED"):
@@ -201,7 +205,7 @@ class SQLiteStore:
             for record, text in zip(segment.ids[part], self.texts(segment.subjects[part]), strict=True):
                 yield StoreRecordId(record), RecordHash(text)
 
-    def bodies_since(self, after: StoreRecordId = StoreRecordId(0)) -> Iterator[tuple[StoreRecordId, bytes]]:
+    def bodies_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, bytes]]:
         reached: int = after
         while page := self._body_page(reached):
             yield from page
@@ -223,14 +227,14 @@ class SQLiteStore:
         with self._transaction("DEFERRED"):
             spaces = self._coordinates.spaces(group, app)
         for space in spaces:
-            yield from in_tip_order(self._named(lambda after, s=space: self._coordinates.page(s, after), name_prefix))
+            yield from in_tip_order(self._named(space, name_prefix))
 
-    def _named(self, page_after: Callable[[tuple[str, str, int]], list[Entry]], prefix: str) -> Iterator[Entry]:
+    def _named(self, space: Space, prefix: str) -> Iterator[Entry]:
         """The entries of one space from a name prefix on, page by page, while the prefix lasts."""
         after = (prefix, "", 0)
         while True:
             with self._transaction("DEFERRED"):
-                page = page_after(after)
+                page = self._coordinates.page(space, after)
             for entry in page:
                 if not entry.name.startswith(prefix):
                     return
@@ -285,7 +289,7 @@ class SQLiteStore:
         kept_added = [without(segment, both) for segment in added]
         kept_removed = self._first_removals(removed, went - both, since)
         views = [SegmentView(self, state.next_code, part, state.cursor) for part in (kept_added, kept_removed)]
-        hashes = [tuple(map(RecordHash, view.texts(view.columns_of_records()))) for view in views]
+        hashes = [tuple(map(RecordHash, view.texts(view.columns(HAVE)[0]))) for view in views]
         return Changes(views[0], views[1], hashes[0], hashes[1], state.cursor)
 
     def _first_removals(self, removed: list[Segment], wanted: set[int], since: StoreCursor) -> list[Segment]:

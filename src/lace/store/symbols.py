@@ -151,7 +151,8 @@ class SymbolTable:
             row = self._connection.execute("SELECT texts FROM symbol_blocks WHERE block = ?", (number,)).fetchone()
             texts = row[0].decode().split(SEPARATOR) + texts
         rows = [
-            (number + at // BLOCK, SEPARATOR.join(texts[at : at + BLOCK]).encode()) for at in range(0, len(texts), BLOCK)
+            (number + at // BLOCK, SEPARATOR.join(texts[at : at + BLOCK]).encode())
+            for at in range(0, len(texts), BLOCK)
         ]
         self._connection.executemany("INSERT OR REPLACE INTO symbol_blocks VALUES (?, ?)", rows)
 
