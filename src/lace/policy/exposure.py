@@ -11,7 +11,7 @@ from typing import Self
 
 from lace.datalog.canonical import canonical_text, lacegram_id
 from lace.datalog.parser import parse_all_errors, parse_program
-from lace.datalog.syntax import Atom, Constant, Positive, Program, Rule, Variable
+from lace.datalog.syntax import Atom, Constant, Positive, Program, Rule, Term, Variable
 from lace.datalog.validate import Profile, check_all
 from lace.errors import InvalidExchangePlan, InvalidInput
 from lace.facts.predicates import (
@@ -101,6 +101,8 @@ def expose_all() -> Exposure:
 
 def expose_selected(module: Module) -> Exposure:
     """What the local selector selects of the stored records; advertisements count as none here (P9)."""
+    if any(_is_every_record(rule, rule.head.terms[0]) for rule in module.rules if rule.head.predicate == SELECT_HAVE):
+        return expose_all()
     needed = reachable(module.rules, (SELECT_HAVE,))
     record = Variable("P")
     allow = Rule(
@@ -126,7 +128,10 @@ def expose(choice: str, *, selector: Module, limits: EngineLimits = _DEFAULT_LIM
 def _allows_all(rule: Rule, viewer: Viewer) -> bool:
     if rule.head.predicate != ALLOW_QUERY_RECORD or rule.head.terms[0] != Constant(viewer):
         return False
-    record = rule.head.terms[1]
+    return _is_every_record(rule, rule.head.terms[1])
+
+
+def _is_every_record(rule: Rule, record: Term) -> bool:
     return isinstance(record, Variable) and rule.body == (Positive(Atom(HAVE, (record,))),)
 
 
