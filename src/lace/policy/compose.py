@@ -6,7 +6,7 @@ joined, and the result passes the same door as any authored module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lace.datalog.syntax import Atom, Positive, Predicate, Rule, Variable
 from lace.errors import InvalidExchangePlan
@@ -24,9 +24,13 @@ def union(modules: Sequence[Module], *, limits: EngineLimits = _DEFAULT_LIMITS) 
     """The operand that selects what any of the modules selects."""
     if len(modules) == 1:
         return modules[0]
-    rules, scoped = _scoped_parts([module.rules for module in modules])
-    for exported in _TERMS:
-        rules += [_rule(exported, [renamed[exported]]) for renamed in scoped]
+    rules: list[Rule] = []
+    for prefix, part in _parts([module.rules for module in modules]):
+        read_back = not {atom.predicate for atom in body_atoms(part)}.isdisjoint(_TERMS)
+        scoped = scope(prefix, shared=(*BASE_PREDICATES, *(() if read_back else _TERMS)))
+        rules += [rename(rule, scoped) for rule in part]
+        # A part that reads its own selection keeps it apart, or it would read the others' too.
+        rules += [_rule(exported, [scoped(exported)]) for exported in _TERMS if read_back]
     return Module.of_rules(rules, limits=limits)
 
 
@@ -34,9 +38,14 @@ def intersection(modules: Sequence[Module], *, limits: EngineLimits = _DEFAULT_L
     """The operand that selects what every one of the modules selects."""
     if len(modules) == 1:
         return modules[0]
-    rules, scoped = _scoped_parts([module.rules for module in modules])
-    for exported in _TERMS:
-        rules.append(_rule(exported, [renamed[exported] for renamed in scoped]))
+    rules: list[Rule] = []
+    selections: dict[Predicate, list[Predicate]] = {exported: [] for exported in _TERMS}
+    for prefix, part in _parts([module.rules for module in modules]):
+        scoped = scope(prefix, shared=BASE_PREDICATES)
+        rules += [rename(rule, scoped) for rule in part]
+        for exported, selected in selections.items():
+            selected.append(scoped(exported))
+    rules += [_rule(exported, selected) for exported, selected in selections.items()]
     return Module.of_rules(rules, limits=limits)
 
 
@@ -48,30 +57,21 @@ def wider_exposure(exposures: Sequence[Exposure], *, limits: EngineLimits = _DEF
     """
     if len(exposures) == 1:
         return exposures[0]
-    for exposure in exposures:
-        if any(atom.predicate == ALLOW_QUERY_RECORD for atom in body_atoms(exposure.program.rules)):
+    rules: list[Rule] = []
+    for prefix, part in _parts([exposure.program.rules for exposure in exposures]):
+        if any(atom.predicate == ALLOW_QUERY_RECORD for atom in body_atoms(part)):
             message = f"an exposure that reads {ALLOW_QUERY_RECORD} cannot be joined with another"
-            raise InvalidExchangePlan(message, rule="compose-recursive-exposure", place=exposure.id)
-    rules, _ = _scoped_parts([exposure.program.rules for exposure in exposures], kept=(ALLOW_QUERY_RECORD,))
+            raise InvalidExchangePlan(message, rule="compose-recursive-exposure")
+        rules += [rename(rule, scope(prefix, shared=(*BASE_PREDICATES, ALLOW_QUERY_RECORD))) for rule in part]
     return Exposure.of_rules(rules, limits=limits)
 
 
-_Exports = dict[Predicate, Predicate]
-
-
-def _scoped_parts(
-    parts: Sequence[Iterable[Rule]], *, kept: Iterable[Predicate] = ()
-) -> tuple[list[Rule], list[_Exports]]:
-    """The rules of every part under `s1_`, `s2_`, …, and what each part's exports are called there."""
+def _parts(parts: Sequence[tuple[Rule, ...]]) -> Iterator[tuple[str, tuple[Rule, ...]]]:
+    """Each part with the prefix of its scope: `s1_`, `s2_`, …"""
     if not parts:
         raise InvalidExchangePlan("there is nothing to compose", rule="compose-empty")
-    rules: list[Rule] = []
-    exports: list[_Exports] = []
     for number, part in enumerate(parts, start=1):
-        scoped = scope(f"s{number}_", shared=(*BASE_PREDICATES, *kept))
-        rules += [rename(rule, scoped) for rule in part]
-        exports.append({exported: scoped(exported) for exported in _TERMS})
-    return rules, exports
+        yield f"s{number}_", part
 
 
 def _rule(exported: Predicate, parts: Iterable[Predicate]) -> Rule:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
+from lace.datalog.annotations import read_annotated_all
 from lace.datalog.canonical import canonical_text, lacegram_id
-from lace.datalog.parser import parse_all_errors, parse_program
+from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Atom, Constant, Positive, Program, Rule, Term, Variable
 from lace.datalog.validate import Profile, check_all
 from lace.errors import InvalidExchangePlan, InvalidInput
@@ -54,9 +55,9 @@ class Exposure:
     @classmethod
     def author(cls, source: str, *, name: str = "<exposure>", limits: EngineLimits = _DEFAULT_LIMITS) -> Self:
         """The exposure of authored rules, or every reason to refuse them."""
-        program, errors = parse_all_errors(source, name=name, limits=limits)
-        refuse(name, [*errors, *_findings(program, limits)])
-        return cls._canonical(program, limits)
+        read, errors = read_annotated_all(source, name=name, limits=limits)
+        refuse(name, [*errors, *_findings(read.program, limits)])
+        return cls._canonical(read.program, limits)
 
     @classmethod
     def of_rules(cls, rules: Iterable[Rule], *, limits: EngineLimits = _DEFAULT_LIMITS) -> Self:
