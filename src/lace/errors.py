@@ -4,6 +4,7 @@ LaceError
 ├── InvalidInput            bytes or text that a rule refuses: carries rule, place and finding
 │   ├── InvalidText             B64A, TAI, identifiers, quoting, coordinates, addresses
 │   ├── InvalidRecord           010
+│   ├── InvalidSignature        009
 │   ├── InvalidLacegram         030
 │   ├── InvalidExchangePlan     040
 │   └── InvalidStream           060
@@ -61,6 +62,10 @@ class InvalidText(InvalidInput):
 
 class InvalidRecord(InvalidInput):
     """Bytes are not a valid 010 record."""
+
+
+class InvalidSignature(InvalidInput):
+    """A signature does not verify."""
 
 
 class InvalidLacegram(InvalidInput):
