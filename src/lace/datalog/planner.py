@@ -58,7 +58,7 @@ class UnknownSizes:
     """For plans made without data: constants select, everything else is alike."""
 
     def rows(self, scan: Scan) -> float:
-        return 1_000.0 / 10 ** len(scan.constants)
+        return 1_000.0 * 0.1 ** len(scan.constants)
 
     def distinct(self, scan: Scan, position: int) -> float:
         return self.rows(scan)
@@ -150,7 +150,7 @@ class _RulePlanner:
     def plan(self, scans: Mapping[int, Version], first: int | None) -> RulePlan:
         """A plan that reads body literal `first` first and the others in the cheapest order found."""
         atoms = {n: lit for n, lit in enumerate(self.rule.body) if isinstance(lit, Positive)}
-        pending = sorted(
+        pending: list[Literal] = sorted(
             (lit for lit in dict.fromkeys(self.rule.body) if not isinstance(lit, Positive)), key=_test_order
         )
         pending = self._apply(pending, atoms)
@@ -262,7 +262,9 @@ def sorted_rules(rules: Iterable[Rule]) -> list[Rule]:
 def plan_start(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:
     """The first round: rules that read nothing of their own stratum (all of it is still empty)."""
     own = frozenset(stratum.predicates)
-    return tuple(plan_rule(rule, sizes, ranks) for rule in sorted_rules(stratum.rules) if not recursive_literals(rule, own))
+    return tuple(
+        plan_rule(rule, sizes, ranks) for rule in sorted_rules(stratum.rules) if not recursive_literals(rule, own)
+    )
 
 
 def plan_rounds(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:

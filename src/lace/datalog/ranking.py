@@ -68,7 +68,9 @@ def _uses(program: Program) -> dict[Predicate, list[int | None]]:
     """How each predicate is read: the bound place of a rankable count, None for any other use."""
     uses: dict[Predicate, list[int | None]] = {}
     for rule in program.rules:
-        outer = {t.name for lit in rule.body if isinstance(lit, Positive) for t in lit.atom.terms if isinstance(t, Variable)}
+        outer = {
+            t.name for lit in rule.body if isinstance(lit, Positive) for t in lit.atom.terms if isinstance(t, Variable)
+        }
         for literal in rule.body:
             read = read_atom(literal)
             if read is None:
@@ -151,7 +153,10 @@ def _match(of_x: Atom, of_y: Atom, x: Variable, y: Variable, test: Compare) -> _
         return None
     sides = {pair: place for place, pair in own.items()}
     constants = tuple((n, term.value) for n, term in enumerate(of_x.terms) if isinstance(term, Constant))
-    for y_side, x_side, operator in ((test.left, test.right, test.operator), (test.right, test.left, _FLIPPED[test.operator])):
+    for y_side, x_side, operator in (
+        (test.left, test.right, test.operator),
+        (test.right, test.left, _FLIPPED[test.operator]),
+    ):
         place = sides.get((x_side, y_side), -1) if _are_variables(x_side, y_side) else -1
         if place >= 0 and place not in shared:
             return _Ordering(of_x.predicate, constants, identity, frozenset(shared), place, test.kind, operator)

@@ -6,16 +6,16 @@ texts that it does not know (rule constants, runtime facts) get the codes above.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import count
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
+from lace.datalog.admission import check_value
 from lace.datalog.source import ColumnSource
-from lace.errors import InvalidInput, LimitExceeded
 from lace.limits import EngineLimits
 
 Codes = npt.NDArray[np.uint32]
@@ -39,13 +39,14 @@ class Dictionary:
         """All codes given so far are below this."""
         return self.base + len(self._codes)
 
-    def intern(self, values: Collection[str]) -> Codes:
-        """The codes of a column of texts, new ones where needed."""
+    def intern(self, rows: Collection[Sequence[str]], position: int) -> Codes:
+        """The codes of one column of rows of texts, new ones where needed."""
+        values = map(itemgetter(position), rows)
         if self._source is None:
-            return np.fromiter(map(self._codes.__getitem__, values), np.uint32, len(values))
-        self._look_up(dict.fromkeys(values))
+            return np.fromiter(map(self._codes.__getitem__, values), np.uint32, len(rows))
+        self._look_up(dict.fromkeys(map(itemgetter(position), rows)))
         known, codes = self._known, self._codes
-        return np.fromiter((known[v] if v in known else codes[v] for v in values), np.uint32, len(values))
+        return np.fromiter((known[v] if v in known else codes[v] for v in values), np.uint32, len(rows))
 
     def code(self, text: str) -> int:
         """The code of one text, a new one if needed."""
@@ -103,8 +104,8 @@ class Dictionary:
             return list(map(self._texts.__getitem__, codes.tolist()))
         own = codes >= self.base
         if not own.any():
-            return self._source.texts(memoryview(np.ascontiguousarray(codes)))
-        found = iter(self._source.texts(memoryview(np.ascontiguousarray(codes[~own]))))
+            return self._source.texts(as_buffer(codes))
+        found = iter(self._source.texts(as_buffer(codes[~own])))
         return [self._texts[c - self.base] if c >= self.base else next(found) for c in codes.tolist()]
 
     @property
@@ -114,26 +115,14 @@ class Dictionary:
         return table + sum(map(len, self._texts)) + 49 * len(self._texts)
 
 
+def as_buffer(codes: Codes) -> memoryview:
+    """Codes as the buffer that a column source reads."""
+    return np.ascontiguousarray(codes).data
+
+
 def check_texts(texts: list[str], limits: EngineLimits) -> None:
-    """Refuse values that no fact may hold (030-VAL-01..03); ASCII, the common case, is checked in bulk."""
-    limit = limits.max_value_bytes
-    if max(map(len, texts), default=0) > limit:
-        _refuse_long(texts, limit)
-    if all(map(str.isascii, texts)):
+    """Refuse values that no fact may hold (030-VAL-01..03); short ASCII, the common case, is checked in bulk."""
+    if max(map(len, texts), default=0) <= limits.max_value_bytes and "".join(texts).isascii():
         return
-    for text in texts:
-        if text.isascii():
-            continue
-        try:
-            size = len(text.encode("utf-8"))
-        except UnicodeEncodeError as error:
-            raise InvalidInput("a fact value is not UTF-8", rule="030-VAL-01", found=ascii(text[:40])) from error
-        if size > limit:
-            _refuse_long([text], limit)
-        if not unicodedata.is_normalized("NFC", text):
-            raise InvalidInput("a fact value is not NFC", rule="030-VAL-02", found=ascii(text[:40]))
-
-
-def _refuse_long(texts: list[str], limit: int) -> None:
-    longest = min((text for text in texts if len(text.encode("utf-8", "replace")) > limit), default="")
-    raise LimitExceeded("max_value_bytes", limit, f"value beginning {longest[:40]!r}")
+    for text in sorted(texts):  # the same value is refused whatever the order of facts
+        check_value(text, limits)

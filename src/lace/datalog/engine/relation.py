@@ -23,7 +23,9 @@ Columns = Sequence[Codes]
 class Seen(Protocol):
     """The rows that a relation has."""
 
-    nbytes: int
+    @property
+    def nbytes(self) -> int:
+        """What it holds."""
 
     def fresh(self, columns: Columns) -> Columns:
         """The distinct rows that were never given before; they count as given now."""
@@ -120,7 +122,7 @@ def in_sorted(level: Keys, keys: Keys) -> npt.NDArray[np.bool_]:
     """Which keys stand in a sorted array."""
     places = np.searchsorted(level, keys)
     places[places == len(level)] = 0
-    return level[places] == keys
+    return np.equal(level[places], keys)
 
 
 class HashedSeen:

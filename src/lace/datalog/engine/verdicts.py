@@ -73,7 +73,9 @@ class Verdicts:
         return np.asarray(left != right)
 
     def _operand(self, term: Term, columns: Mapping[str, Codes]) -> Codes | np.uint32:
-        return columns[term.name] if isinstance(term, Variable) else np.uint32(self._dictionary.code(constant_value(term)))
+        return (
+            columns[term.name] if isinstance(term, Variable) else np.uint32(self._dictionary.code(constant_value(term)))
+        )
 
     def _one_variable(self, test: Test, column: Codes) -> Mask:
         table = self._table(test)
@@ -84,7 +86,7 @@ class Verdicts:
             answers = self._judge(test, self._dictionary.texts(codes))
             table[codes] = np.where(answers, _TRUE, _FALSE)
             verdicts = table[column]
-        return verdicts == _TRUE
+        return np.equal(verdicts, _TRUE)
 
     def one(self, test: Test, code: int) -> bool:
         """The verdict for a single code of a test with one variable."""
@@ -110,7 +112,7 @@ class Verdicts:
             least = len(start) + len(end)
             answers = [t.startswith(start) and len(t) >= least and t.endswith(end) for t in texts]
         else:
-            answers = [holds(test, lambda term, t=text: _value_or(term, t)) for text in texts]  # type: ignore[misc]
+            answers = [holds(test, _reader({}, text)) for text in texts]
         return np.array(answers, np.bool_)
 
     def _compare(self, test: Compare, columns: Mapping[str, Codes]) -> Mask:
@@ -137,13 +139,17 @@ class Verdicts:
         texts = {name: self._dictionary.texts(columns[name][first]) for name in names}
         answers = np.empty(len(first), np.bool_)
         for row in range(len(first)):
-            values = {name: column[row] for name, column in texts.items()}
-            answers[row] = holds(test, lambda term, v=values: v[term.name] if isinstance(term, Variable) else term.value)  # type: ignore
+            answers[row] = holds(test, _reader({name: column[row] for name, column in texts.items()}, ""))
         return answers[inverse]
 
 
-def _value_or(term: Term, text: str) -> str:
-    return term.value if isinstance(term, Constant) else text
+def _reader(values: Mapping[str, str], otherwise: str) -> Callable[[Term], str]:
+    """Terms under an assignment; with a single variable its name does not matter."""
+
+    def value(term: Term) -> str:
+        return values.get(term.name, otherwise) if isinstance(term, Variable) else constant_value(term)
+
+    return value
 
 
 def _plain_shape(test: Test) -> tuple[str, str] | None:
