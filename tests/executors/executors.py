@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from lace.datalog import reference
+from lace.datalog import engine, reference
 from lace.datalog.source import Row
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import CheckedProgram
@@ -24,6 +24,13 @@ def run_reference(checked: CheckedProgram, facts: Sequence[Fact], limits: Engine
     return reference.evaluate(checked, facts, limits)
 
 
+def run_embedded(checked: CheckedProgram, facts: Sequence[Fact], limits: EngineLimits) -> Relations:
+    """The engine over columns."""
+    result = engine.evaluate(checked, facts, limits=limits)
+    return {predicate: set(result.rows(predicate)) for predicate in result.derived}
+
+
 EXECUTORS = [
     pytest.param(run_reference, id="reference"),
+    pytest.param(run_embedded, id="embedded"),
 ]
