@@ -7,24 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal as Choice
-from typing import NamedTuple
 
-
-class Predicate(NamedTuple):
-    """A predicate is its name and its arity."""
-
-    name: str
-    arity: int
-
-    def __str__(self) -> str:
-        return f"{self.name}/{self.arity}"
-
-
-class Fact(NamedTuple):
-    """One ground fact."""
-
-    predicate: Predicate
-    values: tuple[str, ...]
+from lace.notation.fact import Fact as Fact
+from lace.notation.fact import Predicate as Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +132,19 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceText:
+    """The text that a program was parsed from, so that a later error can show the place."""
+
+    name: str
+    text: str
+
+
+NO_SOURCE = SourceText("", "")
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Rules in the order of their text."""
 
     rules: tuple[Rule, ...]
+    source: SourceText = field(default=NO_SOURCE, compare=False, repr=False)

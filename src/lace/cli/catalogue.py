@@ -1,0 +1,37 @@
+"""Every command of `lace` by section: its name, the module that holds it, and its line in `lace --help`.
+
+Rule: this table is all that `lace --help` reads. A module named here defines `command`, a click command whose own
+first help line says the same as this one (a test compares them).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """One command: where it stands in the help page and where its code is."""
+
+    section: str
+    name: str
+    module: str
+    summary: str
+
+
+CATALOGUE = (
+    Entry("Records", "put", "lace.cli.put", "Store a file, a directory or standard input under a coordinate."),
+    Entry("Records", "get", "lace.cli.get", "Write the content of a record to standard output or a file."),
+    Entry("Records", "ls", "lace.cli.ls", "List records, by coordinate, oldest first."),
+    Entry("Records", "cat", "lace.cli.cat", "Write the stored bytes of records, headers and all."),
+    Entry("Records", "facts", "lace.cli.facts", "Print the facts of one record or of all, one a line."),
+    Entry("Records", "rm", "lace.cli.rm", "Remove records and their facts."),
+    Entry("Stores", "init", "lace.cli.init", "Create an empty lace."),
+    Entry("Stores", "stat", "lace.cli.stat", "Show how much a lace holds."),
+    Entry("Stores", "verify", "lace.cli.verify", "Re-hash every record, re-verify every signature."),
+    Entry("Keys", "key", "lace.cli.key", "Make, list, show and import signing keys."),
+    Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
+    Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),
+)
+
+SECTIONS = ("Records", "Stores", "Keys", "Rules", "Exchange", "Pipeline", "More")
+BY_NAME = {entry.name: entry for entry in CATALOGUE}
