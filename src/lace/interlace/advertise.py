@@ -107,5 +107,7 @@ def uses_partitions(
         return True
     found = f"{len(own)} records" if not fits_records else f"{size} bytes"
     raise ProtocolAbort(  # 050-LIST-10: told before a byte of it is sent
-        AbortReason.LOCAL_FAILURE, f"our listing of {found} passes the limit and no partitions are agreed", "050-LIST-10"
+        AbortReason.LOCAL_FAILURE,
+        f"our listing of {found} passes the limit and no partitions are agreed",
+        "050-LIST-10",
     )

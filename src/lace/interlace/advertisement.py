@@ -20,10 +20,10 @@ _RECORD_DOMAIN = "lace-advertisement-record/v1"
 
 
 class FieldClaim(NamedTuple):
-    """One claimed field occurrence; the index is decimal text as in 020 `Field`."""
+    """One claimed field occurrence; `position` is the Index of 020 `Field`, decimal text."""
 
     name: str
-    index: str
+    position: str
     value: str
 
 
@@ -42,7 +42,7 @@ Claims = Sequence[Advertisement]
 
 def canonical_fields(fields: Iterable[FieldClaim]) -> Fields:
     """Fields by name bytes, then by numeric index (050-ADVREC-05)."""
-    return tuple(sorted(fields, key=lambda field: (field.name.encode(), int(field.index))))
+    return tuple(sorted(fields, key=lambda field: (field.name.encode(), int(field.position))))
 
 
 def canonical_bytes(advertisement: Advertisement, source: str, max_line_bytes: int) -> bytes:
@@ -69,7 +69,7 @@ def sendable_fields(advertisement: Advertisement, source: str, max_line_bytes: i
     return tuple(
         field
         for field in advertisement.fields
-        if frame + len(quote(field.name).encode()) + len(field.index) + len(quote(field.value).encode())
+        if frame + len(quote(field.name).encode()) + len(field.position) + len(quote(field.value).encode())
         <= max_line_bytes
     )
 

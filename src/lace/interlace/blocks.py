@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.interlace.advertisement import Advertisement, ListingReader
-from lace.interlace.partitions import Changes
+from lace.interlace.inputs import ChangesReceived
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.vocabulary import ADVERTISED, ADVERTISED_FIELD, TICK_READY, Block, require_vocabulary
+from lace.interlace.vocabulary import TICK_READY, Block, require_vocabulary
 from lace.notation.fact import Fact
 
 
@@ -24,7 +25,7 @@ class BlockReader:
         self._listing = listing
         self.facts: list[Fact] = []  # all but ticks and listed claims
         self.ticks: list[str] = []
-        self.changes: Changes | None = None
+        self.changes: ChangesReceived | None = None
 
     @property
     def has_begun(self) -> bool:

@@ -40,10 +40,11 @@ class SendAdvertisements:
 
 @dataclass(frozen=True, slots=True)
 class SendChanges:
-    """What changed in our send set since the last one, to a peer in this process."""
+    """What changed in our send set since the last one, to a peer in this process; all of it if `is_whole`."""
 
     added: Sequence[Advertisement]
     removed: Sequence[str]
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,15 @@ class SendResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRecords:
-    """Load and write stored records, in this order, until a budget is reached; answered by RecordsSent.
+    """Load and write stored records, in this order, until a bound is reached; answered by RecordsSent.
 
-    A record that would pass `max_bytes` is not written, and none after it.
+    A record that would pass `limit_bytes` is not written, and none after it; the same for `budget_bytes`, except that
+    the first record is written however large it is.
     """
 
     hashes: Sequence[str]
-    max_bytes: int
+    budget_bytes: int
+    limit_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

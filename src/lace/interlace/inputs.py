@@ -34,10 +34,11 @@ class AdvertisementsReceived:
 
 @dataclass(frozen=True, slots=True)
 class ChangesReceived:
-    """What changed in the peer's send set, for two sides in one process (050-ENG-07)."""
+    """What changed in the peer's send set, or all of it, for two sides in one process (050-ENG-07)."""
 
     added: Sequence[Advertisement]
     removed: Sequence[str]
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class Ledger:
     round_sent: int = 0
     loops: int = 0
     round_loops: int = 0
+    limit_reached: str = ""
 
     def begin_round(self) -> None:
         """A fixed point was reached: limits of a round count from here."""

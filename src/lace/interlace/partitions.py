@@ -7,6 +7,7 @@ because the label is inside every digest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from lace.interlace.advertisement import Advertisement, Fields, canonical_bytes, record_digest
@@ -18,7 +19,8 @@ START_LENGTH = 2  # 050-PART-03
 _PAYLOAD = 2  # the payload begins after the type letter and its dot (050-PART-01, 050-PART-02)
 
 
-class Partition(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Partition:
     """A summary: how many records begin with the prefix, and the root over them as B64A text."""
 
     prefix: str
@@ -107,7 +109,9 @@ class AdvertisementSet:
     def under(self, prefix: str) -> list[Advertisement]:
         """The claims of a partition, sorted by P (050-LIST-05)."""
         part = self._parts.get(prefix[:START_LENGTH], {})
-        chosen = part.items() if len(prefix) == START_LENGTH else (i for i in part.items() if payload_begins(i[0], prefix))
+        chosen = (
+            part.items() if len(prefix) == START_LENGTH else (i for i in part.items() if payload_begins(i[0], prefix))
+        )
         return [Advertisement(record, fields) for record, fields in sorted(chosen)]
 
     def listing(self) -> list[Advertisement]:
@@ -118,7 +122,9 @@ class AdvertisementSet:
 
     def size_under(self, source: str, prefix: str = "") -> int:
         """The bytes of a listing, or of one partition of it."""
-        claims = self.under(prefix) if prefix else (Advertisement(r, f) for p in self._parts.values() for r, f in p.items())
+        claims = (
+            self.under(prefix) if prefix else (Advertisement(r, f) for p in self._parts.values() for r, f in p.items())
+        )
         return sum(len(canonical_bytes(claim, source, self._max_line_bytes)) for claim in claims)
 
     def summary(self, prefix: str, source: str) -> Partition:
@@ -173,6 +179,10 @@ class AdvertisementSet:
     def remember(self, source: str, partitions: Iterable[Partition]) -> None:
         """Take over roots computed before for the same content (a cursor's summaries)."""
         self._roots.setdefault(source, {}).update((partition.prefix, partition) for partition in partitions)
+
+    def known_summaries(self, source: str) -> list[Partition]:
+        """The roots that are remembered, for a cursor to take along."""
+        return sorted(self._roots.get(source, {}).values())
 
     def fingerprint(self, source: str) -> bytes:
         """A digest that two equal listings share."""

@@ -98,8 +98,10 @@ class Reconciliation:
                 self._narrowing[prefix] = self._pending.pop(prefix)
                 reserved += children
                 room_bytes -= children * (SUMMARY_BYTES + len(prefix))
-            elif fits and partition.count <= room_records and (
-                not facts or partition.count * self._record_bytes <= room_bytes
+            elif (
+                fits
+                and partition.count <= room_records
+                and (not facts or partition.count * self._record_bytes <= room_bytes)
             ):
                 facts.append(Fact(LIST_PARTITION, (prefix,)))
                 self._listing[prefix] = self._pending.pop(prefix)
@@ -109,7 +111,7 @@ class Reconciliation:
             prefix = min(self._pending)
             raise ProtocolAbort(
                 AbortReason.LOCAL_FAILURE,
-                f"partition {prefix} has {self._pending[prefix].count} records, which no answer within the limits holds",
+                f"partition {prefix} has {self._pending[prefix].count} records, more than any answer may hold",
                 "050-LIST-11",
             )
         return facts

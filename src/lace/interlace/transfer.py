@@ -47,9 +47,7 @@ class RequestBook:
             if record not in self._refused and record in peer and format_of(record) in formats
         ]
 
-    def choose(
-        self, peer: AdvertisementSet, formats: frozenset[str], max_count: int, max_bytes: int
-    ) -> list[str]:
+    def choose(self, peer: AdvertisementSet, formats: frozenset[str], max_count: int, max_bytes: int) -> list[str]:
         """The next request list, sorted, within the bounds; it becomes outstanding (050-REQ-02)."""
         wanted = self.wanted(peer, formats)
         if len(wanted) > max_count:
@@ -78,7 +76,9 @@ class RequestBook:
         """NotAvailable(P): it must answer an outstanding request (050-REQF-10)."""
         if record not in self.outstanding:
             raise ProtocolAbort(
-                AbortReason.MALFORMED_FACT_BLOCK, f"NotAvailable for {record[:80]}, which is not requested", "050-REQF-10"
+                AbortReason.MALFORMED_FACT_BLOCK,
+                f"NotAvailable for {record[:80]}, which is not requested",
+                "050-REQF-10",
             )
         self.outstanding.discard(record)
         self._refused.add(record)
