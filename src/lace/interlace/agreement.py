@@ -72,7 +72,7 @@ def compile_modules(config: MachineConfig, own: Module, peer: Module) -> Exchang
     """The plan of operand 0 and operand 1 (050-SETUP-08)."""
     pair = (own, peer) if config.index == 0 else (peer, own)
     try:
-        return compile_operands(*pair, config.lowering)
+        return compile_operands(*pair, lowering=config.lowering)
     except LaceError as error:
         raise ProtocolAbort(AbortReason.PLAN_COMPILATION_FAILED, str(error)[:500], "050-ERR-08") from None
 
