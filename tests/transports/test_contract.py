@@ -88,9 +88,13 @@ def test_a_dropped_connection_reads_as_the_end_and_cannot_be_written(scheme: str
         async with connected(scheme, tmp_path) as (near, far):
             near.abort()
             assert await far.receive() == b""
-            with pytest.raises(TransportError):
+
+            async def insist() -> None:
                 for _ in range(100):
                     await far.send(bytes(1 << 16))
+
+            with pytest.raises(TransportError):
+                await insist()
 
     asyncio.run(run())
 

@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lace.errors import TransportError
+
+if TYPE_CHECKING:
+    from cryptography.x509 import GeneralName
 
 
 def write_self_signed(
@@ -49,7 +53,7 @@ def write_self_signed(
     return hashlib.sha256(certificate.public_bytes(serialization.Encoding.DER)).digest()
 
 
-def _general_name(host: str) -> object:
+def _general_name(host: str) -> GeneralName:
     from cryptography import x509
 
     try:
