@@ -137,7 +137,7 @@ FRAMED_BUT_WRONG = [
     pytest.param(stored("S", b"\xff\xfe\n" + blob_bytes()), id="seal-with-blob"),
     pytest.param(plex_bytes(extras=b"no header\r\n" * 100), id="bad-lines"),
     pytest.param(MARK + b"Pxyz\nx\n" + blob_bytes(), id="bad-hash-text"),
-    pytest.param(stored("B", b"A: b\nData-Length: 2\nC: d\n\nhi"), id="blob-with-headers"),
+    pytest.param(stored("B", b"A: b\nData-Length: 2\n\nhi"), id="blob-with-headers"),
     pytest.param(blob_bytes()[:-1] + b"!", id="wrong-digest"),
     pytest.param(stored("S", b"x\n" * 518 + plex_bytes(b"")), id="518-lines"),
 ]
@@ -164,6 +164,7 @@ NO_FRAME = [
     pytest.param(plex_bytes(extras=b"\n"), id="blank-before-blob"),
     pytest.param(MARK + b"P.x\nData-Length: 0\n\n", id="plex-without-blob"),
     pytest.param(MARK + b"B.x\n\n", id="no-length"),
+    pytest.param(MARK + b"B.x\nData-Length: 0\nA: b\n\n", id="header-after-length"),
     pytest.param(MARK + b"B.x\nData-Length: 01\n\n", id="leading-zero"),
     pytest.param(MARK + b"B.x\nData-Length: -1\n\n", id="negative"),
     pytest.param(MARK + b"B.x\nData-Length: 33554433\n\n", id="too-long"),
