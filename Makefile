@@ -31,14 +31,15 @@ check: $(STAMP) ## lint, format and types
 bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--quick for a short run)
 	@for file in $$(ls bench/*.py | grep -v bench/report.py); do \
 		echo "== $$file"; $(RUN) $$file $(BENCH) || exit 1; done
-	$(RUN) tools/render_benchmarks.py
+	$(if $(BENCH),,$(RUN) tools/render_benchmarks.py)
 
 clauses: $(STAMP) ## how many clauses of the specifications a test names, and which none does
 	$(RUN) tools/clauses.py
 
 docs: $(STAMP) ## check the documentation: links, the command reference, examples
 	$(RUN) tools/check_docs.py
-	$(RUN) -m pytest -q -p no:randomly --doctest-modules src/lace/notation src/lace/cli/output.py tests/test_readme.py
+	$(RUN) tools/render_benchmarks.py --check
+	$(RUN) -m pytest -q tests/test_docs.py tests/test_readme.py
 
 format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .
