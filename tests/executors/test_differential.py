@@ -36,6 +36,7 @@ from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 
 LIMITS = EngineLimits()
+FEWER = settings(max_examples=settings().max_examples // 2)
 randoms = st.randoms(use_true_random=False)
 
 
@@ -60,7 +61,7 @@ def test_clingo_agrees_with_naive_evaluation(scenario: Scenario) -> None:
 
 
 @pytest.mark.clause("030-EVAL-01", "030-SYN-22", "030-SYN-23")
-@settings(max_examples=30)
+@FEWER
 @given(scenarios)
 def test_nemo_agrees_with_naive_evaluation(scenario: Scenario) -> None:
     counted_out = Program(tuple(rule for rule in scenario.program.rules if nemo_can_say(Program((rule,)))))
@@ -70,6 +71,7 @@ def test_nemo_agrees_with_naive_evaluation(scenario: Scenario) -> None:
 
 
 @pytest.mark.clause("030-SYN-22", "030-SYN-23", "030-EVAL-07")
+@FEWER
 @given(scenarios, randoms)
 def test_the_order_of_rules_atoms_and_facts_changes_nothing(scenario: Scenario, rng: random.Random) -> None:
     rules = [Rule(rule.head, tuple(rng.sample(rule.body, len(rule.body)))) for rule in scenario.program.rules]
@@ -82,6 +84,7 @@ def test_the_order_of_rules_atoms_and_facts_changes_nothing(scenario: Scenario, 
 
 
 @pytest.mark.clause("030-CLASS-07", "030-TERM-06")
+@FEWER
 @given(scenarios)
 def test_names_mean_nothing(scenario: Scenario) -> None:
     renamed = Program(tuple(_renamed(rule) for rule in scenario.program.rules))
@@ -118,6 +121,7 @@ def _renamed(rule: Rule) -> Rule:
 
 
 @pytest.mark.clause("030-EVAL-02", "030-CLASS-02")
+@FEWER
 @given(scenarios)
 def test_a_program_may_be_split_between_its_strata(scenario: Scenario) -> None:
     """Completing strata one program at a time, each on the facts of the last, gives the same facts."""
@@ -131,6 +135,7 @@ def test_a_program_may_be_split_between_its_strata(scenario: Scenario) -> None:
 
 
 @pytest.mark.clause("030-SYN-22")
+@FEWER
 @given(scenarios, randoms)
 def test_a_copy_of_a_predicate_stands_for_it_anywhere(scenario: Scenario, rng: random.Random) -> None:
     """A positive atom may be read through a rule that copies its predicate."""
@@ -153,6 +158,7 @@ def test_a_copy_of_a_predicate_stands_for_it_anywhere(scenario: Scenario, rng: r
 
 
 @pytest.mark.clause("030-CANON-13")
+@FEWER
 @given(scenarios)
 def test_canonical_text_derives_the_same_facts(scenario: Scenario) -> None:
     assert parse_program(format_program(scenario.program)) == scenario.program
@@ -161,6 +167,7 @@ def test_canonical_text_derives_the_same_facts(scenario: Scenario) -> None:
 
 
 @pytest.mark.clause("030-EVAL-06")
+@FEWER
 @given(scenarios)
 def test_no_rule_makes_a_value(scenario: Scenario) -> None:
     known = {value for fact in scenario.facts for value in fact.values}
@@ -190,6 +197,7 @@ def _outcome(run: object, scenario: Scenario, limits: EngineLimits) -> object:
 
 
 @pytest.mark.clause("030-CLASS-08", "030-EVAL-04")
+@FEWER
 @given(scenarios)
 def test_goals_choose_from_the_whole_result(scenario: Scenario) -> None:
     expected = by_reference(scenario)
