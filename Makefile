@@ -8,7 +8,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
 # The first Python that is new enough; `make PYTHON=/path/to/python …` overrides.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench clauses docs format lock clean
