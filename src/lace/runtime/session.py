@@ -179,9 +179,9 @@ class Session:
             if not items:
                 return
             for item in _batched(items):
-                self._give(item, now_ns)
-                if self.machine.is_closed:
+                if not self.machine.wants_peer_input:  # it failed inside this block: the rest counts no more
                     return
+                self._give(item, now_ns)
 
     def _give(self, item: Item | list[RecordItem], now_ns: int) -> None:
         match item:
@@ -201,7 +201,8 @@ class Session:
             case EndOfStream():
                 told = given.StreamEnded(clean=True)
             case list():
-                self._arrived.update((record.claimed, record.data) for record in item)
+                for record in item:  # the first under a name counts; a second aborts
+                    self._arrived.setdefault(record.claimed, record.data)
                 told = given.RecordsReceived([(record.claimed, len(record.data)) for record in item])
             case RecordItem():
                 raise AssertionError("records come in lists")
