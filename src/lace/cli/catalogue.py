@@ -31,6 +31,10 @@ CATALOGUE = (
     Entry("Stores", "stat", "lace.cli.stat", "Show how much a lace holds."),
     Entry("Stores", "verify", "lace.cli.verify", "Re-hash every record, re-verify every signature."),
     Entry("Keys", "key", "lace.cli.key", "Make, list, show and import signing keys."),
+    Entry("Rules", "check", "lace.cli.check", "Check rule files and show every error."),
+    Entry("Rules", "explain", "lace.cli.explain", "Show why a fact holds, or why it does not."),
+    Entry("Rules", "fmt", "lace.cli.fmt", "Write rule files in canonical order and spacing."),
+    Entry("Rules", "id", "lace.cli.id", "Print the identifier of a rule file."),
     Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),
 )
