@@ -228,8 +228,8 @@ class LocalExchange:
         self, side: _Side, peer: _Side, chunk: Sequence[str], sent: list[tuple[str, int]], missing: list[str]
     ) -> None:
         batch: list[tuple[str, int]] = []
-        for record in chunk:
-            data = side.party.store.get(RecordHash(record))
+        stored = side.party.store.get_many([RecordHash(record) for record in chunk])
+        for record, data in zip(chunk, stored, strict=True):
             if data is None:
                 missing.append(record)
                 continue

@@ -140,6 +140,9 @@ class MemoryStore:
         kept = self._kept.get(record_hash)
         return None if kept is None else kept.record.stored
 
+    def get_many(self, record_hashes: Sequence[RecordHash]) -> list[bytes | None]:
+        return [self.get(record_hash) for record_hash in record_hashes]
+
     def have(self, record_hash: RecordHash) -> bool:
         return record_hash in self._kept
 
