@@ -56,6 +56,11 @@ class StoreEvaluator:
         self._claims: dict[str, Advertisement] = {}
         self._source = ""
 
+    @property
+    def cursor(self) -> StoreCursor:
+        """The moment of the store that was last evaluated."""
+        return self._cursor
+
     # --- the two questions of a machine ------------------------------------------------------------------------
 
     def prepare(self, effect: PreparePolicy) -> given.PolicyPrepared | given.PolicyRefused:

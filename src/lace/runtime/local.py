@@ -269,5 +269,5 @@ def exchange(
     for party, peer, result in zip((first, second), (second, first), results, strict=True):
         if party.receipts is not None and peer.here is not None:
             publish_receipts(party.store, result.received_hashes, peer.here, party.receipts, now.tai())
-    known.remember(results)
+    known.remember(results, (running.sides[0].evaluator.cursor, running.sides[1].evaluator.cursor))
     return results

@@ -16,8 +16,10 @@ from lace.notation.identifiers import ExchangePlanId
 from lace.policy.compile import ExchangePlan, agree
 from lace.policy.rewrite import body_atoms
 from lace.runtime.party import Party, Terms
+from lace.store.base import StoreCursor
 
 NAMESPACE = "exchange"
+Cursors = tuple[StoreCursor, StoreCursor]
 _TIME = frozenset((START_TAI, TICK_TAI, CLOCK_SKEW_SECONDS))
 _OURS, _THEIRS = "advertised_to_peer", "advertised_by_peer"
 
@@ -45,11 +47,14 @@ class Memory:
         first, second = (self._result(index) for index in (0, 1))
         return first, second
 
-    def remember(self, results: tuple[InterlaceResult, InterlaceResult]) -> None:
-        """Keep this fixed point, if it is one and nothing was refused on the way."""
+    def remember(self, results: tuple[InterlaceResult, InterlaceResult], cursors: Cursors) -> None:
+        """Keep this fixed point, if it is one and nothing was refused on the way.
+
+        `cursors` are the moments of the last evaluations: what was stored after them has not been looked at.
+        """
         if self._plan is None or not all(_is_clean(result) for result in results):
             return
-        mark = self._mark()
+        mark = self._mark(cursors)
         for index, (party, result) in enumerate(zip(self._parties, results, strict=True)):
             sizes = {_OURS: result.advertised_to_peer, _THEIRS: result.advertised_by_peer}
             value = json.dumps([mark, sizes]).encode()
@@ -60,7 +65,8 @@ class Memory:
         if value is None:
             return None
         mark, sizes = json.loads(value)
-        return sizes if mark == self._mark() else None
+        first, second = (party.store.cursor() for party in self._parties)
+        return sizes if mark == self._mark((first, second)) else None
 
     def _result(self, index: int) -> InterlaceResult:
         sizes = self._kept(index) or {}
@@ -79,11 +85,10 @@ class Memory:
         party, peer = self._parties[index], self._parties[1 - index]
         return f"{index} {self._plan_id()} {peer.here or party.cursor_key}"
 
-    def _mark(self) -> str:
+    def _mark(self, cursors: Cursors) -> str:
         """Everything that an evaluation could depend on."""
         parts: list[object] = [str(self._plan_id()), repr(self._terms.limits), repr(self._terms.engine_limits)]
-        for party in self._parties:
-            cursor = party.store.cursor()
+        for party, cursor in zip(self._parties, cursors, strict=True):
             exposures = [exposure.id for exposure in party.exposures]
             parts.append([cursor.record, cursor.removal, exposures, party.here, party.send_gate, party.trust_peer])
         return digest(json.dumps(parts).encode()).hex()
