@@ -73,3 +73,8 @@ def _holds(order: Column, operator: Operator) -> Column:
             return order > 0
         case ">=":
             return order >= 0
+
+
+def count_holds(count: Column, operator: Operator, bound: Column) -> Column:
+    """The test of Cardinality: a count against N, false where N is no integer."""
+    return compare_integers(count.cast("string"), operator, bound)
