@@ -64,7 +64,33 @@ class InvalidRecord(InvalidInput):
 
 
 class InvalidLacegram(InvalidInput):
-    """A rule text breaks 030."""
+    """A rule text breaks 030: also carries line and column (from 1; 0 when there is no text), a picture and advice."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rule: str = "",
+        place: str = "",
+        found: str = "",
+        line: int = 0,
+        column: int = 0,
+        picture: str = "",
+        advice: str = "",
+    ) -> None:
+        super().__init__(message, rule=rule, place=place, found=found)
+        self.line = line
+        self.column = column
+        self.picture = picture  # the line of source and a caret under the column
+        self.advice = advice
+
+    def __str__(self) -> str:
+        lines = [super().__str__()]
+        if self.picture:
+            lines += [f"  {line}" for line in self.picture.split("\n")]
+        if self.advice:
+            lines.append(f"  {self.advice}")
+        return "\n".join(lines)
 
 
 class InvalidExchangePlan(InvalidInput):

@@ -147,7 +147,19 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceText:
+    """The text that a program was parsed from, so that a later error can show the place."""
+
+    name: str
+    text: str
+
+
+NO_SOURCE = SourceText("", "")
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Rules in the order of their text."""
 
     rules: tuple[Rule, ...]
+    source: SourceText = field(default=NO_SOURCE, compare=False, repr=False)

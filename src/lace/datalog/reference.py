@@ -1,0 +1,160 @@
+"""The naive evaluator (030): the oracle that every other executor is measured against.
+
+Rule: small enough to be seen to be right. Each round applies every rule of a stratum to all facts known before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
+
+from lace.datalog.admission import admit_source, check_fact
+from lace.datalog.comparisons import cardinality_holds, compare, text_shape
+from lace.datalog.source import FactSource, MemorySource, Row
+from lace.datalog.stratify import Stratum
+from lace.datalog.syntax import (
+    Atom,
+    Cardinality,
+    Compare,
+    Constant,
+    Fact,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Rule,
+    Term,
+    TextShape,
+    TrueLiteral,
+    Unequal,
+    Variable,
+)  # fmt: skip
+from lace.datalog.validate import CheckedProgram
+from lace.errors import LimitExceeded
+from lace.limits import EngineLimits
+
+Relations = dict[Predicate, set[Row]]
+Binding = dict[str, str]
+_DEFAULT_LIMITS = EngineLimits()
+
+
+def evaluate(
+    checked: CheckedProgram,
+    facts: FactSource | Iterable[Fact],
+    limits: EngineLimits = _DEFAULT_LIMITS,
+    goals: Iterable[Atom] | None = None,
+) -> Relations:
+    """Every derived predicate with its facts; with goals, only the facts that match one of them."""
+    source: FactSource = MemorySource(facts) if isinstance(facts, Iterable) else facts
+    admit_source(checked, source, limits)
+    known: Relations = {}
+    for predicate in sorted(checked.base):
+        known[predicate] = set(source.iterate(predicate))
+        for row in sorted(known[predicate]):
+            check_fact(Fact(predicate, row), limits)
+    for stratum in checked.strata:
+        _complete(stratum, known, limits)
+    derived = {predicate: known[predicate] for predicate in sorted(checked.derived)}
+    return derived if goals is None else _matching(derived, goals)
+
+
+def _matching(derived: Relations, goals: Iterable[Atom]) -> Relations:
+    found: Relations = {}
+    for goal in goals:
+        rows = {row for row in derived.get(goal.predicate, ()) if match(goal, row, {}) is not None}
+        found[goal.predicate] = found.get(goal.predicate, set()) | rows
+    return found
+
+
+def _complete(stratum: Stratum, known: Relations, limits: EngineLimits) -> None:
+    """Apply the rules of a stratum round by round until a round adds nothing (030-EVAL-03)."""
+    for predicate in stratum.predicates:
+        known[predicate] = set()
+    rounds = 0
+    while True:
+        before = {predicate: set(known[predicate]) for predicate in stratum.predicates}
+        added = {predicate: _derive(predicate, stratum, known, limits) for predicate in stratum.predicates}
+        if all(rows <= before[predicate] for predicate, rows in added.items()):
+            return  # 030-LIM-06: the round that adds nothing is not counted
+        rounds += 1
+        if rounds > limits.max_stratum_iterations:
+            raise LimitExceeded("max_stratum_iterations", limits.max_stratum_iterations, str(stratum.predicates[0]))
+        for predicate, rows in added.items():
+            known[predicate] |= rows
+
+
+def _derive(predicate: Predicate, stratum: Stratum, known: Relations, limits: EngineLimits) -> set[Row]:
+    rows: set[Row] = set()
+    for rule in stratum.rules:
+        if rule.head.predicate == predicate:
+            for binding in bindings(rule, known):
+                rows.add(tuple(value_of(term, binding) for term in rule.head.terms))
+                if len(rows) > limits.max_derived_facts_per_predicate:  # 030-LIM-04
+                    limit = "max_derived_facts_per_predicate"
+                    raise LimitExceeded(limit, limits.max_derived_facts_per_predicate, str(predicate))
+    return rows
+
+
+def bindings(rule: Rule, known: Mapping[Predicate, set[Row]]) -> Iterator[Binding]:
+    """Every assignment of the rule's variables under which its whole body holds."""
+    positive = [literal.atom for literal in rule.body if isinstance(literal, Positive)]
+    for binding in _joined(positive, known):
+        if all(holds(literal, binding, known) for literal in rule.body):
+            yield binding
+
+
+def _joined(atoms: list[Atom], known: Mapping[Predicate, set[Row]]) -> Iterator[Binding]:
+    if not atoms:
+        yield {}
+        return
+    *first, last = atoms
+    for binding in _joined(first, known):
+        for row in known.get(last.predicate, ()):
+            extended = match(last, row, binding)
+            if extended is not None:
+                yield extended
+
+
+def match(atom: Atom, row: Row, binding: Binding) -> Binding | None:
+    """The binding extended so that the atom is the row, or None; `_` takes any value and binds nothing."""
+    extended = dict(binding)
+    for term, value in zip(atom.terms, row, strict=True):
+        if isinstance(term, Constant) and term.value != value:
+            return None
+        if isinstance(term, Variable) and extended.setdefault(term.name, value) != value:
+            return None
+    return extended
+
+
+def holds(literal: Literal, binding: Binding, known: Mapping[Predicate, set[Row]]) -> bool:
+    """Whether a body atom is true under a binding of all the rule's safe variables."""
+    match literal:
+        case Positive(atom):
+            return _count(atom, binding, known) > 0
+        case Negated(atom):
+            return _count(atom, binding, known) == 0
+        case Cardinality(atom, operator, bound):
+            return cardinality_holds(_count(atom, binding, known), operator, value_of(bound, binding))
+        case Unequal(left, right):
+            return value_of(left, binding) != value_of(right, binding)
+        case Compare(kind, left, operator, right):
+            return compare(kind, value_of(left, binding), operator, value_of(right, binding))
+        case TextShape(text, start, delimiters, end):
+            shape = (value_of(text, binding), value_of(start, binding), delimiters, value_of(end, binding))
+            return text_shape(*shape)
+        case TrueLiteral():
+            return True
+        case _:
+            assert_never(literal)
+
+
+def _count(atom: Atom, binding: Binding, known: Mapping[Predicate, set[Row]]) -> int:
+    return sum(match(atom, row, binding) is not None for row in known.get(atom.predicate, ()))
+
+
+def value_of(term: Term, binding: Binding) -> str:
+    """The text that a term stands for."""
+    if isinstance(term, Variable):
+        return binding[term.name]
+    assert isinstance(term, Constant)
+    return term.value
