@@ -7,7 +7,7 @@ records is a loop on the driver with cut lineage; what is small is handed to the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +16,7 @@ from lace.datalog import engine
 from lace.datalog.source import MemorySource, Row
 from lace.datalog.stratify import Stratum, read_atom, strata
 from lace.datalog.syntax import Atom, Fact, Positive, Predicate, Program, Rule
-from lace.datalog.validate import CheckedProgram
+from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 from lace.spark.bodies import JoinSettings, Sized, head_rows
@@ -24,7 +24,8 @@ from lace.spark.pivot import UNIT, star_relation
 from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
-from lace.spark.strata import check_internal
+
+_ANY_ARITY = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +146,8 @@ class _Run:
             for predicate in self._inputs(stratum)
             for row in collect_rows(self._read(predicate).frame, predicate.arity)
         ]
-        checked = check_internal(Program(stratum.rules))
+        # A star may hand out more variables than any predicate of the user's own may have.
+        checked = check_program(Program(stratum.rules), RAW_PROFILE, replace(self.limits, max_tuple_arity=_ANY_ARITY))
         result = engine.evaluate(checked, MemorySource(facts), limits=self.limits)
         for predicate in stratum.predicates:
             self.known[predicate] = local_relation(self.spark, predicate.arity, list(result.rows(predicate)))
