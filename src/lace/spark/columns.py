@@ -55,7 +55,9 @@ def text_shape(text: Column, start: Column, delimiters: str, end: Column) -> Col
 
 
 def _sign(number: Column) -> Column:
-    return F.when(number.startswith("-") & (_digits(number) != ""), -1).otherwise(F.when(_digits(number) != "", 1).otherwise(0))
+    return F.when(number.startswith("-") & (_digits(number) != ""), -1).otherwise(
+        F.when(_digits(number) != "", 1).otherwise(0)
+    )
 
 
 def _digits(number: Column) -> Column:

@@ -6,21 +6,24 @@ records is a loop on the driver with cut lineage; what is small is handed to the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from lace.datalog import engine
+from lace.datalog.plan import RulePlan, Scan, Version, chain
+from lace.datalog.planner import plan_rounds, plan_start
+from lace.datalog.ranking import ranked_predicates
 from lace.datalog.source import MemorySource, Row
 from lace.datalog.stratify import Stratum, read_atom, strata
-from lace.datalog.syntax import Atom, Fact, Positive, Predicate, Program, Rule
+from lace.datalog.syntax import Fact, Positive, Predicate, Program, Rule
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
-from lace.spark.bodies import JoinSettings, Sized, head_rows
 from lace.spark.pivot import UNIT, star_relation
+from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
 from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
@@ -33,7 +36,7 @@ class SparkSettings:
     """Where the executor changes its way of working; 0 for `small_rows` keeps everything on the cluster."""
 
     small_rows: int = 100_000
-    joins: JoinSettings = JoinSettings()
+    joins: JoinSettings = field(default_factory=JoinSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,9 @@ def evaluate(
     settings: SparkSettings | None = None,
 ) -> Evaluation:
     """Evaluate a program over base relations, and over a wide table of records if one is given."""
-    run = _Run(checked, relations, spark, records, limits or EngineLimits(), settings or SparkSettings())
     wanted = set(goals) if goals is not None else {rule.head.predicate for rule in checked.program.rules}
-    return run.evaluate(wanted)
+    run = _Run(checked, relations, spark, records, limits or EngineLimits(), settings or SparkSettings(), wanted)
+    return run.evaluate()
 
 
 class _Run:
@@ -80,8 +83,10 @@ class _Run:
         records: DataFrame | None,
         limits: EngineLimits,
         settings: SparkSettings,
+        wanted: set[Predicate],
     ) -> None:
         self.spark = spark
+        self.wanted = wanted
         self.limits = limits
         self.settings = settings
         self.records = None if records is None else require_columns(records, WIDE, "evaluate")
@@ -89,10 +94,11 @@ class _Run:
         self.program = sky.program
         self.stars: dict[Predicate, Star] = {star.predicate: star for star in sky.stars}
         self.known: dict[Predicate, Sized] = {p: Sized(_renamed(f, p)) for p, f in relations.items()}
+        self.ranks = {place: rank for place, rank in ranked_predicates(self.program, wanted).items() if supported(rank)}
         self.unit = spark.range(1).selectExpr(f"true as {UNIT}")
 
-    def evaluate(self, wanted: set[Predicate]) -> Evaluation:
-        needed = _reachable(self.program, wanted)
+    def evaluate(self) -> Evaluation:
+        needed = _reachable(self.program, self.wanted) - {predicate for predicate, _ in self.ranks}
         for stratum in strata(self.program):
             if needed.isdisjoint(stratum.predicates):
                 continue
@@ -102,7 +108,16 @@ class _Run:
                 self._iterate(stratum)
             else:
                 self._apply_once(stratum)
-        return Evaluation({predicate: self._read(predicate) for predicate in wanted})
+        return Evaluation({predicate: self._read(predicate) for predicate in self.wanted})
+
+    # What the planner asks: lengths as far as they are known
+
+    def rows(self, scan: Scan) -> float:
+        known = self._read(scan.predicate).rows
+        return float(1e6 if known is None else known) / 10.0 ** len(scan.constants)
+
+    def distinct(self, scan: Scan, position: int) -> float:
+        return self.rows(scan)
 
     # Reading
 
@@ -154,57 +169,49 @@ class _Run:
 
     def _apply_once(self, stratum: Stratum) -> None:
         (predicate,) = stratum.predicates
-        rows = [self._head(rule) for rule in stratum.rules]
-        distinct = len(rows) == 1 and self._keeps_rows_apart(stratum.rules[0])
-        self.known[predicate] = Sized(rows[0] if distinct else union(rows).distinct())
+        plans = plan_start(stratum, self, self.ranks)
+        rows = [self._runner(self._whole).head_rows(plan) for plan in plans]
+        apart = len(plans) == 1 and _keeps_rows_apart(plans[0].rule)
+        self.known[predicate] = Sized(rows[0] if apart else union(rows).distinct())
         self._check_size(predicate, self._materialise(predicate).rows or 0)
 
-    def _keeps_rows_apart(self, rule: Rule) -> bool:
-        """Whether a rule derives each row once: one positive atom, and every variable of it in the head."""
-        positives = [literal.atom for literal in rule.body if isinstance(literal, Positive)]
-        return len(positives) == 1 and set(positives[0].terms) <= set(rule.head.terms)
+    def _runner(self, read: Callable[[Scan], Sized]) -> PlanRunner:
+        return PlanRunner(read, self.unit, self.settings.joins)
 
-    def _head(self, rule: Rule) -> DataFrame:
-        return head_rows(rule, lambda _, atom: self._read(atom.predicate), self.settings.joins, unit=self.unit)
+    def _whole(self, scan: Scan) -> Sized:
+        return self._read(scan.predicate)
 
     def _iterate(self, stratum: Stratum) -> None:
         """Semi-naive: each round joins the last round's new rows with everything known."""
-        inside = set(stratum.predicates)
         total = {p: Growing(p.arity, local_relation(self.spark, p.arity, [])) for p in stratum.predicates}
-        delta = self._start(stratum, inside, total)
+        start = plan_start(stratum, self, self.ranks)
+        delta = self._advance(total, [(p.rule.head.predicate, self._runner(self._whole).head_rows(p)) for p in start])
         rounds = 0
         while delta:
             rounds += 1
             if rounds > self.limits.max_stratum_iterations:
-                raise LimitExceeded("max_stratum_iterations", self.limits.max_stratum_iterations, str(min(inside)))
+                limit = self.limits.max_stratum_iterations
+                raise LimitExceeded("max_stratum_iterations", limit, str(stratum.predicates[0]))
             for predicate, sized in delta.items():
                 total[predicate].add(sized)
                 self._check_size(predicate, total[predicate].rows)
             delta = self._next(stratum, total, delta)
         self.known.update({predicate: grown.sized() for predicate, grown in total.items()})
 
-    def _start(
-        self, stratum: Stratum, inside: set[Predicate], total: Mapping[Predicate, Growing]
-    ) -> dict[Predicate, Sized]:
-        base = [rule for rule in stratum.rules if not _positions(rule, inside)]
-        return self._advance(total, [(rule.head.predicate, self._head(rule)) for rule in base])
-
     def _next(
         self, stratum: Stratum, total: Mapping[Predicate, Growing], delta: Mapping[Predicate, Sized]
     ) -> dict[Predicate, Sized]:
-        derived: list[tuple[Predicate, DataFrame]] = []
-        for rule in stratum.rules:
-            for position in _positions(rule, set(delta)):
+        """One round. OLD is read as ALL: repeats are taken out at the end, and a difference would cost a join."""
 
-                def read(at: int, atom: Atom, changed: int = position) -> Sized:
-                    if at == changed:
-                        return delta[atom.predicate]
-                    grown = total.get(atom.predicate)
-                    return self._read(atom.predicate) if grown is None else grown.sized()
+        def read(scan: Scan) -> Sized:
+            if scan.version is Version.DELTA:
+                return delta[scan.predicate]
+            grown = total.get(scan.predicate)
+            return self._read(scan.predicate) if grown is None else grown.sized()
 
-                rows = head_rows(rule, read, self.settings.joins, unit=self.unit, first=position)
-                derived.append((rule.head.predicate, rows))
-        return self._advance(total, derived)
+        runner = self._runner(read)
+        plans = [plan for plan in plan_rounds(stratum, self, self.ranks) if _delta_of(plan) in delta]
+        return self._advance(total, [(plan.rule.head.predicate, runner.head_rows(plan)) for plan in plans])
 
     @staticmethod
     def _advance(
@@ -228,9 +235,18 @@ class _Run:
             raise LimitExceeded("max_derived_facts_per_predicate", limit, str(predicate))
 
 
-def _positions(rule: Rule, inside: set[Predicate]) -> list[int]:
-    """Where a body reads one of these predicates positively."""
-    return [i for i, x in enumerate(rule.body) if isinstance(x, Positive) and x.atom.predicate in inside]
+def _keeps_rows_apart(rule: Rule) -> bool:
+    """Whether a rule derives each row once: one positive atom, and every term of it in the head."""
+    positives = [literal.atom for literal in rule.body if isinstance(literal, Positive)]
+    return len(positives) == 1 and set(positives[0].terms) <= set(rule.head.terms)
+
+
+def _delta_of(plan: RulePlan) -> Predicate:
+    """The predicate whose last round a plan of a recursive round starts from."""
+    first = chain(plan.root)[0]
+    assert isinstance(first, Scan)
+    assert first.version is Version.DELTA
+    return first.predicate
 
 
 def _reachable(program: Program, wanted: set[Predicate]) -> set[Predicate]:
@@ -253,5 +269,3 @@ def _renamed(frame: DataFrame, predicate: Predicate) -> DataFrame:
         return frame.selectExpr(f"true as {UNIT}").limit(1)
     names = relation_schema(predicate.arity).names
     return frame.toDF(*names).selectExpr(*(f"cast({name} as string) as {name}" for name in names)).distinct()
-
-

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from lace.datalog.source import Row
-from lace.spark.bodies import Sized
 from lace.spark.pivot import UNIT, relation_columns
+from lace.spark.plans import Sized
 
 _MERGE_FACTOR = 2
 
