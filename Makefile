@@ -1,22 +1,26 @@
 # Lace: bare `make` lists what there is to do.
-PYTHON ?= python3
+# A bare machine needs Python 3.11 or newer and make. Everything else goes into .venv, once; after that nothing here
+# needs a network.
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
+PIP := $(RUN) -m pip --disable-pip-version-check --quiet
+
+# The first Python that is new enough; `make PYTHON=/path/to/python …` overrides.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clauses docs format clean
+.PHONY: help demo test check bench clauses docs format lock clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "make <target>, where <target> is one of"
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): requirements/dev.txt pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $@
+demo: $(STAMP) ## see what lace does, step by step, in a folder of its own
+	@$(RUN) tools/demo.py
 
-test: check ## set everything up, then lint, types and every test
+test: check ## lint, types, and every test
 	$(RUN) -m pytest -n auto --dist loadgroup
 
 check: $(STAMP) ## lint, format and types
@@ -24,12 +28,36 @@ check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
+bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--quick for a short run)
+	@for file in $$(ls bench/*.py | grep -v bench/report.py); do \
+		echo "== $$file"; $(RUN) $$file $(BENCH) || exit 1; done
+	$(RUN) tools/render_benchmarks.py
+
+clauses: $(STAMP) ## how many clauses of the specifications a test names, and which none does
+	$(RUN) tools/clauses.py
+
+docs: $(STAMP) ## check the documentation: links, the command reference, examples
+	$(RUN) tools/check_docs.py
+	$(RUN) -m pytest -q -p no:randomly --doctest-modules src/lace/notation src/lace/cli/output.py tests/test_readme.py
+
 format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-clauses: $(STAMP) ## which clauses of the specifications no test names
-	$(RUN) tools/clauses.py
+lock: $(STAMP) ## compile requirements/dev.txt anew from pyproject.toml (needs uv and a network)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
+		--extra dev pyproject.toml -o requirements/dev.txt --no-emit-package lace-protocol
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { \
+		echo "lace needs Python 3.11 or newer, and found: $$(python3 --version 2>&1 || echo no python3)"; \
+		echo "Install one (python.org, your package manager, pyenv), or name it: make PYTHON=/path/to/python3.12 <target>"; \
+		exit 1; }
+	@echo "Setting up in $(VENV) with $$($(PYTHON) --version) (once; needs a network) …"
+	@$(PYTHON) -m venv --clear $(VENV) || { echo "python's venv module is missing (Debian, Ubuntu: apt install python3-venv)"; exit 1; }
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -4,6 +4,7 @@ LaceError
 ├── InvalidInput            bytes or text that a rule refuses: carries rule, place and finding
 │   ├── InvalidText             B64A, TAI, identifiers, quoting, coordinates, addresses
 │   ├── InvalidRecord           010
+│   ├── InvalidSignature        009
 │   ├── InvalidLacegram         030
 │   ├── InvalidExchangePlan     040
 │   └── InvalidStream           060
@@ -63,6 +64,10 @@ class InvalidRecord(InvalidInput):
     """Bytes are not a valid 010 record."""
 
 
+class InvalidSignature(InvalidInput):
+    """A signature does not verify."""
+
+
 class InvalidLacegram(InvalidInput):
     """A rule text breaks 030: also carries line and column (from 1; 0 when there is no text), a picture and advice."""
 
@@ -94,7 +99,22 @@ class InvalidLacegram(InvalidInput):
 
 
 class InvalidExchangePlan(InvalidInput):
-    """An operand, module or transcript breaks 040."""
+    """An operand, module or transcript breaks 040; `findings` holds every reason where there are several."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rule: str = "",
+        place: str = "",
+        found: str = "",
+        findings: tuple[InvalidInput, ...] = (),
+    ) -> None:
+        super().__init__(message, rule=rule, place=place, found=found)
+        self.findings = findings
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *map(str, self.findings)])
 
 
 class InvalidStream(InvalidInput):

@@ -47,6 +47,7 @@ _SPACE = re.compile(r"[ \t]*+")
 _TERM = re.compile(
     r"[ \t]*+(?:([A-Z][A-Za-z0-9_]*+)(?![~-])|'([^'\\]*+(?:\\[\\'][^'\\]*+)*+)'|(_)(?![A-Za-z0-9_~-]))[ \t]*+"
 )
+_BLANKS = (" ", "\t")
 _ESCAPE = re.compile(r"\\([\\'])")
 _TERM_ADVICE = "a term is a Variable (capital first), a 'constant' in single quotes, or _"
 
@@ -274,12 +275,14 @@ class LineParser:
     # reading
 
     def _skip_space(self) -> None:
-        space = _SPACE.match(self.line, self.at)
-        assert space is not None
-        self.at = space.end()
+        if self.line[self.at : self.at + 1] in _BLANKS:
+            space = _SPACE.match(self.line, self.at)
+            assert space is not None
+            self.at = space.end()
 
     def _take(self, mark: str) -> bool:
-        self._skip_space()
+        if not self.line.startswith(mark, self.at):
+            self._skip_space()
         if self.line.startswith(mark, self.at):
             self.at += len(mark)
             return True

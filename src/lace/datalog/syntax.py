@@ -7,24 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal as Choice
-from typing import NamedTuple
 
-
-class Predicate(NamedTuple):
-    """A predicate is its name and its arity."""
-
-    name: str
-    arity: int
-
-    def __str__(self) -> str:
-        return f"{self.name}/{self.arity}"
-
-
-class Fact(NamedTuple):
-    """One ground fact."""
-
-    predicate: Predicate
-    values: tuple[str, ...]
+from lace.notation.fact import Fact as Fact
+from lace.notation.fact import Predicate as Predicate
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Rule: no other module spells one of these names.
 
 from __future__ import annotations
 
-from lace.datalog.syntax import Predicate
+from lace.notation.fact import Predicate
 
 HAVE = Predicate("Have", 1)
 FIELD = Predicate("Field", 4)

@@ -5,7 +5,8 @@ Rule: one text per byte string; everything else is refused.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
+from binascii import b2a_base64
 
 from lace.errors import InvalidText
 
@@ -25,7 +26,7 @@ def encode(data: bytes) -> str:
     >>> encode(bytes.fromhex("FF00"))
     '~l0'
     """
-    return b64encode(data).rstrip(b"=").translate(_TO_ASCEND).decode("ascii")
+    return b2a_base64(data, newline=False).translate(_TO_ASCEND, b"=").decode("ascii")
 
 
 def decode(text: str) -> bytes:

@@ -34,6 +34,11 @@ def require_nfc(text: str, place: str = "") -> None:
         ) from None
 
 
+def is_nfc(text: str) -> bool:
+    """Whether a text is in NFC."""
+    return text.isascii() or is_normalized("NFC", text)
+
+
 def quote(value: str) -> str:
     r"""A value as a constant with minimal escapes (P1).
 

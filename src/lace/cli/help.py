@@ -1,0 +1,72 @@
+"""`lace help [TOPIC]`: a command's help page, or one of the topics that belong to no command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from lace.cli.failure import MEANING
+
+COORDINATES = """A record is named in one of three ways.
+
+  P.FCj42pghb4H3WYIb~bi89N8AUEgr6iyilDwo8Llxi4O.H3
+      its hash: B for a Blob (bytes), P for a Plex (bytes under a coordinate),
+      S for a Seal (a signed Plex). The hash address ////P.FCj4….H3 means the
+      same. A hash never means anything else.
+
+  //u//ding//links/1
+      a coordinate: the group u, the app ding, the name links/1. Many records
+      can stand there; the one meant is the tip, the newest by TAI, then by hash.
+
+  //u//ding//links/1/|/seal/V.OEL2….H3
+      a coordinate with a version selector:
+        /|/plex                       the newest unsigned record
+        /|/plex/TAI                   … of that time
+        /|/plex/TAI/HASH              … and that hash
+        /|/seal                       the newest signed record
+        /|/seal/VERIFIER              … by that key
+        /|/seal/VERIFIER/TAI[/HASH]   … of that time, with that hash
+
+`lace ls`, `lace export` and `lace facts` take a prefix of a coordinate: //u,
+//u//ding, //u//ding//links/ (everything below links/). TAI is written as ten
+digits of seconds, a colon and nine digits of nanoseconds: 1640995237:000000000."""
+
+ENVIRONMENT = """  LACE_HOME         where keys are kept (default $XDG_DATA_HOME/lace, else ~/.local/share/lace)
+  NO_COLOR          set to anything: no colours in tables"""
+
+
+def _exit_codes() -> str:
+    return "\n".join(f"  {int(code):>3}  {meaning}" for code, meaning in MEANING.items())
+
+
+TOPICS: dict[str, tuple[str, Callable[[], str]]] = {
+    "coordinates": ("How to name a record.", lambda: COORDINATES),
+    "environment": ("The environment variables that lace reads.", lambda: ENVIRONMENT),
+    "exit-codes": ("What the exit code says.", _exit_codes),
+}
+
+
+@click.command("help")
+@click.argument("topic", required=False)
+@click.pass_context
+def command(ctx: click.Context, topic: str | None) -> None:
+    """Explain a command or a topic.
+
+    Topics: coordinates, environment, exit-codes.
+    """
+    parent = ctx.parent
+    if parent is None:
+        raise click.UsageError("help belongs to lace", ctx)
+    if topic is None:
+        click.echo(parent.get_help())
+        return
+    if topic in TOPICS:
+        summary, text = TOPICS[topic]
+        click.echo(f"{summary}\n\n{text()}")
+        return
+    group = parent.command
+    found = group.get_command(parent, topic) if isinstance(group, click.Group) else None
+    if found is None:
+        raise click.UsageError(f"There is no command or topic {topic!r}. Topics: {', '.join(TOPICS)}.", ctx)
+    click.echo(found.get_help(click.Context(found, info_name=topic, parent=parent)))

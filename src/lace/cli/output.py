@@ -1,0 +1,160 @@
+"""How `lace` prints: tables for people, one JSON object per line for programs, progress on stderr for what takes long.
+
+Rule: standard output carries the answer and nothing else; hashes are cut short only on a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+F = TypeVar("F", bound=Callable[..., Any])
+PROGRESS_AFTER_SECONDS = 2.0
+ELLIPSIS = "…"
+
+
+def json_option(function: F) -> F:
+    """`--json`: one JSON object per line instead of text for people."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")(function)
+
+
+def print_json(value: Mapping[str, object]) -> None:
+    """One JSON object on its own line."""
+    click.echo(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
+
+
+def print_warning(text: str) -> None:
+    """A line on stderr for something that did not stop the command."""
+    click.echo(f"{click.style('warning', fg='yellow')}: {text}", err=True)
+
+
+def print_fields(rows: Iterable[tuple[str, object]]) -> None:
+    """Label and value, one pair a line, the values under each other."""
+    pairs = [(label, str(value)) for label, value in rows]
+    width = max((len(label) for label, _ in pairs), default=0)
+    for label, value in pairs:
+        click.echo(f"{label.ljust(width)}  {value}")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
+    """A table: drawn by rich on a terminal, aligned plain text with nothing cut elsewhere."""
+    if sys.stdout.isatty():
+        _print_rich_table(columns, rows, right)
+    else:
+        _print_plain_table(columns, list(rows), right)
+
+
+def _print_plain_table(columns: Sequence[str], rows: list[Sequence[str]], right: frozenset[str]) -> None:
+    widths = [max([len(column), *(len(row[i]) for row in rows)]) for i, column in enumerate(columns)]
+    for row in (columns, *rows):
+        cells = [
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _print_rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))  # Text: what a record holds is never read as markup
+    Console().print(table)
+
+
+def short_hash(text: str) -> str:
+    """A hash as a terminal shows it: enough to recognise, and enough to type back."""
+    return text[:14] + ELLIPSIS if sys.stdout.isatty() and len(text) > 20 else text
+
+
+def human_size(size: int) -> str:
+    """A size the way people say it.
+
+    >>> human_size(83), human_size(32 << 20)
+    ('83 B', '32.0 MiB')
+    """
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun.
+
+    >>> count_of(1, "record"), count_of(1200, "record"), count_of(2, "entry", "entries")
+    ('1 record', '1,200 records', '2 entries')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts work and, once it has taken two seconds on a terminal, shows a bar on stderr."""
+
+    label: str
+    total: int | None
+    in_bytes: bool
+    started: float = field(default_factory=time.monotonic)
+    done: int = 0
+    bar: Progress | None = None
+    task: TaskID | None = None
+
+    def advance(self, amount: int) -> None:
+        """Note that this much more is done."""
+        self.done += amount
+        if self.bar is None and sys.stderr.isatty() and time.monotonic() - self.started > PROGRESS_AFTER_SECONDS:
+            self._show()
+        if self.bar is not None and self.task is not None:
+            self.bar.update(self.task, completed=self.done)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        amount = DownloadColumn() if self.in_bytes else MofNCompleteColumn()
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            amount,
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.task = self.bar.add_task(self.label, total=self.total)
+        self.bar.start()
+
+
+@contextmanager
+def metered(label: str, total: int | None = None, *, in_bytes: bool = False) -> Iterator[Meter]:
+    """A meter around work that may take long; its bar goes away at the end."""
+    meter = Meter(label, total, in_bytes)
+    try:
+        yield meter
+    finally:
+        if meter.bar is not None:
+            meter.bar.stop()

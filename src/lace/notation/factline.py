@@ -1,0 +1,66 @@
+"""Fact lines (050): `Predicate('constant',...)`, one fact a line, one spelling a fact.
+
+Rule: formatting what was parsed gives the same bytes; any other spelling is refused (P18).
+"""
+
+from __future__ import annotations
+
+import re
+
+from lace.errors import InvalidText
+from lace.notation.fact import Fact, Predicate
+from lace.notation.text import decode_text, quote, require_nfc
+
+_NAME = r"[A-Za-z][A-Za-z0-9_~-]*+"
+_PLAIN = r"'[^'\\\r\n]*+'"
+_ESCAPED = r"'(?:[^'\\\r\n]|\\['\\])*+'"
+# Nearly every line on a stream has no escape: one match and one split read it.
+_PLAIN_LINE = re.compile(rf"({_NAME})\(({_PLAIN}(?:,{_PLAIN})*+)?\)")
+_ESCAPED_LINE = re.compile(rf"({_NAME})\(({_ESCAPED}(?:,{_ESCAPED})*+)\)")
+_ESCAPED_CONSTANT = re.compile(_ESCAPED)
+_ESCAPE = re.compile(r"\\(.)")
+
+
+def format_fact(fact: Fact) -> str:
+    """A fact as its line, without LF.
+
+    >>> print(format_fact(Fact(Predicate("Have", 1), ("it's",))))
+    Have('it\\'s')
+    """
+    return f"{fact[0][0]}({','.join(map(quote, fact[1]))})"
+
+
+def parse_fact(line: str | bytes, max_bytes: int) -> Fact:
+    """The fact of one line (its LF already taken off), or InvalidText."""
+    if isinstance(line, bytes):
+        if len(line) > max_bytes:
+            raise _too_long(len(line), max_bytes)
+        text = line.decode("ascii") if line.isascii() else decode_text(line, "fact line")
+    else:
+        text = line
+        if len(text) > max_bytes or (not text.isascii() and len(text.encode("utf-8", "replace")) > max_bytes):
+            raise _too_long(len(text), max_bytes)
+        require_nfc(text, "fact line")
+    match = _PLAIN_LINE.fullmatch(text)
+    if match is None:
+        return _parse_escaped(text)
+    name, constants = match.groups()
+    # A plain constant holds no quote, so `','` occurs only between constants.
+    values = tuple(constants[1:-1].split("','")) if constants else ()
+    return Fact(Predicate(name, len(values)), values)
+
+
+def _parse_escaped(text: str) -> Fact:
+    match = _ESCAPED_LINE.fullmatch(text)
+    if match is None:
+        raise InvalidText(
+            "a fact line is Predicate('constant',...) without spaces between or anything after",
+            rule="fact-syntax",
+            found=repr(text[:80]),
+        )
+    values = tuple(_ESCAPE.sub(r"\1", constant[1:-1]) for constant in _ESCAPED_CONSTANT.findall(match[2]))
+    return Fact(Predicate(match[1], len(values)), values)
+
+
+def _too_long(size: int, max_bytes: int) -> InvalidText:
+    return InvalidText(f"a fact line has at most {max_bytes} bytes", rule="fact-line-length", found=f"{size} bytes")

@@ -1,0 +1,148 @@
+"""Local query exposure: which records a viewer's rules may see (040 and 020, P9).
+
+Rule: exposure is local policy. It is never sent, never read from a peer, and one more module only narrows a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lace.datalog.canonical import canonical_text, lacegram_id
+from lace.datalog.parser import parse_all_errors, parse_program
+from lace.datalog.syntax import Atom, Constant, Positive, Program, Rule, Variable
+from lace.datalog.validate import Profile, check_all
+from lace.errors import InvalidExchangePlan, InvalidInput
+from lace.facts.predicates import (
+    ALLOW_QUERY_RECORD,
+    CAN_QUERY_RECORD,
+    HAVE,
+    MAY_REQUEST,
+    MAY_SEND,
+    RUNTIME_PREDICATES,
+    SELECT_HAVE,
+)
+from lace.limits import EngineLimits
+from lace.notation.identifiers import LacegramId
+from lace.policy.operand import BASE_PREDICATES, SCOPE_PREFIXES, Module, refuse
+from lace.policy.origin import Viewer, is_opaque
+from lace.policy.rewrite import body_atoms, heads, reachable, substitute
+
+_ENFORCEMENT = frozenset((MAY_SEND, MAY_REQUEST, CAN_QUERY_RECORD))
+EXPOSURE_PROFILE = Profile(
+    name="exposure",
+    base=BASE_PREDICATES,
+    runtime=frozenset(RUNTIME_PREDICATES),
+    forbidden_heads=_ENFORCEMENT,
+    forbidden_bodies=_ENFORCEMENT,
+    reserved_prefixes=SCOPE_PREFIXES,
+    may_use_underscore=True,
+)
+_DEFAULT_LIMITS = EngineLimits()
+_SOME_VIEWER = Viewer("V.viewer")  # safety does not depend on who looks
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """One local exposure module: rules for AllowQueryRecord/2 with private helpers (040-EXPOSE-01)."""
+
+    text: str
+    id: LacegramId
+    program: Program
+
+    @classmethod
+    def author(cls, source: str, *, name: str = "<exposure>", limits: EngineLimits = _DEFAULT_LIMITS) -> Self:
+        """The exposure of authored rules, or every reason to refuse them."""
+        program, errors = parse_all_errors(source, name=name, limits=limits)
+        refuse(name, [*errors, *_findings(program, limits)])
+        return cls._canonical(program, limits)
+
+    @classmethod
+    def of_rules(cls, rules: Iterable[Rule], *, limits: EngineLimits = _DEFAULT_LIMITS) -> Self:
+        """The exposure of rules in hand."""
+        program = Program(tuple(rules))
+        refuse("<exposure>", _findings(program, limits))
+        return cls._canonical(program, limits)
+
+    @classmethod
+    def _canonical(cls, program: Program, limits: EngineLimits) -> Self:
+        text = canonical_text(program)
+        return cls(text, lacegram_id(text.encode()), parse_program(text, name="<exposure>", limits=limits))
+
+    def rules_for(self, viewer: Viewer) -> Iterator[tuple[Rule, Rule]]:
+        """Its rules, each as written and as it reads for one viewer.
+
+        Rules that allow another viewer only are left out, unless the module itself reads AllowQueryRecord.
+        """
+        recursive = any(atom.predicate == ALLOW_QUERY_RECORD for atom in body_atoms(self.program.rules))
+        for rule in self.program.rules:
+            bound = for_viewer(rule, viewer)
+            if recursive or bound.head.predicate != ALLOW_QUERY_RECORD or bound.head.terms[0] == Constant(viewer):
+                yield rule, bound
+
+    def shows_all(self, viewer: Viewer) -> bool:
+        """Whether a rule allows the viewer every stored record, as written: `AllowQueryRecord(V,P) :- Have(P).`"""
+        return any(_allows_all(bound, viewer) for _, bound in self.rules_for(viewer))
+
+
+def for_viewer(rule: Rule, viewer: Viewer) -> Rule:
+    """An AllowQueryRecord rule with a variable viewer replaced by the viewer throughout (P9, 020-GATE-05)."""
+    if rule.head.predicate != ALLOW_QUERY_RECORD:
+        return rule
+    first = rule.head.terms[0]
+    return substitute(rule, first, Constant(viewer)) if isinstance(first, Variable) else rule
+
+
+def expose_all() -> Exposure:
+    """Every stored record, to every viewer."""
+    return Exposure.author("AllowQueryRecord(Viewer,P) :- Have(P).")
+
+
+def expose_selected(module: Module) -> Exposure:
+    """What the local selector selects of the stored records; advertisements count as none here (P9)."""
+    needed = reachable(module.rules, (SELECT_HAVE,))
+    record = Variable("P")
+    allow = Rule(
+        Atom(ALLOW_QUERY_RECORD, (Variable("Viewer"), record)),
+        (Positive(Atom(SELECT_HAVE, (record,))), Positive(Atom(HAVE, (record,)))),
+    )
+    return Exposure.of_rules([*(rule for rule in module.rules if rule.head.predicate in needed), allow])
+
+
+def expose(choice: str, *, selector: Module, limits: EngineLimits = _DEFAULT_LIMITS) -> tuple[Exposure, ...]:
+    """The exposure modules of `all`, `selected` or `none`, or of a rule text (040-EXPOSE-05)."""
+    match choice.strip():
+        case "none":
+            return ()
+        case "all":
+            return (expose_all(),)
+        case "selected":
+            return (expose_selected(selector),)
+        case _:
+            return (Exposure.author(choice, limits=limits),)
+
+
+def _allows_all(rule: Rule, viewer: Viewer) -> bool:
+    if rule.head.predicate != ALLOW_QUERY_RECORD or rule.head.terms[0] != Constant(viewer):
+        return False
+    record = rule.head.terms[1]
+    return isinstance(record, Variable) and rule.body == (Positive(Atom(HAVE, (record,))),)
+
+
+def _findings(program: Program, limits: EngineLimits) -> list[InvalidInput]:
+    bound = replace(program, rules=tuple(for_viewer(rule, _SOME_VIEWER) for rule in program.rules))
+    findings: list[InvalidInput] = [*check_all(bound, EXPOSURE_PROFILE, limits)]
+    if ALLOW_QUERY_RECORD not in heads(program.rules):
+        message = f"an exposure module defines {ALLOW_QUERY_RECORD}"
+        findings.append(InvalidExchangePlan(message, rule="missing-allow-query-record", place=program.source.name))
+    return [*findings, *_opaque_grants(program)]
+
+
+def _opaque_grants(program: Program) -> Iterator[InvalidInput]:
+    """040-OPQ-09: an exchange-local label is no identity, so nothing can be granted to one by name."""
+    for rule in program.rules:
+        first = rule.head.terms[0] if rule.head.predicate == ALLOW_QUERY_RECORD else None
+        if isinstance(first, Constant) and is_opaque(first.value):
+            message = "an exposure names an opaque label, which is another peer's in the next exchange"
+            yield InvalidExchangePlan(message, rule="grants-opaque", place=program.source.name, found=first.value)

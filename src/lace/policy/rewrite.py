@@ -1,0 +1,125 @@
+"""Small passes over rule trees that policy needs: read off atoms, rename predicates, substitute a variable (030 trees).
+
+Rule: syntax in, syntax out; nothing here knows what a predicate means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from lace.datalog.syntax import (
+    Atom,
+    Cardinality,
+    Compare,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Rule,
+    Term,
+    TextShape,
+    TrueLiteral,
+    Unequal,
+    Variable,
+)
+
+Renaming = Callable[[Predicate], Predicate]
+
+
+def atom_of(literal: Literal) -> Atom | None:
+    """The predicate atom inside a body literal: positive, negated or counted."""
+    return literal.atom if isinstance(literal, Positive | Negated | Cardinality) else None
+
+
+def body_atoms(rules: Iterable[Rule]) -> Iterator[Atom]:
+    """Every predicate atom in the bodies of rules."""
+    for rule in rules:
+        for literal in rule.body:
+            atom = atom_of(literal)
+            if atom is not None:
+                yield atom
+
+
+def heads(rules: Iterable[Rule]) -> frozenset[Predicate]:
+    """The predicates that rules define."""
+    return frozenset(rule.head.predicate for rule in rules)
+
+
+def reachable(rules: Iterable[Rule], goals: Iterable[Predicate]) -> frozenset[Predicate]:
+    """The goals and every predicate that they read, directly or through others."""
+    reads: dict[Predicate, set[Predicate]] = {}
+    for rule in rules:
+        reads.setdefault(rule.head.predicate, set()).update(atom.predicate for atom in body_atoms((rule,)))
+    seen: set[Predicate] = set()
+    waiting = list(goals)
+    while waiting:
+        predicate = waiting.pop()
+        if predicate not in seen:
+            seen.add(predicate)
+            waiting.extend(reads.get(predicate, ()))
+    return frozenset(seen)
+
+
+def rename(rule: Rule, renaming: Renaming) -> Rule:
+    """A rule with every predicate renamed, in the head and in all kinds of body atoms."""
+
+    def renamed(atom: Atom) -> Atom:
+        return replace(atom, predicate=renaming(atom.predicate))
+
+    return replace(rule, head=renamed(rule.head), body=tuple(_map_atom(literal, renamed) for literal in rule.body))
+
+
+def scope(prefix: str, *, shared: Iterable[Predicate]) -> Renaming:
+    """The renaming that makes every predicate private under a prefix, except the shared ones (040-SCOPE-01)."""
+    kept = frozenset(shared)
+
+    def renaming(predicate: Predicate) -> Predicate:
+        return predicate if predicate in kept else Predicate(prefix + predicate.name, predicate.arity)
+
+    return renaming
+
+
+def substitute(rule: Rule, variable: Variable, value: Term) -> Rule:
+    """A rule with a variable replaced throughout, head and body."""
+
+    def put(term: Term) -> Term:
+        return value if term == variable else term
+
+    def put_atom(atom: Atom) -> Atom:
+        return replace(atom, terms=tuple(map(put, atom.terms)))
+
+    return replace(
+        rule, head=put_atom(rule.head), body=tuple(_map_terms(literal, put, put_atom) for literal in rule.body)
+    )
+
+
+def _map_atom(literal: Literal, change: Callable[[Atom], Atom]) -> Literal:
+    match literal:
+        case Positive(atom):
+            return Positive(change(atom))
+        case Negated(atom):
+            return Negated(change(atom))
+        case Cardinality():
+            return replace(literal, atom=change(literal.atom))
+        case _:
+            return literal
+
+
+def _map_terms(literal: Literal, put: Callable[[Term], Term], put_atom: Callable[[Atom], Atom]) -> Literal:
+    match literal:
+        case Positive(atom):
+            return Positive(put_atom(atom))
+        case Negated(atom):
+            return Negated(put_atom(atom))
+        case Cardinality():
+            return replace(literal, atom=put_atom(literal.atom), bound=put(literal.bound))
+        case Unequal() | Compare():
+            return replace(literal, left=put(literal.left), right=put(literal.right))
+        case TextShape():
+            return replace(literal, text=put(literal.text), start=put(literal.start), end=put(literal.end))
+        case TrueLiteral():
+            return literal
+        case _:
+            assert_never(literal)

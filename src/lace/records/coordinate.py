@@ -1,0 +1,172 @@
+"""Addresses of records (110): hash addresses, coordinates, version selectors, prefixes, and which version is the tip.
+
+Rule: `parse_address` and `str` are inverses; paths obey the rules of 010.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lace.errors import InvalidRecord, InvalidText
+from lace.notation.identifiers import RecordHash, Verifier
+from lace.notation.tai import TAI
+from lace.notation.text import require_nfc
+from lace.records.grammar import check_controls, check_path
+
+_SELECTOR = "/|/"
+
+
+@dataclass(frozen=True, slots=True)
+class HashAddress:
+    """`////<hash-text>`: that one record or nothing (110-RES-01)."""
+
+    hash: RecordHash
+
+    def __str__(self) -> str:
+        return f"////{self.hash}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """`/|/plex…` or `/|/seal…`: which of a coordinate's records are meant; what is None is free."""
+
+    sealed: bool
+    verifier: Verifier | None = None
+    tai: TAI | None = None
+    hash: RecordHash | None = None
+
+    def __str__(self) -> str:
+        parts = ["seal" if self.sealed else "plex", self.verifier, self.tai, self.hash]
+        return _SELECTOR + "/".join(part for part in parts if part is not None)
+
+    def admits(self, record_hash: RecordHash, tai: str, verifier: str | None) -> bool:
+        """Whether a record of the coordinate is among those meant."""
+        return (
+            record_hash.type == ("S" if self.sealed else "P")
+            and self.verifier in (None, verifier)
+            and self.tai in (None, tai)
+            and self.hash in (None, record_hash)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinate:
+    """`//group//app//name`, with a version selector or, without one, the tip (110-VER-01)."""
+
+    group: str
+    app: str
+    name: str
+    version: Version | None = None
+
+    def __str__(self) -> str:
+        return f"//{self.group}//{self.app}//{self.name}{self.version or ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """What a listing asks for: all, a Group, a Group and App, a Name and all below it, or one coordinate.
+
+    `under` says that `name` ended in `/`: only names below it are meant (110-VERB-02).
+    """
+
+    group: str | None = None
+    app: str | None = None
+    name: str | None = None
+    under: bool = False
+    version: Version | None = None
+
+    def __str__(self) -> str:
+        parts = [part for part in (self.group, self.app, self.name) if part is not None]
+        if not parts:
+            return "//"
+        end = "/" if self.under else "" if self.name is not None else "//"
+        return "".join(f"//{part}" for part in parts) + end + str(self.version or "")
+
+    def covers(self, group: str, app: str, name: str) -> bool:
+        """Whether a record of these paths is listed."""
+        if self.group is not None and self.group != group:
+            return False
+        if self.app is not None and self.app != app:
+            return False
+        if self.name is None:
+            return True
+        return name.startswith(f"{self.name}/") if self.under else name == self.name
+
+
+Address = HashAddress | Coordinate
+
+
+def parse_address(text: str) -> Address:
+    """A hash address or a coordinate, or InvalidText."""
+    if text.startswith("////"):  # 110-ADDR-03
+        return HashAddress(RecordHash.parse(text[4:]))
+    return parse_coordinate(text)
+
+
+def parse_coordinate(text: str) -> Coordinate:
+    """A coordinate, or InvalidText."""
+    path, version = _split_version(text)
+    parts = _paths(path, text)
+    if len(parts) != 3:  # 110-ADDR-05
+        raise _malformed(text, "a coordinate is //group//app//name")
+    return Coordinate(group=parts[0], app=parts[1], name=parts[2], version=version)
+
+
+def parse_prefix(text: str) -> Prefix:
+    """What a listing is asked for: `//`, `//g//`, `//g//a//`, `//g//a//n/` (below n) or a coordinate."""
+    path, version = _split_version(text)
+    if path == "//" and version is None:
+        return Prefix()
+    under = path.endswith("/") and not path.endswith("//")
+    if path.endswith("//") and version is None:
+        path = path[:-2]
+    elif under:
+        path = path[:-1]
+    parts = _paths(path, text)
+    if len(parts) > 3 or (under and len(parts) != 3) or (version is not None and (len(parts) != 3 or under)):
+        raise _malformed(text, "a prefix is //, //group//, //group//app//, //group//app//name/ or a coordinate")
+    group, app, name = (*parts, None, None)[:3]
+    return Prefix(group=group, app=app, name=name, under=under, version=version)
+
+
+def _split_version(text: str) -> tuple[str, Version | None]:
+    path, bar, _ = text.partition("/|")  # no path holds `|`, so the first one begins the selector
+    return (path, _parse_version(text[len(path) :])) if bar else (path, None)
+
+
+def _paths(path: str, text: str) -> list[str]:
+    if not path.startswith("//"):
+        raise _malformed(text, "a coordinate begins with //")
+    parts = path[2:].split("//")
+    for field, part in zip(("Group", "App", "Name"), parts, strict=False):
+        require_nfc(part, field)
+        try:
+            check_controls(part, field)
+            check_path(field, part)  # 110-ADDR-06
+        except InvalidRecord as error:
+            raise InvalidText(error.message, rule="coordinate", place=field, found=repr(text[:80])) from None
+    return parts
+
+
+def _parse_version(text: str) -> Version:
+    """The selector that begins with `/|`; any other text there is refused (110-VER-10)."""
+    parts = text.removeprefix(_SELECTOR).split("/")
+    if not text.startswith(_SELECTOR) or parts[0] not in ("plex", "seal"):
+        raise _malformed(text, "a version selector is /|/plex… or /|/seal…")
+    sealed = parts[0] == "seal"
+    rest = parts[1:]
+    verifier = Verifier.parse(rest.pop(0)) if sealed and rest else None
+    tai = TAI.parse(rest.pop(0)) if rest else None
+    record_hash = RecordHash.parse(rest.pop(0)) if rest else None
+    if rest or (record_hash is not None and record_hash.type != ("S" if sealed else "P")):
+        raise _malformed(text, "a version selector ends with the hash of a record of its type")
+    return Version(sealed=sealed, verifier=verifier, tai=tai, hash=record_hash)
+
+
+def _malformed(text: str, message: str) -> InvalidText:
+    return InvalidText(message, rule="coordinate", found=repr(text[:80]))
+
+
+def tip_order(tai: str, record_hash: str) -> tuple[str, str]:
+    """The sort key of versions: the tip is the greatest (110-VER-09: highest TAI, then highest hash text)."""
+    return tai, record_hash

@@ -1,0 +1,44 @@
+"""Record links (010, P28): headers that point at other records.
+
+Rule: a header is a link or it is not; a malformed one is still a header and no error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from lace.notation import b64a
+from lace.records.model import Header
+
+LINK_SUFFIX = "+Link"  # 010-LINK-01
+_TARGET = re.compile(r"[A-Za-z]\.([0-9A-Z_a-z~]+)\.(?s:.+)")
+
+
+class Link(NamedTuple):
+    """What a well-formed link says."""
+
+    data: str
+    target: str
+
+
+def is_target(text: str) -> bool:
+    """Whether a text is `X.<b64a>.<suffix>` with canonical B64A, of any type and suffix (010-LINK-03)."""
+    match = _TARGET.fullmatch(text)
+    return match is not None and b64a.is_canonical(match[1])
+
+
+def parse_link(name: str, value: str) -> Link | None:
+    """The link that a header spells, or None (010-LINK-04 to 010-LINK-06)."""
+    if not name.endswith(LINK_SUFFIX):
+        return None
+    data, space, target = value.rpartition(" ")  # P28: the last space splits
+    return Link(data, target) if space and data and is_target(target) else None
+
+
+def link_header(tag: str, target: str, name: str = LINK_SUFFIX) -> Header:
+    """The header of a link with data word `tag`."""
+    header = (name, f"{tag} {target}")
+    if parse_link(*header) is None:
+        raise ValueError(f"{header} is no record link")
+    return header

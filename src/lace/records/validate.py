@@ -1,0 +1,64 @@
+"""The one door from bytes to a ValidRecord (010).
+
+Rule: nobody else builds a ValidRecord. Hashes come first, the signature last: it is nine tenths of the cost, so callers
+may leave it out here and run `signature_task` of many records in threads before they trust any of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lace.errors import InvalidSignature
+from lace.limits import RecordLimits
+from lace.notation import b64a
+from lace.notation.identifiers import RecordHash
+from lace.records.grammar import RecordRule, refuse
+from lace.records.keys import verify
+from lace.records.model import DEFAULT_LIMITS, ValidRecord
+from lace.records.parse import parse_record
+from lace.records.swift import parse_swiftly
+
+__all__ = ["RecordRule", "SignatureTask", "ValidRecord", "signature_task", "validate", "verify_seal"]
+
+
+class SignatureTask(NamedTuple):
+    """What a Seal asks to be verified."""
+
+    verifier_x: bytes
+    msg32: bytes
+    sig64: bytes
+
+
+def validate(
+    stored: bytes | memoryview, *, limits: RecordLimits = DEFAULT_LIMITS, verify_signature: bool = True
+) -> ValidRecord:
+    """The record that `stored` is, or InvalidRecord with its RecordRule.
+
+    With `verify_signature=False` a Seal comes back unproven: the caller owes `verify_seal`, or a batch verification of
+    its `signature_task`, before it stores or believes it.
+    """
+    whole = stored if isinstance(stored, bytes) else bytes(stored)
+    parts = parse_swiftly(whole, limits) or parse_record(whole, limits)
+    valid = ValidRecord(RecordHash(parts.hash), whole, parts)
+    if verify_signature:
+        verify_seal(valid)
+    return valid
+
+
+def signature_task(valid: ValidRecord) -> SignatureTask | None:
+    """What has to be verified, or None for a Blob or Plex (009-SEAL-01: the message is the Plex digest)."""
+    parts = valid.parts
+    if not parts.signature:
+        return None
+    return SignatureTask(b64a.decode(parts.signed_by[2:-3]), parts.plex_digest, b64a.decode(parts.signature))
+
+
+def verify_seal(valid: ValidRecord) -> None:
+    """Raise InvalidRecord if the record is a Seal whose signature does not verify."""
+    task = signature_task(valid)
+    if task is None:
+        return
+    try:
+        verify(*task)
+    except InvalidSignature as error:
+        refuse(RecordRule.SEAL_SIGNATURE, f"the signature does not verify: {error}", "Signature")
