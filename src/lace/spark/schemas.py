@@ -57,18 +57,12 @@ DATA = StructField("data", BinaryType())  # the Blob's bytes, only where asked f
 STORED = StructField("stored", BinaryType())  # the whole stored record
 ORIGIN = (StructField("bundle", StringType()), StructField("offset", LongType()))  # where a record was read
 CORRUPT = StructField("_corrupt_record", StringType())  # why a record is none, null for good ones
-RAW = StructType([StructField("hash", StringType()), STORED, *ORIGIN])
-QUARANTINE = StructType([StructField("hash", StringType()), STORED, *ORIGIN, StructField("rule", StringType()),
-                         StructField("reason", StringType())])  # fmt: skip
-
-NARROW_FIELD = StructType(
-    [
-        StructField("hash", StringType()),
-        StructField("name", StringType()),
-        StructField("index", IntegerType()),
-        StructField("value", StringType()),
-    ]
-)
+CONTENT = StructField("content", StringType())  # the digest of the whole stored bytes, right or wrong
+REFUSAL = (StructField("rule", StringType()), StructField("reason", StringType()))
+RAW = StructType([StructField("hash", StringType()), CONTENT, *ORIGIN, STORED, *REFUSAL])
+JUDGED = StructType([*WIDE.fields, CONTENT, *ORIGIN, STORED, *REFUSAL])
+RECORDS = StructType([*WIDE.fields, CONTENT, *ORIGIN])
+QUARANTINE = StructType([StructField("hash", StringType()), *ORIGIN, *REFUSAL, STORED])
 
 # Field names of the record definition that every record holds at most once -> their column.
 SINGLETON_COLUMNS = {
