@@ -19,6 +19,7 @@ class Entry(NamedTuple):
 
 
 CATALOGUE = (
+    Entry("Keys", "key", "lace.cli.key", "Make, list, show and import signing keys."),
     Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),
 )

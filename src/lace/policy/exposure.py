@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
+from lace.datalog.annotations import read_annotated_all
 from lace.datalog.canonical import canonical_text, lacegram_id
-from lace.datalog.parser import parse_all_errors, parse_program
-from lace.datalog.syntax import Atom, Constant, Positive, Program, Rule, Variable
+from lace.datalog.parser import parse_program
+from lace.datalog.syntax import Atom, Constant, Positive, Program, Rule, Term, Variable
 from lace.datalog.validate import Profile, check_all
 from lace.errors import InvalidExchangePlan, InvalidInput
 from lace.facts.predicates import (
@@ -54,9 +55,9 @@ class Exposure:
     @classmethod
     def author(cls, source: str, *, name: str = "<exposure>", limits: EngineLimits = _DEFAULT_LIMITS) -> Self:
         """The exposure of authored rules, or every reason to refuse them."""
-        program, errors = parse_all_errors(source, name=name, limits=limits)
-        refuse(name, [*errors, *_findings(program, limits)])
-        return cls._canonical(program, limits)
+        read, errors = read_annotated_all(source, name=name, limits=limits)
+        refuse(name, [*errors, *_findings(read.program, limits)])
+        return cls._canonical(read.program, limits)
 
     @classmethod
     def of_rules(cls, rules: Iterable[Rule], *, limits: EngineLimits = _DEFAULT_LIMITS) -> Self:
@@ -101,6 +102,8 @@ def expose_all() -> Exposure:
 
 def expose_selected(module: Module) -> Exposure:
     """What the local selector selects of the stored records; advertisements count as none here (P9)."""
+    if any(_is_every_record(rule, rule.head.terms[0]) for rule in module.rules if rule.head.predicate == SELECT_HAVE):
+        return expose_all()
     needed = reachable(module.rules, (SELECT_HAVE,))
     record = Variable("P")
     allow = Rule(
@@ -126,7 +129,10 @@ def expose(choice: str, *, selector: Module, limits: EngineLimits = _DEFAULT_LIM
 def _allows_all(rule: Rule, viewer: Viewer) -> bool:
     if rule.head.predicate != ALLOW_QUERY_RECORD or rule.head.terms[0] != Constant(viewer):
         return False
-    record = rule.head.terms[1]
+    return _is_every_record(rule, rule.head.terms[1])
+
+
+def _is_every_record(rule: Rule, record: Term) -> bool:
     return isinstance(record, Variable) and rule.body == (Positive(Atom(HAVE, (record,))),)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from lace.datalog.annotations import read_annotated_all
 from lace.datalog.canonical import Lacegram, canonical_text
 from lace.datalog.formatting import format_program
 from lace.datalog.parser import parse_all_errors
@@ -72,10 +73,10 @@ class Module:
 
     @classmethod
     def author(cls, source: str, *, name: str = "<rules>", limits: EngineLimits = _DEFAULT_LIMITS) -> Self:
-        """The module of authored rules, written canonically (P1)."""
-        program, errors = parse_all_errors(source, name=name, limits=limits)
-        refuse(name, [*errors, *selector_findings(program, limits)])
-        return cls.of_rules(program.rules, limits=limits)
+        """The module of authored rules, comments and annotations left out, written canonically (P1, 040-PROV-01)."""
+        read, errors = read_annotated_all(source, name=name, limits=limits)
+        refuse(name, [*errors, *selector_findings(read.program, limits)])
+        return cls.of_rules(read.program.rules, limits=limits)
 
     @classmethod
     def of_rules(cls, rules: Iterable[Rule], *, limits: EngineLimits = _DEFAULT_LIMITS) -> Self:

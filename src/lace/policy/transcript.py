@@ -6,17 +6,18 @@ never repaired.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lace.datalog.syntax import Constant, Predicate, Rule
+from lace.datalog.syntax import Constant, Rule
 from lace.errors import InvalidExchangePlan, InvalidText
 from lace.facts.predicates import ADVERTISED_FIELD, RUNTIME_PREDICATES
 from lace.notation.digest import domain_digest
+from lace.notation.fact import Fact, Predicate
+from lace.notation.factline import format_fact, parse_fact
 from lace.notation.identifiers import ExchangePlanId, LacegramId
-from lace.notation.text import decode_text, quote
+from lace.notation.text import decode_text
 from lace.policy.operand import Facet
 from lace.policy.origin import Origin
 from lace.policy.rewrite import body_atoms
@@ -31,12 +32,9 @@ PLAN_OPERAND = Predicate("ExchangePlanOperand", 3)
 PLAN_ORIGIN = Predicate("ExchangePlanOperandOrigin", 2)
 PLAN_FIELD = Predicate("ExchangePlanRequireAdvertisedField", 1)
 PLAN_ALL_FIELDS = Predicate("ExchangePlanRequireAllAdvertisedFields", 0)
-_PREDICATES = {
-    predicate.name: predicate
-    for predicate in (
-        PLAN_PROFILE, PLAN_LOWERING, PLAN_RUNTIME, PLAN_OPERAND, PLAN_ORIGIN, PLAN_FIELD, PLAN_ALL_FIELDS,
-    )
-}  # fmt: skip
+_PREDICATES = frozenset(
+    (PLAN_PROFILE, PLAN_LOWERING, PLAN_RUNTIME, PLAN_OPERAND, PLAN_ORIGIN, PLAN_FIELD, PLAN_ALL_FIELDS)
+)
 _NAME_POSITION = 2  # of AdvertisedField(P,S,Name,Index,Value)
 
 
@@ -160,7 +158,7 @@ def read_transcript(data: bytes) -> Transcript:
         raise InvalidExchangePlan(error.message, rule="transcript-text", place=error.place, found=error.found) from None
     facts: dict[Predicate, list[tuple[str, ...]]] = {}
     for number, line in enumerate(text.split("\n"), start=1):
-        predicate, values = _read_line(line, f"transcript line {number}")
+        predicate, values = _read_line(line, len(data), f"transcript line {number}")
         facts.setdefault(predicate, []).append(values)
     found = write_transcript(_read_operands(facts), _read_requirements(facts), _read_lowering(facts))
     if found.text != text:
@@ -173,25 +171,19 @@ def read_transcript(data: bytes) -> Transcript:
 
 
 def _line(predicate: Predicate, *values: str) -> str:
-    return f"{predicate.name}({','.join(map(quote, values))})"
+    return format_fact(Fact(predicate, values))
 
 
-_CONSTANT = r"'((?:[^'\\\n\r]|\\['\\])*)'"
-_FACT = re.compile(rf"([A-Za-z]+)\(((?:{_CONSTANT}(?:,{_CONSTANT})*)?)\)")
-
-
-def _read_line(line: str, place: str) -> tuple[Predicate, tuple[str, ...]]:
-    match = _FACT.fullmatch(line)
-    if match is None:
+def _read_line(line: str, max_bytes: int, place: str) -> Fact:
+    try:
+        fact = parse_fact(line, max_bytes)
+    except InvalidText as error:
         rule = "transcript-line" if line else "transcript-blank-line"  # 040-TRANS-05, 040-TRANS-03
-        raise InvalidExchangePlan("a transcript line is one fact", rule=rule, place=place, found=repr(line[:80]))
-    values = tuple(re.sub(r"\\(.)", r"\1", value) for value in re.findall(_CONSTANT, match[2]))
-    predicate = _PREDICATES.get(match[1])
-    if predicate is None or predicate.arity != len(values):
-        raise InvalidExchangePlan(
-            "no such line in a transcript", rule="transcript-canonical", place=place, found=f"{match[1]}/{len(values)}"
-        )
-    return predicate, values
+        raise InvalidExchangePlan(error.message, rule=rule, place=place, found=error.found) from None
+    if fact.predicate not in _PREDICATES:
+        found = str(fact.predicate)
+        raise InvalidExchangePlan("no such line in a transcript", rule="transcript-unknown", place=place, found=found)
+    return fact
 
 
 _Facts = dict[Predicate, list[tuple[str, ...]]]

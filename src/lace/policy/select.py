@@ -1,0 +1,122 @@
+"""Selectors that people get right: each helper writes SelectHave and SelectAdvertised together (040, 110).
+
+Rule: the two say the same of a stored record and of an advertised one, so both sides of an exchange mean one set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lace.datalog.syntax import (
+    ANONYMOUS,
+    Atom,
+    Constant,
+    Literal,
+    Positive,
+    Predicate,
+    Rule,
+    Term,
+    TextShape,
+    TrueLiteral,
+    Variable,
+)
+from lace.errors import InvalidExchangePlan
+from lace.facts.predicates import (
+    ADVERTISED,
+    ADVERTISED_FIELD,
+    APP,
+    FIELD,
+    GROUP,
+    HAVE,
+    NAME,
+    SELECT_ADVERTISED,
+    SELECT_HAVE,
+    SIGNED_BY,
+    TAI,
+    TYPE,
+)
+from lace.limits import EngineLimits
+from lace.notation.identifiers import RecordHash
+from lace.policy.compose import union
+from lace.policy.operand import Module
+from lace.records.coordinate import Prefix, parse_prefix
+
+_RECORD, _SOURCE, _NAME = Variable("P"), Variable("S"), Variable("N")
+_WANTED = Predicate("Wanted", 1)
+_DEFAULT_LIMITS = EngineLimits()
+
+
+def select_all() -> Module:
+    """Everything."""
+    return _module(_RECORD, [], [])
+
+
+def select_coordinate(address: str | Prefix) -> Module:
+    """Records under a coordinate or prefix: `//u//`, `//u//ding//`, `//u//ding//links/`, `//u//ding//links/1`.
+
+    A coordinate selects all its versions; which of them is the tip is decided among those that arrived.
+    """
+    prefix = parse_prefix(address) if isinstance(address, str) else address
+    wanted = _field_values(prefix)
+    names: list[Literal] = []
+    if prefix.name is not None and prefix.under:
+        names.append(TextShape(_NAME, Constant(f"{prefix.name}/"), "", Constant("")))
+    record = _RECORD if prefix.version is None or prefix.version.hash is None else Constant(prefix.version.hash)
+    return _module(record, wanted, names)
+
+
+def select_hash(*hashes: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
+    """These records and no others; whoever knows a hash may name it without seeing the record."""
+    wanted = sorted({RecordHash.parse(text) for text in hashes})
+    if not wanted:
+        raise InvalidExchangePlan("there is no hash to select", rule="select-empty")
+    rules = [Rule(Atom(_WANTED, (Constant(text),)), (TrueLiteral(),)) for text in wanted]
+    named = Positive(Atom(_WANTED, (_RECORD,)))
+    rules.append(Rule(Atom(SELECT_HAVE, (_RECORD,)), (named,)))
+    advertised = Positive(Atom(ADVERTISED, (_RECORD, _SOURCE)))
+    rules.append(Rule(Atom(SELECT_ADVERTISED, (_RECORD, _SOURCE)), (named, advertised)))
+    return Module.of_rules(rules, limits=limits)
+
+
+def select(
+    *,
+    coordinates: Sequence[str] = (),
+    hashes: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    limits: EngineLimits = _DEFAULT_LIMITS,
+) -> Module:
+    """What any of these asks for: prefixes, hashes, rule texts; everything when none is given."""
+    parts = [Module.author(source, limits=limits) for source in sources]
+    parts += [select_coordinate(address) for address in coordinates]
+    parts += [select_hash(*hashes, limits=limits)] if hashes else []
+    return union(parts, limits=limits) if parts else select_all()
+
+
+def _field_values(prefix: Prefix) -> list[tuple[str, Term]]:
+    """The fields that a prefix asks for, each with its value."""
+    asked: list[tuple[str, str | None]] = [(GROUP, prefix.group), (APP, prefix.app)]
+    if not prefix.under:
+        asked.append((NAME, prefix.name))
+    if prefix.version is not None:
+        asked += [(TYPE, "S" if prefix.version.sealed else "P")]
+        asked += [(SIGNED_BY, prefix.version.verifier), (TAI, prefix.version.tai)]
+    wanted: list[tuple[str, Term]] = [(name, Constant(str(value))) for name, value in asked if value is not None]
+    if prefix.under:
+        wanted.append((NAME, _NAME))
+    return wanted
+
+
+def _module(record: Term, fields: Iterable[tuple[str, Term]], tests: Iterable[Literal]) -> Module:
+    wanted, also = list(fields), list(tests)
+    stored: list[Literal] = [Positive(Atom(HAVE, (record,)))]
+    stored += [Positive(Atom(FIELD, (record, Constant(name), ANONYMOUS, value))) for name, value in wanted]
+    claimed: list[Literal] = [Positive(Atom(ADVERTISED, (record, _SOURCE)))]
+    claimed += [
+        Positive(Atom(ADVERTISED_FIELD, (record, _SOURCE, Constant(name), ANONYMOUS, value))) for name, value in wanted
+    ]
+    return Module.of_rules(
+        [
+            Rule(Atom(SELECT_HAVE, (record,)), (*stored, *also)),
+            Rule(Atom(SELECT_ADVERTISED, (record, _SOURCE)), (*claimed, *also)),
+        ]
+    )

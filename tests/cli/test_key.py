@@ -1,0 +1,88 @@
+"""`lace key`: making, listing, showing and importing keys, and where secrets do not go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lace.cli.app import app
+from lace.cli.failure import ExitCode
+
+SECRET = "&.00420lG51WS82GdB30pE3m0H4XCK5HON61_Q6mlT7Xx.H3"
+VERIFIER = "V.OEL2sxn4GhPnCm_bU7hnAPU0Q0gVS8KxFlNg3zfHT2O.H3"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LACE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def lace(*arguments: str, given: str = "") -> Result:
+    return CliRunner().invoke(app, ["key", *arguments], input=given)
+
+
+def test_a_new_key_shows_its_verifier_and_not_its_secret() -> None:
+    result = lace("new", "me")
+    assert result.exit_code == 0
+    assert "verifier  V." in result.stdout
+    assert "&." not in result.output
+
+
+def test_an_imported_secret_gives_its_verifier(tmp_path: Path) -> None:
+    assert json.loads(lace("import", "--json", "a", given=SECRET + "\n").stdout) == {"name": "a", "verifier": VERIFIER}
+    file = tmp_path / "secret.txt"
+    file.write_text(SECRET)
+    assert VERIFIER in lace("import", "b", str(file)).stdout
+
+
+def test_listing_shows_names_and_verifiers_only() -> None:
+    lace("import", "me", given=SECRET)
+    lace("new", "you")
+    plain = lace("list")
+    assert [line.split()[0] for line in plain.stdout.splitlines()] == ["name", "me", "you"]
+    rows = [json.loads(line) for line in lace("list", "--json").stdout.splitlines()]
+    assert [sorted(row) for row in rows] == [["name", "verifier"]] * 2
+    assert "&." not in plain.output
+
+
+def test_an_empty_ring_says_so_on_stderr() -> None:
+    result = lace("list")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "lace key new" in result.stderr
+
+
+def test_the_secret_shows_only_when_asked_for() -> None:
+    lace("import", "me", given=SECRET)
+    assert SECRET not in lace("show", "me").output
+    assert SECRET not in lace("show", "--json", "me").output
+    assert SECRET in lace("show", "--secret", "me").stdout
+    assert json.loads(lace("show", "--secret", "--json", "me").stdout)["secret"] == SECRET
+
+
+@pytest.mark.parametrize("given", ["", "hello", SECRET[:-1], SECRET[:20] + "!" + SECRET[21:]])
+def test_what_is_no_secret_is_refused_and_not_repeated(given: str) -> None:
+    result = lace("import", "me", given=given)
+    assert result.exit_code == ExitCode.KEY
+    assert "no signing secret" in result.stderr
+    assert not given or given not in result.output
+
+
+def test_failures_have_their_exit_codes() -> None:
+    lace("new", "me")
+    assert lace("new", "me").exit_code == ExitCode.KEY
+    assert lace("show", "nobody").exit_code == ExitCode.KEY
+    assert lace("new", "../x").exit_code == ExitCode.BAD
+    assert lace("new").exit_code == ExitCode.USAGE
+    assert lace("import", "x", "/nowhere/at/all").exit_code == ExitCode.STORE
+
+
+def test_a_readable_key_file_is_refused_with_what_to_do(home: Path) -> None:
+    lace("new", "me")
+    (home / "keys" / "me.key").chmod(0o644)
+    result = lace("show", "me")
+    assert result.exit_code == ExitCode.KEY
+    assert "chmod 600" in result.stderr
