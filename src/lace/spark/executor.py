@@ -19,8 +19,10 @@ from lace.datalog.ranking import ranked_predicates
 from lace.datalog.source import MemorySource, Row
 from lace.datalog.stratify import Stratum, read_atom, strata
 from lace.datalog.syntax import Fact, Positive, Predicate, Program, Rule
+from lace.datalog.unfold import unfold
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LimitExceeded
+from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
 from lace.spark.pivot import UNIT, star_relation
 from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
@@ -29,6 +31,7 @@ from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
 
 _ANY_ARITY = 1 << 16
+_MAX_UNFOLDED_BODY = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,8 @@ class _Run:
         self.limits = limits
         self.settings = settings
         self.records = None if records is None else require_columns(records, WIDE, "evaluate")
-        sky = split(checked.program) if records is not None else Constellation(checked.program, ())
+        flat = unfold(checked.program, wanted, _is_star, _MAX_UNFOLDED_BODY)
+        sky = split(flat) if records is not None else Constellation(flat, ())
         self.program = sky.program
         self.stars: dict[Predicate, Star] = {star.predicate: star for star in sky.stars}
         self.known: dict[Predicate, Sized] = {p: Sized(_renamed(f, p)) for p, f in relations.items()}
@@ -98,9 +102,9 @@ class _Run:
         self.unit = spark.range(1).selectExpr(f"true as {UNIT}")
 
     def evaluate(self) -> Evaluation:
-        needed = _reachable(self.program, self.wanted) - {predicate for predicate, _ in self.ranks}
+        ranked = {predicate for predicate, _ in self.ranks}
         for stratum in strata(self.program):
-            if needed.isdisjoint(stratum.predicates):
+            if ranked.issuperset(stratum.predicates):  # P31: counted without being materialised
                 continue
             if self._is_small(stratum):
                 self._finish_on_driver(stratum)
@@ -249,18 +253,10 @@ def _delta_of(plan: RulePlan) -> Predicate:
     return first.predicate
 
 
-def _reachable(program: Program, wanted: set[Predicate]) -> set[Predicate]:
-    """The predicates that the wanted ones depend on, themselves included."""
-    reads: dict[Predicate, set[Predicate]] = {}
-    for rule in program.rules:
-        found = {atom[0].predicate for x in rule.body if (atom := read_atom(x)) is not None}
-        reads.setdefault(rule.head.predicate, set()).update(found)
-    reached: set[Predicate] = set()
-    frontier = set(wanted)
-    while frontier:
-        reached |= frontier
-        frontier = {p for q in frontier for p in reads.get(q, ())} - reached
-    return reached
+def _is_star(rule: Rule) -> bool:
+    """Whether a rule reads record facts of one record only: worth repeating wherever it is used."""
+    positives = [literal.atom for literal in rule.body if isinstance(literal, Positive)]
+    return all(atom.predicate in RECORD_PREDICATES for atom in positives) and len({a.terms[0] for a in positives}) == 1
 
 
 def _renamed(frame: DataFrame, predicate: Predicate) -> DataFrame:

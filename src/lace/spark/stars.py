@@ -30,6 +30,7 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
+from lace.datalog.unfold import literal_variables
 from lace.facts.predicates import RECORD_PREDICATES
 
 STAR_PREFIX = "_star"
@@ -54,26 +55,6 @@ class Constellation:
 
     program: Program
     stars: tuple[Star, ...]
-
-
-def variables(literal: Literal) -> Iterator[Variable]:
-    """The named variables of a literal, in order, repeats included."""
-    return (term for term in terms(literal) if isinstance(term, Variable))
-
-
-def terms(literal: Literal) -> tuple[Term, ...]:
-    """Every term of a literal."""
-    match literal:
-        case Positive(atom) | Negated(atom):
-            return atom.terms
-        case Unequal(left=left, right=right) | Compare(left=left, right=right):
-            return (left, right)
-        case TextShape(text=text, start=start, end=end):
-            return (text, start, end)
-        case Cardinality(atom=atom, bound=bound):
-            return (*atom.terms, bound)
-        case TrueLiteral():
-            return ()
 
 
 def is_record_atom(atom: Atom) -> bool:
@@ -110,8 +91,8 @@ class _Splitter:
     def _absorb(self, heads: dict[Term, list[Literal]], rest: list[Literal]) -> list[Literal]:
         """Move what one star can decide by itself into it; give back what is left."""
         left: list[Literal] = []
-        bound = {record: {v for m in members for v in variables(m)} for record, members in heads.items()}
-        outside = {v for literal in rest if isinstance(literal, Positive) for v in variables(literal)}
+        bound = {record: {v for m in members for v in literal_variables(m)} for record, members in heads.items()}
+        outside = {v for literal in rest if isinstance(literal, Positive) for v in literal_variables(literal)}
         for literal in rest:
             home = next((r for r in heads if self._belongs(literal, r, bound, outside)), None)
             if home is None:
@@ -124,15 +105,19 @@ class _Splitter:
     def _belongs(literal: Literal, record: Term, bound: dict[Term, set[Variable]], outside: set[Variable]) -> bool:
         match literal:
             case Unequal() | Compare() | TextShape():
-                return set(variables(literal)) <= bound[record]
+                return set(literal_variables(literal)) <= bound[record]
             case Negated(atom):
                 # Safe rules bind every variable of a negated atom outside it, so this is a test on the star's own row.
-                return is_record_atom(atom) and atom.terms[0] == record and set(variables(literal)) <= bound[record]
+                return (
+                    is_record_atom(atom)
+                    and atom.terms[0] == record
+                    and set(literal_variables(literal)) <= bound[record]
+                )
             case Cardinality(atom=atom, bound=count):
                 if not is_record_atom(atom) or atom.terms[0] != record or not isinstance(record, Variable):
                     return False
                 elsewhere = outside.union(*(vs for other, vs in bound.items() if other != record))
-                shared = {v for v in variables(literal) if v in elsewhere}
+                shared = {v for v in literal_variables(literal) if v in elsewhere}
                 return shared <= bound[record] and (not isinstance(count, Variable) or count in bound[record])
             case Positive() | TrueLiteral():
                 return False
@@ -158,7 +143,7 @@ class _Splitter:
         return Atom(star.predicate, tuple(given[v] for v in star.terms if isinstance(v, Variable)), atom.place)
 
     def _star(self, record: Term, members: list[Literal], needed: set[Variable]) -> Atom:
-        outputs = tuple(sorted({v for m in members for v in variables(m)} & needed, key=lambda v: v.name))
+        outputs = tuple(sorted({v for m in members for v in literal_variables(m)} & needed, key=lambda v: v.name))
         key = (outputs, record, tuple(members))
         if key not in self.stars:
             predicate = Predicate(f"{STAR_PREFIX}{len(self.stars)}", len(outputs))
@@ -176,4 +161,4 @@ def _needed(rule: Rule, rest: Iterable[Literal], others: Iterable[Literal]) -> I
     """The variables that a star must hand out: of the head, of other literals, of other stars."""
     yield from (term for term in rule.head.terms if isinstance(term, Variable))
     for literal in (*rest, *others):
-        yield from variables(literal)
+        yield from literal_variables(literal)

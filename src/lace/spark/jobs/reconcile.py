@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 PREFIX_LENGTH = 2  # 050-PART-03
 
 
-def partition_prefix(length: int = PREFIX_LENGTH) -> F.Column:
+def partition_prefix(length: int = PREFIX_LENGTH) -> Column:
     """The partition of a record: the first characters of its hash payload, whatever its type (050-PART-01)."""
     return F.substring("hash", 3, length).alias("prefix")
 
