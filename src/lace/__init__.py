@@ -1,1 +1,111 @@
-"""Lace: two machines converge on a set of signed records by rules, not by endpoints."""
+"""Lace: two machines converge on a set of signed records by rules, not by endpoints.
+
+    import lace
+
+    key = lace.generate_key()
+    with lace.open("notes.lace", create=True) as notes:
+        record = notes.put(b"hello", group="u", app="ding", name="links/1", sign=key)
+        assert notes.get("//u//ding//links/1") == b"hello"
+
+Names are found when they are asked for, so that `import lace` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lace.errors import (
+        InvalidExchangePlan,
+        InvalidInput,
+        InvalidLacegram,
+        InvalidRecord,
+        InvalidStream,
+        InvalidText,
+        KeyUnavailable,
+        LaceError,
+        LimitExceeded,
+        LocalProtocolError,
+        NotFound,
+        RemoteProtocolError,
+        StoreError,
+        TransportError,
+    )
+    from lace.notation.fact import Fact, Predicate
+    from lace.notation.identifiers import RecordHash, Verifier
+    from lace.notation.tai import TAI
+    from lace.porcelain.lace import Lace
+    from lace.porcelain.listing import Row
+    from lace.porcelain.opening import generate_key
+    from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
+    from lace.records.keys import SigningKey, SigningSecret
+    from lace.records.model import Blob, Plex, Seal, ValidRecord
+    from lace.records.validate import validate
+    from lace.runtime.keyring import KeyRing
+
+__all__ = [
+    "TAI",
+    "Blob",
+    "Fact",
+    "InvalidExchangePlan",
+    "InvalidInput",
+    "InvalidLacegram",
+    "InvalidRecord",
+    "InvalidStream",
+    "InvalidText",
+    "KeyRing",
+    "KeyUnavailable",
+    "Lace",
+    "LaceError",
+    "LimitExceeded",
+    "LocalProtocolError",
+    "NotFound",
+    "Plex",
+    "Predicate",
+    "RecordHash",
+    "RemoteProtocolError",
+    "Row",
+    "Seal",
+    "SigningKey",
+    "SigningSecret",
+    "StoreError",
+    "TransportError",
+    "ValidRecord",
+    "Verifier",
+    "generate_key",
+    "open",
+    "validate",
+]
+
+_HOMES = {
+    "lace.errors": (
+        "InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord InvalidStream InvalidText KeyUnavailable"
+        " LaceError LimitExceeded LocalProtocolError NotFound RemoteProtocolError StoreError TransportError"
+    ),
+    "lace.notation.fact": "Fact Predicate",
+    "lace.notation.identifiers": "RecordHash Verifier",
+    "lace.notation.tai": "TAI",
+    "lace.porcelain.lace": "Lace",
+    "lace.porcelain.listing": "Row",
+    "lace.porcelain.opening": "generate_key",
+    "lace.records.keys": "SigningKey SigningSecret",
+    "lace.records.model": "Blob Plex Seal ValidRecord",
+    "lace.records.validate": "validate",
+    "lace.runtime.keyring": "KeyRing",
+}
+_NAMES = {name: (module, name) for module, names in _HOMES.items() for name in names.split()}
+_NAMES["open"] = ("lace.porcelain.opening", "open_lace")
+
+
+def __getattr__(name: str) -> Any:
+    """A public name from the module that defines it, kept here afterwards."""
+    if name not in _NAMES:
+        raise AttributeError(f"module 'lace' has no attribute {name!r}")
+    module, own = _NAMES[name]
+    value = globals()[name] = getattr(import_module(module), own)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})

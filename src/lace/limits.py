@@ -62,3 +62,13 @@ class StreamLimits:
     max_resource_bytes: int = MIB
     max_resource_lines: int = 4096
     max_resources: int = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreLimits:
+    """What one open store may use and how long it waits."""
+
+    busy_timeout_ms: int = 10_000  # for another process's write to end
+    page_cache_bytes: int = 48 * MIB
+    checkpoint_bytes: int = 64 * MIB  # of log before it is copied into the file
+    max_kept_removals: int = 4096  # delete transactions that a follower may lag behind

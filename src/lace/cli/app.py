@@ -128,9 +128,12 @@ def _nearest(name: str) -> str:
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        click.echo(f"lace {version('lace-protocol')}")
+        try:
+            click.echo(f"lace {version('lace-protocol')}")
+        except PackageNotFoundError:
+            click.echo("lace, run from its source without being installed")
         ctx.exit()
 
 

@@ -19,6 +19,15 @@ class Entry(NamedTuple):
 
 
 CATALOGUE = (
+    Entry("Records", "put", "lace.cli.put", "Store a file, a directory or standard input under a coordinate."),
+    Entry("Records", "get", "lace.cli.get", "Write the content of a record to standard output or a file."),
+    Entry("Records", "ls", "lace.cli.ls", "List records, by coordinate, oldest first."),
+    Entry("Records", "cat", "lace.cli.cat", "Write the stored bytes of records, headers and all."),
+    Entry("Records", "facts", "lace.cli.facts", "Print the facts of one record or of all, one a line."),
+    Entry("Records", "rm", "lace.cli.rm", "Remove records and their facts."),
+    Entry("Stores", "init", "lace.cli.init", "Create an empty lace."),
+    Entry("Stores", "stat", "lace.cli.stat", "Show how much a lace holds."),
+    Entry("Stores", "verify", "lace.cli.verify", "Re-hash every record, re-verify every signature."),
     Entry("Keys", "key", "lace.cli.key", "Make, list, show and import signing keys."),
     Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),

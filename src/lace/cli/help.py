@@ -28,9 +28,10 @@ COORDINATES = """A record is named in one of three ways.
         /|/seal/VERIFIER              … by that key
         /|/seal/VERIFIER/TAI[/HASH]   … of that time, with that hash
 
-`lace ls`, `lace export` and `lace facts` take a prefix of a coordinate: //u,
-//u//ding, //u//ding//links/ (everything below links/). TAI is written as ten
-digits of seconds, a colon and nine digits of nanoseconds: 1640995237:000000000."""
+The beginning of a hash will do, P.FCj42pghb4, where only one record has it.
+`lace ls` and `lace export` take the beginning of a coordinate: //u, //u//ding,
+//u//ding//links/ (everything below links/). TAI is written as ten digits of
+seconds, a colon and nine digits of nanoseconds: 1640995237:000000000."""
 
 ENVIRONMENT = """  LACE_HOME         where keys are kept (default $XDG_DATA_HOME/lace, else ~/.local/share/lace)
   NO_COLOR          set to anything: no colours in tables"""

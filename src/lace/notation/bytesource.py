@@ -62,6 +62,18 @@ class ByteSource:
         """Whether every byte of an ended stream has been read."""
         return self._ended and not self.buffered
 
+    @property
+    def head(self) -> tuple[bytes, int]:
+        """The first chunk and the place in it: for loops that match many items at once and then `skip` them."""
+        return self._head, self._position
+
+    def skip(self, count: int) -> None:
+        """Leave behind so many bytes of the first chunk."""
+        self._position += count
+        self.consumed += count
+        if self._position == len(self._head):
+            self._advance()
+
     def take_line(self, max_bytes: int) -> bytes | None:
         """The next line without its LF; None if it is not all here yet. For loops that cannot afford a generator."""
         start = self._position

@@ -53,7 +53,7 @@ class ExchangePlan:
 
 
 def compile_plan(
-    first: SelectorOperand, second: SelectorOperand, lowering: Lowering = Lowering.STANDARD
+    first: SelectorOperand, second: SelectorOperand, *, lowering: Lowering = Lowering.STANDARD
 ) -> ExchangePlan:
     """The plan of operands 0 and 1, whose origins setup has assigned (040-TERM-04, 040-OPERAND-07)."""
     indexes = [first.index, second.index]
@@ -66,9 +66,9 @@ def compile_plan(
     return ExchangePlan((first, second), write_transcript((_entry(first), _entry(second)), requirements, lowering))
 
 
-def agree(first: Module, second: Module, lowering: Lowering = Lowering.STANDARD) -> ExchangePlan:
+def agree(first: Module, second: Module, *, lowering: Lowering = Lowering.STANDARD) -> ExchangePlan:
     """The plan of two modules under the origins computed from them (P8); both sides get the same one."""
-    return compile_plan(*assign_operands(first, second), lowering)
+    return compile_plan(*assign_operands(first, second), lowering=lowering)
 
 
 def _entry(operand: SelectorOperand) -> OperandEntry:

@@ -48,6 +48,8 @@ class FrameScan:
             self._end()
         elif self._letter == 2 and line.startswith(_LENGTH):
             self._data_length(line[len(_LENGTH) :])
+        elif self._length is not None:  # 060-REC-10
+            raise _undelimited("an empty line follows Data-Length", line)
         else:
             self._lines += 1
             if self._lines > self._limits.max_extra_headers + FIELD_LINES:

@@ -1,0 +1,8 @@
+"""The embedded engine: dictionary-encoded columns, semi-naive, incremental (030)."""
+
+from lace.datalog.engine.base import Base, CombinedSource
+from lace.datalog.engine.evaluate import evaluate
+from lace.datalog.engine.result import Result
+from lace.datalog.engine.stats import Stats
+
+__all__ = ["Base", "CombinedSource", "Result", "Stats", "evaluate"]

@@ -1,0 +1,103 @@
+"""The arguments that commands share: a lace's path, a record's name, NAME=VALUE pairs.
+
+Rule: what is malformed on the command line is a usage error (exit code 2), told before a store is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.errors import InvalidInput, NotFound, StoreError
+
+if TYPE_CHECKING:
+    from lace.porcelain.lace import Lace
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def lace_argument(function: F) -> F:
+    """PATH: the lace."""
+    return click.argument("path", type=click.Path(path_type=Path))(function)
+
+
+@contextmanager
+def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
+    """The lace at a path that has to be there."""
+    from lace.porcelain.opening import open_lace
+
+    try:
+        lace = open_lace(path, read_only=not write)
+    except NotFound as missing:
+        error = StoreError(f"{path}: there is no lace")
+        error.add_note(f"`lace init {path}` makes one")
+        raise error from missing
+    with lace:
+        yield lace
+
+
+class Target(click.ParamType[str]):
+    """A record's name: a hash, the beginning of one, a hash address or, where that is sensible, a coordinate."""
+
+    name = "target"
+
+    def __init__(self, *, coordinates: bool = True) -> None:
+        self.coordinates = coordinates
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from lace.porcelain.lace import is_beginning
+        from lace.records.coordinate import parse_address
+
+        if not self.coordinates and value.startswith("//") and not value.startswith("////"):
+            self.fail("name the record by its hash: a coordinate means another record tomorrow.", param, ctx)
+        try:
+            if not is_beginning(value.removesuffix("…")):
+                parse_address(value if value.startswith("//") else f"////{value}")
+        except InvalidInput as error:
+            self.fail(f"{error}. `lace help coordinates` explains the ways to name a record.", param, ctx)
+        return value
+
+
+class Prefix(click.ParamType[str]):
+    """The beginning of a coordinate."""
+
+    name = "prefix"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from lace.records.coordinate import parse_prefix
+
+        try:
+            parse_prefix(value)
+        except InvalidInput as error:
+            self.fail(f"{error}. `lace help coordinates` explains coordinates.", param, ctx)
+        return value
+
+
+class Pair(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE, split at the first equals sign."""
+
+    name = "pair"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        left, equals, right = str(value).partition("=")
+        if not (left and equals and right):
+            self.fail(f"{value!r} has not the form {param.metavar if param else 'NAME=VALUE'}", param, ctx)
+        return left, right
+
+
+class TaiTime(click.ParamType[str]):
+    """A TAI text."""
+
+    name = "tai"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from lace.notation.tai import TAI
+
+        try:
+            return TAI.parse(value)
+        except InvalidInput as error:
+            self.fail(str(error), param, ctx)

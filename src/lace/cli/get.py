@@ -1,0 +1,32 @@
+"""`lace get PATH HASH|COORDINATE`: content out of a lace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lace.cli.arguments import Target, lace_argument, opened
+from lace.cli.files import output_to
+from lace.cli.output import metered
+
+
+@click.command("get")
+@lace_argument
+@click.argument("target", type=Target(), metavar="HASH|COORDINATE")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+def command(path: Path, target: str, output: Path | None) -> None:
+    """Write the content of a record to standard output or a file.
+
+    A coordinate means its newest record. Content in chunks is joined as it is written; a file given by -o appears only
+    when all of it is there and checked.
+    """
+    with opened(path) as lace:
+        found = lace.resolve(target)  # once: a coordinate may mean another record a moment later
+        with (
+            metered(f"reading {target}", lace.content_length(found), in_bytes=True) as meter,
+            output_to(output) as sink,
+        ):
+            for piece in lace.content(found):
+                sink.write(piece)
+                meter.advance(len(piece))

@@ -1,0 +1,76 @@
+"""`lace ls PATH [PREFIX]`: records as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lace.cli.arguments import Prefix, lace_argument, opened
+from lace.cli.output import human_size, json_option, print_json, print_table, short_hash
+
+if TYPE_CHECKING:
+    from lace.porcelain.lace import Lace
+    from lace.porcelain.listing import Row
+
+OVERVIEW = ("record", "coordinate", "time (UTC)", "size", "signed by")
+
+
+@click.command("ls")
+@lace_argument
+@click.argument("prefix", type=Prefix(), default="//")
+@click.option("--columns", metavar="NAME,…", help="Show these fields: Group, App, Name, TAI, Signed-By, any header.")
+@click.option("--tips", is_flag=True, help="Only the newest record of each coordinate.")
+@click.option("--blobs", is_flag=True, help="The Blobs instead: chunks, and what was stored without a coordinate.")
+@json_option
+def command(path: Path, prefix: str, columns: str | None, tips: bool, blobs: bool, as_json: bool) -> None:
+    """List records, by coordinate, oldest first.
+
+    PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one.
+    """
+    if blobs and (columns or tips or prefix != "//"):
+        raise click.UsageError("--blobs lists what has no coordinate, so it goes with no prefix, --columns or --tips")
+    from lace.porcelain.listing import COLUMNS
+
+    chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else list(COLUMNS)
+    with opened(path) as lace:
+        rows = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
+        if as_json:
+            _print_json_rows(rows, ["Data-Length"] if blobs else chosen)
+        elif blobs:
+            print_table(["record", "size"], ([short_hash(r.hash), human_size(int(r["Data-Length"]))] for r in rows))
+        elif columns:
+            print_table(["record", *chosen], ([short_hash(row.hash), *_cells(row, chosen)] for row in rows))
+        else:
+            print_table(OVERVIEW, (_overview(lace, row) for row in rows), right=frozenset({"size"}))
+
+
+def _print_json_rows(rows: Iterator[Row], columns: Sequence[str]) -> None:
+    """One value as a text, several as a list, none as null."""
+    for row in rows:
+        values = {column: row.fields.get(column, ()) for column in columns}
+        shown = {c: list(v) if len(v) > 1 else (v[0] if v else None) for c, v in values.items()}
+        print_json({"hash": row.hash, **shown})
+
+
+def _cells(row: Row, columns: Sequence[str]) -> list[str]:
+    return [", ".join(row.fields.get(column, ())) for column in columns]
+
+
+def _overview(lace: Lace, row: Row) -> list[str]:
+    size = int(row["Data-Length"]) or lace.content_length(row.hash)  # an empty body may stand for chunks
+    signer = row["Signed-By"]
+    return [short_hash(row.hash), row.coordinate, _utc(row["TAI"]), human_size(size), short_hash(signer) or "-"]
+
+
+def _utc(tai: str) -> str:
+    """A TAI as people read it; as it stands where the calendar ends."""
+    from lace.notation.tai import TAI
+
+    try:
+        return datetime.fromtimestamp(TAI(tai).to_unix_ns() // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return tai

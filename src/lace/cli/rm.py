@@ -1,0 +1,27 @@
+"""`lace rm PATH HASH…`: records out of a lace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lace.cli.arguments import Target, lace_argument, opened
+from lace.cli.output import count_of, json_option, print_json
+
+
+@click.command("rm")
+@lace_argument
+@click.argument("hashes", type=Target(coordinates=False), metavar="HASH...", nargs=-1, required=True)
+@json_option
+def command(path: Path, hashes: tuple[str, ...], as_json: bool) -> None:
+    """Remove records and their facts.
+
+    All of them or, if one is not there, none. The chunks of a manifest stay: other content may share them.
+    """
+    with opened(path, write=True) as lace:
+        removed = lace.delete(*hashes)
+    if as_json:
+        print_json({"removed": removed})
+    else:
+        click.echo(f"removed {count_of(removed, 'record')}")

@@ -1,0 +1,128 @@
+"""Every value once, as a dense code (030, values).
+
+Rule: equal texts have equal codes and no code is ever given twice. Codes below `base` are those of a column source;
+texts that it does not know (rule constants, runtime facts) get the codes above.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from itertools import count
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+
+from lace.datalog.admission import check_value
+from lace.datalog.source import ColumnSource
+from lace.limits import EngineLimits
+
+Codes = npt.NDArray[np.uint32]
+
+
+class Dictionary:
+    """Texts and their codes."""
+
+    def __init__(self, limits: EngineLimits, source: ColumnSource | None = None) -> None:
+        self._limits = limits
+        self._source = source
+        self.base = source.code_count if source is not None else 0
+        self._next = count(self.base).__next__
+        # A dict that numbers its own misses interns a column without a Python step per value.
+        self._codes: defaultdict[str, int] = defaultdict(self._next)
+        self._known: dict[str, int] = {}  # texts of the source that were looked up
+        self._texts: list[str] = []  # by code - base; trails _codes until `settle`
+
+    @property
+    def size(self) -> int:
+        """All codes given so far are below this."""
+        return self.base + len(self._codes)
+
+    def intern(self, rows: Collection[Sequence[str]], position: int) -> Codes:
+        """The codes of one column of rows of texts, new ones where needed."""
+        values = map(itemgetter(position), rows)
+        if self._source is None:
+            return np.fromiter(map(self._codes.__getitem__, values), np.uint32, len(rows))
+        self._look_up(dict.fromkeys(map(itemgetter(position), rows)))
+        known, codes = self._known, self._codes
+        return np.fromiter((known[v] if v in known else codes[v] for v in values), np.uint32, len(rows))
+
+    def code(self, text: str) -> int:
+        """The code of one text, a new one if needed."""
+        if self._source is not None:
+            if text in self._known:
+                return self._known[text]
+            self._look_up((text,))
+            if text in self._known:
+                return self._known[text]
+        return self._codes[text]
+
+    def codes(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """The codes of the values of one fact."""
+        if self._source is not None:
+            self._look_up(texts)
+        known = self._known
+        return tuple(known[t] if t in known else self._codes[t] for t in texts)
+
+    def find(self, text: str) -> int:
+        """The code of a text, -1 if it has none; gives out nothing."""
+        if text in self._codes:
+            return self._codes[text]
+        if self._source is not None:
+            if text not in self._known:
+                self._look_up((text,))
+            return self._known.get(text, -1)
+        return -1
+
+    def _look_up(self, texts: Iterable[str]) -> None:
+        assert self._source is not None
+        unknown = [text for text in texts if text not in self._known and text not in self._codes]
+        if unknown:
+            found = zip(unknown, self._source.codes(unknown), strict=True)
+            self._known.update((text, code) for text, code in found if code >= 0)
+
+    def settle(self) -> None:
+        """Check the texts that came in since the last time, and make them readable by code."""
+        if len(self._codes) == len(self._texts):
+            return
+        fresh = list(self._codes)[len(self._texts) :] if self._texts else list(self._codes)
+        check_texts(fresh, self._limits)
+        self._texts += fresh
+
+    def text(self, code: int) -> str:
+        """The text of a code."""
+        if code >= self.base:
+            self.settle()
+            return self._texts[code - self.base]
+        return self.texts(np.array([code], np.uint32))[0]
+
+    def texts(self, codes: Codes) -> list[str]:
+        """The text of each code."""
+        self.settle()
+        if self._source is None:
+            return list(map(self._texts.__getitem__, codes.tolist()))
+        own = codes >= self.base
+        if not own.any():
+            return self._source.texts(as_buffer(codes))
+        found = iter(self._source.texts(as_buffer(codes[~own])))
+        return [self._texts[c - self.base] if c >= self.base else next(found) for c in codes.tolist()]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Roughly what the own texts and both tables hold."""
+        table = 110 * (len(self._codes) + len(self._known))
+        return table + sum(map(len, self._texts)) + 49 * len(self._texts)
+
+
+def as_buffer(codes: Codes) -> memoryview:
+    """Codes as the buffer that a column source reads."""
+    return np.ascontiguousarray(codes).data
+
+
+def check_texts(texts: list[str], limits: EngineLimits) -> None:
+    """Refuse values that no fact may hold (030-VAL-01..03); short ASCII, the common case, is checked in bulk."""
+    if max(map(len, texts), default=0) <= limits.max_value_bytes and "".join(texts).isascii():
+        return
+    for text in sorted(texts):  # the same value is refused whatever the order of facts
+        check_value(text, limits)

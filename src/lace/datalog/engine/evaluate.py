@@ -1,0 +1,155 @@
+"""The embedded engine (030, evaluation): strata from the lowest to the highest, semi-naive, over columns.
+
+Rule: the result is the set of facts that naive evaluation gives, and a limit is hit in the same place whatever the
+order of rules, atoms or facts: rules run in canonical order and see what stood when their round began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from time import perf_counter
+
+from lace.datalog.engine.base import Base, Facts, RowSource, admit
+from lace.datalog.engine.relation import Relation
+from lace.datalog.engine.result import Result
+from lace.datalog.engine.stats import Stats
+from lace.datalog.engine.vector import VectorExecutor
+from lace.datalog.plan import RulePlan, Scan, Version
+from lace.datalog.planner import plan_rounds, plan_start
+from lace.datalog.ranking import ranked_predicates
+from lace.datalog.source import FactSource
+from lace.datalog.stratify import Stratum
+from lace.datalog.syntax import Atom, Constant, Fact, Predicate
+from lace.datalog.validate import CheckedProgram, literal_terms
+from lace.errors import LimitExceeded
+from lace.limits import EngineLimits
+
+_DEFAULT_LIMITS = EngineLimits()
+_REPLAN_GROWTH = 16  # a stratum that grew this much is planned anew
+
+
+def evaluate(
+    checked: CheckedProgram,
+    source: Base | Facts | Sequence[FactSource],
+    *,
+    extra: Iterable[Fact] = (),
+    goals: Iterable[Atom] | None = None,
+    limits: EngineLimits = _DEFAULT_LIMITS,
+) -> Result:
+    """Every derived fact; with goals, what they ask for and whatever was needed to answer."""
+    base = source if isinstance(source, Base) else Base(source, limits)
+    evaluation = Evaluation(checked, base, extra, limits)
+    evaluation.run()
+    return Result(evaluation, base)
+
+
+class LiveSizes:
+    """Sizes as they are when a stratum is planned."""
+
+    def __init__(self, executor: VectorExecutor, growing: frozenset[Predicate]) -> None:
+        self._executor = executor
+        self._growing = growing
+
+    def rows(self, scan: Scan) -> float:
+        rows = sum(view.rows for view in self._executor.views(scan))
+        if scan.predicate in self._growing and scan.version is not Version.DELTA:
+            return float(_REPLAN_GROWTH * (rows + 1))  # it will not stay as small as it is
+        return float(rows)
+
+    def distinct(self, scan: Scan, position: int) -> float:
+        return float(sum(view.distinct(position) for view in self._executor.views(scan)))
+
+
+class Evaluation:
+    """One program over one snapshot."""
+
+    def __init__(self, checked: CheckedProgram, base: Base, extra: Iterable[Fact], limits: EngineLimits) -> None:
+        self.checked = checked
+        self.limits = limits
+        self.stats = Stats()
+        self._base = base
+        self.dictionary = base.dictionary
+        started = perf_counter()
+        self._relations = self._load(extra)
+        self.domain = self.dictionary.size
+        self.ranks = ranked_predicates(checked.program)
+        self._deferred = {predicate for predicate, _ in self.ranks}
+        self.executor = VectorExecutor(self.relation, self.dictionary, base.verdicts, limits, self.stats)
+        self.stats.load_seconds = perf_counter() - started
+
+    def _load(self, extra: Iterable[Fact]) -> dict[Predicate, Relation]:
+        """Base relations, with every value of facts and rules encoded, so that no code is new afterwards."""
+        own = RowSource(extra)
+        admit(self.checked, [*self._base.parts, own], self.limits)
+        runs = {predicate: list(self._base.runs(predicate)) for predicate in sorted(self.checked.base)}
+        for predicate in sorted(self.checked.base):
+            rows = own.rows(predicate)
+            if rows:
+                runs[predicate].append(self._base.encode(predicate, rows, runs[predicate]))
+        for rule in self.checked.program.rules:
+            for term in (*rule.head.terms, *(term for literal in rule.body for term in literal_terms(literal))):
+                if isinstance(term, Constant):
+                    self.dictionary.code(term.value)
+        self.dictionary.settle()
+        size = self.dictionary.size
+        return {predicate: Relation(predicate, size, found) for predicate, found in runs.items()}
+
+    def relation(self, predicate: Predicate) -> Relation:
+        """The facts of a predicate; a ranked one is worked out only if somebody asks for its facts."""
+        if predicate in self._deferred:
+            self._deferred.discard(predicate)
+            self._complete(next(s for s in self.checked.strata if predicate in s.predicates))
+        found = self._relations.get(predicate)
+        if found is None:
+            found = self._relations[predicate] = Relation(predicate, self.domain)
+        return found
+
+    def run(self) -> None:
+        """Complete every stratum (030-EVAL-02)."""
+        started = perf_counter()
+        for stratum in self.checked.strata:
+            if not self._deferred.issuperset(stratum.predicates):
+                self._complete(stratum)
+        self.stats.seconds = perf_counter() - started
+        self.stats.memory_bytes = self.memory_bytes()
+
+    def memory_bytes(self) -> int:
+        """Bytes held by base facts, derived facts and their indexes."""
+        derived = [self._relations[p] for p in self.checked.derived if p in self._relations]
+        return self._base.nbytes() + sum(relation.nbytes() for relation in derived)
+
+    def _complete(self, stratum: Stratum) -> None:
+        own = [self.relation(predicate) for predicate in stratum.predicates]
+        sizes = LiveSizes(self.executor, frozenset(stratum.predicates))
+        rounds = self._round(plan_start(stratum, sizes, self.ranks), own, 0)
+        plans: tuple[RulePlan, ...] = ()
+        planned_at = 0
+        while stratum.recursive and any(relation.runs(Version.DELTA) for relation in own):
+            rows = sum(relation.rows for relation in own)
+            if not plans or rows > planned_at * _REPLAN_GROWTH:
+                plans, planned_at = plan_rounds(stratum, sizes, self.ranks), rows
+            rounds = self._round(plans, own, rounds)
+        for relation in own:
+            relation.finish()
+        self.stats.rounds[", ".join(map(str, stratum.predicates))] = rounds
+
+    def _round(self, plans: tuple[RulePlan, ...], own: list[Relation], rounds: int) -> int:
+        """Apply plans to what stands now; what they find counts from the next round on."""
+        if plans and plans[0] not in self.stats.plans:
+            self.stats.plans += plans
+        for plan in plans:
+            relation = self.relation(plan.root.predicate)
+            for columns, rows in self.executor.head_rows(plan.root):
+                relation.offer(columns, rows)
+                self._require_room(relation)
+        if not sum(relation.advance() for relation in own):
+            return rounds  # 030-LIM-06: a round that adds nothing is not counted
+        if rounds >= self.limits.max_stratum_iterations:
+            name = str(min(relation.predicate for relation in own))
+            raise LimitExceeded("max_stratum_iterations", self.limits.max_stratum_iterations, name)
+        return rounds + 1
+
+    def _require_room(self, relation: Relation) -> None:
+        allowed = self.limits.max_derived_facts_per_predicate
+        if relation.found > allowed:
+            raise LimitExceeded("max_derived_facts_per_predicate", allowed, str(relation.predicate))

@@ -1,0 +1,234 @@
+"""Finding rows by key (030, evaluation): the join kernels.
+
+Rule: an index answers for exactly one set of positions of one immutable run of rows. It is given key columns and
+answers with row numbers, for whole columns at once or for a single key.
+
+`Unique`    an array code → row, where no two rows share a key (most record fields)
+`Grouped`   offsets by code into rows in key order, where codes are dense enough
+`Sorted`    binary search in sorted keys of 64 bits: one or two codes packed
+`Checked`   one of these on fewer columns or on a hash, and the remaining columns compared
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.uint32]
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Keys = npt.NDArray[np.uint64]
+
+NO_ROWS: Rows = np.empty(0, np.int64)
+_DENSE_SLACK = 1 << 16
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+class Index(Protocol):
+    """Rows by key."""
+
+    nbytes: int
+    most: int  # no key has more rows
+
+    def counts(self, keys: Sequence[Codes]) -> Rows:
+        """How many rows each key has."""
+
+    def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        """Every (place in keys, row) pair, in the order of keys."""
+
+    def find(self, key: Sequence[int]) -> Rows:
+        """The rows of one key."""
+
+
+def is_dense(domain: int, rows: int) -> bool:
+    """Whether an array over all codes is worth its memory."""
+    return domain <= 16 * rows + _DENSE_SLACK
+
+
+def pack(keys: Sequence[Codes]) -> Keys:
+    """One or two columns as one of 64 bits, in the order of the columns."""
+    if len(keys) == 1:
+        return keys[0].astype(np.uint64)
+    return (keys[0].astype(np.uint64) << _HALF) | keys[1]
+
+
+def hashed(keys: Sequence[Codes]) -> Keys:
+    """Any number of columns mixed into 64 bits; equal rows agree, others may, so the caller compares."""
+    mixed = pack(keys[:2])
+    with np.errstate(over="ignore"):
+        for column in keys[2:]:
+            mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX
+            mixed ^= column
+    return mixed
+
+
+def spread(starts: Rows, counts: Rows) -> tuple[Rows, Rows]:
+    """Every (place, start + 0..count) pair of consecutive ranges."""
+    places = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    shift = starts - (ends - counts)
+    return places, np.arange(total, dtype=np.int64) + shift[places]
+
+
+def clipped(keys: Codes, domain: int) -> Codes:
+    """Codes given after an index was built all fall on its last, empty place."""
+    if len(keys) and int(keys.max()) >= domain:
+        return np.minimum(keys, np.uint32(domain))
+    return keys
+
+
+class Unique:
+    """code → row, -1 where there is none; the last place stands for every later code."""
+
+    def __init__(self, row_of: npt.NDArray[np.int32]) -> None:
+        self._row_of = row_of
+        self._domain = len(row_of) - 1
+        self.nbytes = row_of.nbytes
+        self.most = 1
+
+    def counts(self, keys: Sequence[Codes]) -> Rows:
+        return (self._row_of[clipped(keys[0], self._domain)] >= 0).astype(np.int64)
+
+    def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        rows = self._row_of[clipped(keys[0], self._domain)]
+        places = np.flatnonzero(rows >= 0)
+        return places, rows[places].astype(np.int64)
+
+    def find(self, key: Sequence[int]) -> Rows:
+        row = self._row_of[key[0]] if key[0] < self._domain else -1
+        return np.array([row], np.int64) if row >= 0 else NO_ROWS
+
+
+class Grouped:
+    """Rows of code c are order[offsets[c]:offsets[c + 1]]; the last offset pair is empty."""
+
+    def __init__(self, offsets: npt.NDArray[np.int32], order: npt.NDArray[np.int32] | None) -> None:
+        self._offsets = offsets
+        self._order = order
+        self._domain = len(offsets) - 2
+        self.most = int((offsets[1:] - offsets[:-1]).max())
+        self.nbytes = offsets.nbytes + (order.nbytes if order is not None else 0)
+
+    def _ranges(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        column = clipped(keys[0], self._domain)
+        starts = self._offsets[column].astype(np.int64)
+        return starts, self._offsets[1:][column] - starts
+
+    def counts(self, keys: Sequence[Codes]) -> Rows:
+        return self._ranges(keys)[1]
+
+    def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        places, rows = spread(*self._ranges(keys))
+        return places, rows if self._order is None else self._order[rows].astype(np.int64)
+
+    def find(self, key: Sequence[int]) -> Rows:
+        if key[0] >= self._domain:
+            return NO_ROWS
+        rows = np.arange(self._offsets[key[0]], self._offsets[key[0] + 1], dtype=np.int64)
+        return rows if self._order is None else self._order[rows].astype(np.int64)
+
+
+class Sorted:
+    """Binary search over keys of one or two columns."""
+
+    def __init__(self, keys: Keys, order: Rows) -> None:
+        self._keys = keys
+        self._order = order
+        self.nbytes = keys.nbytes + order.nbytes
+        starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]])) if len(keys) else NO_ROWS
+        self.most = int(np.diff(starts).max()) if len(keys) else 0
+
+    def ranges(self, packed: Keys) -> tuple[Rows, Rows]:
+        starts = np.searchsorted(self._keys, packed, "left")
+        return starts, np.searchsorted(self._keys, packed, "right") - starts
+
+    def counts(self, keys: Sequence[Codes]) -> Rows:
+        return self.ranges(pack(keys))[1]
+
+    def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        return self.expand_packed(pack(keys))
+
+    def expand_packed(self, packed: Keys) -> tuple[Rows, Rows]:
+        places, rows = spread(*self.ranges(packed))
+        return places, self._order[rows]
+
+    def find(self, key: Sequence[int]) -> Rows:
+        return self.expand([np.array([code], np.uint32) for code in key])[1]
+
+
+class Checked:
+    """An index on `inner_places` of the key (None: on the hash of all of them); the columns of the run decide."""
+
+    def __init__(self, inner: Index, inner_places: Sequence[int] | None, columns: Sequence[Codes]) -> None:
+        self._inner = inner
+        self._places = inner_places
+        self._columns = columns
+        self.nbytes = inner.nbytes
+        self.most = inner.most
+
+    def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        if self._places is None:
+            assert isinstance(self._inner, Sorted)
+            places, rows = self._inner.expand_packed(hashed(keys))
+            compared: Sequence[int] = range(len(keys))
+        else:
+            places, rows = self._inner.expand([keys[n] for n in self._places])
+            compared = [n for n in range(len(keys)) if n not in self._places]
+        same = np.ones(len(rows), np.bool_)
+        for n in compared:
+            same &= self._columns[n][rows] == keys[n][places]
+        return places[same], rows[same]
+
+    def counts(self, keys: Sequence[Codes]) -> Rows:
+        return np.bincount(self.expand(keys)[0], minlength=len(keys[0]))
+
+    def find(self, key: Sequence[int]) -> Rows:
+        return self.expand([np.array([code], np.uint32) for code in key])[1]
+
+
+def build_index(columns: Sequence[Codes], domain: int) -> Index:
+    """The best index for key columns whose codes are below `domain`."""
+    rows = len(columns[0])
+    if len(columns) == 1:
+        return _build_single(columns[0], domain)
+    if is_dense(domain, rows):
+        for place, column in enumerate(columns):
+            unique = _build_unique(column, domain)
+            if unique is not None:
+                return Checked(unique, (place,), columns)
+    if len(columns) == 2:
+        return _build_sorted(pack(columns))
+    return Checked(_build_sorted(hashed(columns)), None, columns)
+
+
+def _build_single(column: Codes, domain: int) -> Index:
+    if not is_dense(domain, len(column)):
+        return _build_sorted(pack([column]))
+    unique = _build_unique(column, domain)
+    return unique if unique is not None else _build_grouped(column, domain)
+
+
+def _build_unique(column: Codes, domain: int) -> Unique | None:
+    row_of = np.full(domain + 1, -1, np.int32)
+    numbers = np.arange(len(column), dtype=np.int32)
+    row_of[column] = numbers
+    return Unique(row_of) if np.array_equal(row_of[column], numbers) else None
+
+
+def _build_grouped(column: Codes, domain: int) -> Grouped:
+    offsets = np.zeros(domain + 2, np.int32)
+    np.cumsum(np.bincount(column, minlength=domain), out=offsets[1:-1])
+    offsets[-1] = offsets[-2]
+    if len(column) < 2 or bool((column[1:] >= column[:-1]).all()):
+        return Grouped(offsets, None)
+    return Grouped(offsets, np.argsort(column, kind="stable").astype(np.int32))
+
+
+def _build_sorted(packed: Keys) -> Sorted:
+    order = np.argsort(packed, kind="stable")
+    return Sorted(packed[order], order)

@@ -1,0 +1,98 @@
+"""What an evaluation gives back: derived facts as rows, columns, Arrow or pandas.
+
+Rule: reading a result changes nothing; texts are looked up only for what is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lace.datalog.engine.base import Base
+from lace.datalog.engine.index import Codes
+from lace.datalog.engine.stats import Stats
+from lace.datalog.engine.verdicts import distinct_codes
+from lace.datalog.source import Row
+from lace.datalog.syntax import Fact, Predicate
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from lace.datalog.engine.evaluate import Evaluation
+
+
+class Result:
+    """The facts of every predicate of the program, base and derived."""
+
+    def __init__(self, evaluation: Evaluation, base: Base) -> None:
+        self._evaluation = evaluation
+        self._base = base
+
+    @property
+    def stats(self) -> Stats:
+        """Rows and times per plan node, rounds, memory."""
+        return self._evaluation.stats
+
+    @property
+    def derived(self) -> tuple[Predicate, ...]:
+        """The predicates that rules derive, sorted."""
+        return tuple(sorted(self._evaluation.checked.derived))
+
+    def count(self, predicate: Predicate) -> int:
+        """How many facts a predicate has."""
+        return self._evaluation.relation(predicate).rows
+
+    def columns(self, predicate: Predicate) -> list[Codes]:
+        """The facts of a predicate as columns of codes, rows aligned."""
+        run = self._evaluation.relation(predicate).whole()
+        return [run.column(position) for position in range(predicate.arity)]
+
+    def text_columns(self, predicate: Predicate) -> list[list[str]]:
+        """The same as texts; each distinct value is one object."""
+        return [self._texts(column) for column in self.columns(predicate)]
+
+    def _texts(self, column: Codes) -> list[str]:
+        dictionary = self._base.dictionary
+        codes = distinct_codes(column, dictionary.size)
+        if len(codes) * 2 > len(column):
+            return dictionary.texts(column)
+        texts = np.array(dictionary.texts(codes), object)
+        found: list[str] = texts[np.searchsorted(codes, column)].tolist()
+        return found
+
+    def rows(self, predicate: Predicate, *, ordered: bool = True) -> list[Row]:
+        """The facts of a predicate, in text order unless that does not matter."""
+        if not predicate.arity:
+            return [()] * self.count(predicate)
+        rows = list(zip(*self.text_columns(predicate), strict=True))
+        return sorted(rows) if ordered else rows
+
+    def contains(self, fact: Fact) -> bool:
+        """Whether a fact holds."""
+        predicate, values = fact
+        relation = self._evaluation.relation(predicate)
+        if not predicate.arity:
+            return relation.rows > 0
+        codes = [self._base.dictionary.find(value) for value in values]
+        if min(codes) < 0 or not relation.rows:
+            return False
+        return len(relation.whole().index(tuple(range(predicate.arity))).find(codes)) > 0
+
+    def to_arrow(self, predicate: Predicate, names: Sequence[str] = ()) -> pa.Table:
+        """The facts of a predicate as an Arrow table with dictionary columns."""
+        import pyarrow
+
+        return pyarrow.table(self._named(predicate, names, pyarrow.array))
+
+    def to_pandas(self, predicate: Predicate, names: Sequence[str] = ()) -> pd.DataFrame:
+        """The facts of a predicate as a pandas frame."""
+        import pandas
+
+        return pandas.DataFrame(self._named(predicate, names, list))
+
+    def _named(self, predicate: Predicate, names: Sequence[str], make: Any) -> dict[str, Any]:
+        labels = list(names) or [f"c{position}" for position in range(predicate.arity)]
+        return {label: make(column) for label, column in zip(labels, self.text_columns(predicate), strict=True)}

@@ -1,0 +1,189 @@
+"""Runs: immutable batches of distinct rows as columns of codes (030, evaluation).
+
+Rule: a run never changes, so whatever was worked out for it once (a selection, an index, a count) stays true.
+
+A relation is a few runs; a scan with constants is a view of a run; a store's relation is a run that reads its columns
+when they are first needed, and only the slice that a constant names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lace.datalog.engine.index import Codes, Index, Mask, Rows, build_index, is_dense
+from lace.datalog.source import ColumnSource
+from lace.datalog.syntax import Predicate
+
+Selection = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]  # constants, equal positions
+NO_SELECTION: Selection = ((), ())
+
+
+class Run:
+    """What every run can do; subclasses say where columns come from."""
+
+    def __init__(self, rows: int, domain: int) -> None:
+        self.rows = rows
+        self.domain = domain
+        self._indexes: dict[tuple[int, ...], Index] = {}
+        self._views: dict[Selection, Run] = {}
+        self._distinct: dict[int, int] = {}
+        self._flags: dict[int, Mask] = {}
+
+    def column(self, position: int) -> Codes:
+        """The codes at a position."""
+        raise NotImplementedError
+
+    def index(self, positions: tuple[int, ...]) -> Index:
+        """Rows by the codes at some positions."""
+        found = self._indexes.get(positions)
+        if found is None:
+            found = build_index([self.column(position) for position in positions], self.domain)
+            self._indexes[positions] = found
+        return found
+
+    def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
+        """Which keys have a row; for a single dense column a bitmap is enough."""
+        if len(positions) == 1 and positions not in self._indexes and is_dense(self.domain, self.rows):
+            flags = self._flags_of(positions[0])
+            return flags[np.minimum(keys[0], np.uint32(self.domain))]
+        return self.index(positions).counts(keys) > 0
+
+    def _flags_of(self, position: int) -> Mask:
+        flags = self._flags.get(position)
+        if flags is None:
+            flags = np.zeros(self.domain + 1, np.bool_)
+            flags[self.column(position)] = True
+            self._flags[position] = flags
+        return flags
+
+    def distinct(self, position: int) -> int:
+        """How many different codes stand at a position."""
+        if position not in self._distinct:
+            column = self.column(position)
+            if is_dense(self.domain, self.rows):
+                self._distinct[position] = int(np.count_nonzero(self._flags_of(position)))
+            else:
+                self._distinct[position] = len(np.unique(column))
+        return self._distinct[position]
+
+    def select(self, selection: Selection) -> Run:
+        """The rows that match constants and equal positions."""
+        if selection == NO_SELECTION:
+            return self
+        view = self._views.get(selection)
+        if view is None:
+            view = self._views[selection] = self._select(selection)
+        return view
+
+    def _select(self, selection: Selection) -> Run:
+        return View(self, self._matching(*selection))
+
+    def _matching(self, constants: Sequence[tuple[int, int]], equal: Sequence[tuple[int, int]]) -> Rows:
+        mask: Mask | None = None
+        for position, code in constants:
+            same = self.column(position) == np.uint32(code) if code >= 0 else np.zeros(self.rows, np.bool_)
+            mask = same if mask is None else mask & same
+        for first, second in equal:
+            same = self.column(first) == self.column(second)
+            mask = same if mask is None else mask & same
+        assert mask is not None
+        return np.flatnonzero(mask)
+
+    def row(self, number: int, arity: int) -> tuple[int, ...]:
+        """One row as plain integers."""
+        return tuple(int(self.column(position)[number]) for position in range(arity))
+
+    def own_bytes(self) -> int:
+        """Bytes of the columns held by this run itself."""
+        return 0
+
+    def nbytes(self) -> int:
+        """Bytes held by this run, its indexes and its views."""
+        held = sum(index.nbytes for index in self._indexes.values()) + sum(f.nbytes for f in self._flags.values())
+        return self.own_bytes() + held + sum(view.nbytes() for view in self._views.values())
+
+
+class ColumnRun(Run):
+    """A run over arrays in memory."""
+
+    def __init__(self, columns: Sequence[Codes], rows: int, domain: int) -> None:
+        super().__init__(rows, domain)
+        self._columns = columns
+
+    def column(self, position: int) -> Codes:
+        return self._columns[position]
+
+    def own_bytes(self) -> int:
+        return sum(column.nbytes for column in self._columns)
+
+
+class View(Run):
+    """Some rows of another run; columns are gathered when first read."""
+
+    def __init__(self, parent: Run, numbers: Rows) -> None:
+        super().__init__(len(numbers), parent.domain)
+        self._parent = parent
+        self._numbers: npt.NDArray[np.int32] = numbers.astype(np.int32)
+        self._gathered: dict[int, Codes] = {}
+
+    def column(self, position: int) -> Codes:
+        found = self._gathered.get(position)
+        if found is None:
+            found = self._gathered[position] = self._parent.column(position)[self._numbers]
+        return found
+
+    def own_bytes(self) -> int:
+        return self._numbers.nbytes + sum(column.nbytes for column in self._gathered.values())
+
+
+class SourceRun(Run):
+    """A predicate of a column source, read column by column when needed."""
+
+    def __init__(self, source: ColumnSource, predicate: Predicate, domain: int) -> None:
+        super().__init__(source.count(predicate), domain)
+        self._source = source
+        self._predicate = predicate
+        self._loaded: Sequence[Codes] | None = None
+
+    def column(self, position: int) -> Codes:
+        if self._loaded is None:
+            self._loaded = [as_codes(column) for column in self._source.columns(self._predicate)]
+        return self._loaded[position]
+
+    def _select(self, selection: Selection) -> Run:
+        constants, equal = selection
+        for position, code in constants:
+            slices = self._source.slices(self._predicate, position)
+            if slices is None:
+                continue
+            part = self._slice(position, code, slices.get(code))
+            rest = tuple(pair for pair in constants if pair[0] != position)
+            return part.select((rest, equal))
+        return super()._select(selection)
+
+    def _slice(self, position: int, code: int, columns: Sequence[memoryview] | None) -> Run:
+        key: Selection = (((position, code),), ())
+        part = self._views.get(key)
+        if part is None:
+            arrays = [as_codes(column) for column in columns or ()] or [_NONE] * self._predicate.arity
+            part = self._views[key] = ColumnRun(arrays, len(arrays[0]), self.domain)
+        return part
+
+
+_NONE: Codes = np.empty(0, np.uint32)
+
+
+def as_codes(buffer: memoryview) -> Codes:
+    """A buffer of codes as an array, without a copy."""
+    return np.frombuffer(buffer, np.uint32)
+
+
+def merge_runs(runs: Sequence[Run], arity: int, domain: int) -> Run:
+    """Several runs as one."""
+    if len(runs) == 1:
+        return runs[0]
+    columns = [np.concatenate([_NONE, *(run.column(position) for run in runs)]) for position in range(arity)]
+    return ColumnRun(columns, sum(run.rows for run in runs), domain)

@@ -1,0 +1,242 @@
+"""Plans over whole columns (030, evaluation).
+
+Rule: a node takes and gives batches of rows; no batch grows past a fixed size, and no join starts before the rows that
+it would give were counted against the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import assert_never
+
+import numpy as np
+
+from lace.datalog.comparisons import integer_key
+from lace.datalog.engine.dictionary import Dictionary
+from lace.datalog.engine.index import Codes, Mask, Rows, spread
+from lace.datalog.engine.rank import Counts, ranked_counts
+from lace.datalog.engine.relation import Relation
+from lace.datalog.engine.runs import Run, Selection
+from lace.datalog.engine.stats import Stats
+from lace.datalog.engine.verdicts import Verdicts, ordered
+from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Without
+from lace.datalog.syntax import Constant, Predicate, Term, Variable
+from lace.errors import LimitExceeded
+from lace.limits import EngineLimits
+
+_BATCH_ROWS = 1 << 21
+_FAR = 1 << 62  # beyond every count
+
+
+@dataclass(slots=True)
+class Batch:
+    """Some rows: one column per variable."""
+
+    rows: int
+    columns: dict[str, Codes]
+
+    def where(self, mask: Mask) -> Batch:
+        """The rows that a mask keeps."""
+        kept = np.flatnonzero(mask)
+        if len(kept) == self.rows:
+            return self
+        return Batch(len(kept), {name: column[kept] for name, column in self.columns.items()})
+
+
+class VectorExecutor:
+    """Runs plans over relations."""
+
+    def __init__(
+        self,
+        relation: Callable[[Predicate], Relation],
+        dictionary: Dictionary,
+        verdicts: Verdicts,
+        limits: EngineLimits,
+        stats: Stats,
+    ) -> None:
+        self._relation = relation
+        self._dictionary = dictionary
+        self._verdicts = verdicts
+        self._limits = limits
+        self._stats = stats
+        self._ranked: dict[Rank, Counts | None] = {}
+
+    def head_rows(self, root: Project) -> Iterator[tuple[Sequence[Codes], int]]:
+        """The rows of a rule's head, repeats kept."""
+        for batch in self._run(root.input):
+            yield [self._head_column(term, batch) for term in root.terms], batch.rows
+
+    def _head_column(self, term: Term, batch: Batch) -> Codes:
+        if isinstance(term, Variable):
+            return batch.columns[term.name]
+        assert isinstance(term, Constant)
+        return np.full(batch.rows, self._dictionary.code(term.value), np.uint32)
+
+    def views(self, scan: Scan) -> list[Run]:
+        """The runs of a scan that have rows."""
+        selection = self.selection(scan)
+        found = [run.select(selection) for run in self._relation(scan.predicate).runs(scan.version)]
+        return [view for view in found if view.rows]
+
+    def selection(self, scan: Scan) -> Selection:
+        """Constants as codes."""
+        return tuple((place, self._dictionary.code(text)) for place, text in scan.constants), scan.equal
+
+    def _run(self, node: Node) -> Iterator[Batch]:
+        """The batches of a node, timed."""
+        batches = self._batches(node)
+        while True:
+            started = perf_counter()
+            batch = next(batches, None)
+            self._stats.add(node, batch.rows if batch else 0, perf_counter() - started)
+            if batch is None:
+                return
+            if batch.rows:
+                yield batch
+
+    def _batches(self, node: Node) -> Iterator[Batch]:
+        match node:
+            case Unit():
+                yield Batch(1, {})
+            case Scan():
+                for view in self.views(node):
+                    yield Batch(view.rows, {name: view.column(place) for place, name in node.variables})
+            case Join():
+                yield from self._join(node)
+            case Without():
+                for batch in self._run(node.input):
+                    yield batch.where(~self._matched(node.scan, node.on, batch))
+            case CountTest():
+                for batch in self._run(node.input):
+                    yield batch.where(self._count_mask(node, batch))
+            case Filter():
+                for batch in self._run(node.input):
+                    yield batch.where(self._verdicts.mask(node.test, batch.columns, batch.rows))
+            case _:
+                assert_never(node)
+
+    # joins
+
+    def _join(self, node: Join) -> Iterator[Batch]:
+        produced = 0
+        views: list[Run] | None = None
+        for batch in self._run(node.input):
+            views = self.views(node.scan) if views is None else views
+            if not node.binds:
+                kept = batch.where(self._matched(node.scan, node.on, batch))
+                yield Batch(kept.rows, {name: kept.columns[name] for name in node.keep})
+                continue
+            for view in views:
+                for places, rows in self._pairs(node, batch, view):
+                    produced += len(places)
+                    self._charge(produced, node)
+                    yield _paired(node, batch, view, places, rows)
+
+    def _pairs(self, node: Join, batch: Batch, view: Run) -> Iterator[tuple[Rows, Rows]]:
+        """Matching (batch row, view row) pairs in parts of bounded size."""
+        if not node.on:
+            counts: Rows = np.full(batch.rows, view.rows, np.int64)
+            self._charge(batch.rows * view.rows, node)
+            for low, high in _parts(counts):
+                yield _shift(spread(np.zeros(high - low, np.int64), counts[low:high]), low)
+            return
+        positions = _positions(node.scan, node.on)
+        index = view.index(positions)
+        keys = [batch.columns[name] for name in node.on]
+        if batch.rows * index.most <= _BATCH_ROWS:
+            yield index.expand(keys)
+            return
+        counts = index.counts(keys)
+        self._charge(int(counts.sum()), node)
+        for low, high in _parts(counts):
+            yield _shift(index.expand([key[low:high] for key in keys]), low)
+
+    def _charge(self, rows: int, node: Join) -> None:
+        if rows > self._limits.max_working_rows:
+            detail = f"a join with {node.scan.predicate}"
+            raise LimitExceeded("max_working_rows", self._limits.max_working_rows, detail)
+
+    def _matched(self, scan: Scan, on: Sequence[str], batch: Batch) -> Mask:
+        """Which rows have at least one matching fact."""
+        views = self.views(scan)
+        if not on:
+            return np.full(batch.rows, bool(views), np.bool_)
+        positions, keys = _positions(scan, on), [batch.columns[name] for name in on]
+        mask = np.zeros(batch.rows, np.bool_)
+        for view in views:
+            mask |= view.contains(positions, keys)
+        return mask
+
+    # cardinality
+
+    def _count_mask(self, node: CountTest, batch: Batch) -> Mask:
+        counts = self._counts(node, batch)
+        if isinstance(node.bound, Constant):
+            bound = _bound_number(node.bound.value)
+            if bound is None:
+                return np.zeros(batch.rows, np.bool_)
+            return ordered(counts, node.operator, np.full(batch.rows, bound, np.int64))
+        assert isinstance(node.bound, Variable)
+        codes, inverse = np.unique(batch.columns[node.bound.name], return_inverse=True)
+        numbers = [_bound_number(text) for text in self._dictionary.texts(codes)]
+        valid = np.array([number is not None for number in numbers], np.bool_)[inverse]
+        bounds = np.array([number or 0 for number in numbers], np.int64)[inverse]
+        return ordered(counts, node.operator, bounds) & valid
+
+    def _counts(self, node: CountTest, batch: Batch) -> Counts:
+        """How many facts match each row; none is a count too (030-CARD-08)."""
+        ranked = self._ranked_counts(node.rank) if node.rank is not None else None
+        if ranked is not None:
+            return ranked[batch.columns[node.on[0]]]
+        views = self.views(node.scan)
+        if not node.on:
+            return np.full(batch.rows, sum(view.rows for view in views), np.int64)
+        positions, keys = _positions(node.scan, node.on), [batch.columns[name] for name in node.on]
+        counts = np.zeros(batch.rows, np.int64)
+        for view in views:
+            counts += view.index(positions).counts(keys)
+        return counts
+
+    def _ranked_counts(self, rank: Rank) -> Counts | None:
+        if rank not in self._ranked:
+            views = self.views(rank.candidates)
+            self._ranked[rank] = ranked_counts(rank, views, self._verdicts, self._dictionary.size)
+        return self._ranked[rank]
+
+
+def _positions(scan: Scan, on: Sequence[str]) -> tuple[int, ...]:
+    places: Mapping[str, int] = {name: place for place, name in scan.variables}
+    return tuple(places[name] for name in on)
+
+
+def _paired(node: Join, batch: Batch, view: Run, places: Rows, rows: Rows) -> Batch:
+    bound = {name: place for place, name in node.binds}
+    columns = {
+        name: view.column(bound[name])[rows] if name in bound else batch.columns[name][places] for name in node.keep
+    }
+    return Batch(len(places), columns)
+
+
+def _parts(counts: Rows) -> Iterator[tuple[int, int]]:
+    """Ranges of rows whose counts add up to about one batch; a single row may pass it."""
+    ends = np.cumsum(counts)
+    low = 0
+    while low < len(counts):
+        before = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, before + _BATCH_ROWS, "right")))
+        yield low, high
+        low = high
+
+
+def _shift(pairs: tuple[Rows, Rows], low: int) -> tuple[Rows, Rows]:
+    return pairs[0] + low, pairs[1]
+
+
+def _bound_number(text: str) -> int | None:
+    """A bound as a number that compares with every count as the text does (P4: of any length)."""
+    key = integer_key(text)
+    if key is None:
+        return None
+    return int(text) if abs(key[0]) <= 18 else (_FAR if key[0] > 0 else -_FAR)

@@ -1,0 +1,211 @@
+"""Builtins over columns of codes (030, built-ins).
+
+Rule: `lace.datalog.comparisons` decides, once per distinct value or pair of values; columns only look verdicts up.
+No rule makes a value, so a verdict found once stays true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from lace.datalog.comparisons import compare, integer_key, text_shape
+from lace.datalog.engine.dictionary import Dictionary
+from lace.datalog.engine.index import Codes, Mask, pack
+from lace.datalog.plan import Test
+from lace.datalog.planner import test_terms, variables_of
+from lace.datalog.syntax import Compare, Constant, Operator, Term, TextShape, Unequal, Variable
+
+_UNKNOWN, _TRUE, _FALSE = 0, 1, 2
+Ranks = npt.NDArray[np.int64]
+_WORDS_FROM = 20_000  # from here on texts are sorted as machine words
+
+
+def holds(test: Test, value: Callable[[Term], str]) -> bool:
+    """A builtin on texts."""
+    match test:
+        case Unequal(left, right):
+            return value(left) != value(right)
+        case Compare(kind, left, operator, right):
+            return compare(kind, value(left), operator, value(right))
+        case TextShape(text, start, delimiters, end):
+            return text_shape(value(text), value(start), delimiters, value(end))
+        case _:
+            assert_never(test)
+
+
+def constant_value(term: Term) -> str:
+    """The text of a constant."""
+    assert isinstance(term, Constant)
+    return term.value
+
+
+class Verdicts:
+    """Answers of builtins, kept by test."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._single: dict[Test, npt.NDArray[np.uint8]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """What the kept answers hold."""
+        return sum(table.nbytes for table in self._single.values())
+
+    def mask(self, test: Test, columns: Mapping[str, Codes], rows: int) -> Mask:
+        """Which rows pass."""
+        names = sorted(set(variables_of(test_terms(test))))
+        if not names:
+            return np.full(rows, holds(test, constant_value), np.bool_)
+        if isinstance(test, Unequal):
+            return self._unequal(test, columns)
+        if len(names) == 1:
+            return self._one_variable(test, columns[names[0]])
+        if isinstance(test, Compare):
+            return self._compare(test, columns)
+        return self._distinct_tuples(test, names, columns)
+
+    def _unequal(self, test: Unequal, columns: Mapping[str, Codes]) -> Mask:
+        left, right = (self._operand(term, columns) for term in (test.left, test.right))
+        return np.asarray(left != right)
+
+    def _operand(self, term: Term, columns: Mapping[str, Codes]) -> Codes | np.uint32:
+        return (
+            columns[term.name] if isinstance(term, Variable) else np.uint32(self._dictionary.code(constant_value(term)))
+        )
+
+    def _one_variable(self, test: Test, column: Codes) -> Mask:
+        table = self._table(test)
+        verdicts = table[column]
+        unknown = verdicts == _UNKNOWN
+        if unknown.any():
+            codes = distinct_codes(column[unknown], len(table))
+            answers = self._judge(test, self._dictionary.texts(codes))
+            table[codes] = np.where(answers, _TRUE, _FALSE)
+            verdicts = table[column]
+        return np.equal(verdicts, _TRUE)
+
+    def one(self, test: Test, code: int) -> bool:
+        """The verdict for a single code of a test with one variable."""
+        table = self._table(test)
+        if table[code] == _UNKNOWN:
+            table[code] = _TRUE if self._judge(test, [self._dictionary.text(code)])[0] else _FALSE
+        return bool(table[code] == _TRUE)
+
+    def _table(self, test: Test) -> npt.NDArray[np.uint8]:
+        table = self._single.get(test)
+        size = self._dictionary.size
+        if table is None or len(table) < size:
+            grown = np.zeros(size + (size >> 3) + 64 if table is not None else size, np.uint8)
+            if table is not None:
+                grown[: len(table)] = table
+            table = self._single[test] = grown
+        return table
+
+    def _judge(self, test: Test, texts: list[str]) -> Mask:
+        plain = _plain_shape(test)
+        if plain is not None:  # prefix and suffix tests without a Python call per rule of comparisons
+            start, end = plain
+            least = len(start) + len(end)
+            answers = [t.startswith(start) and len(t) >= least and t.endswith(end) for t in texts]
+        else:
+            answers = [holds(test, _reader({}, text)) for text in texts]
+        return np.array(answers, np.bool_)
+
+    def _compare(self, test: Compare, columns: Mapping[str, Codes]) -> Mask:
+        assert isinstance(test.left, Variable)
+        assert isinstance(test.right, Variable)
+        left, right = columns[test.left.name], columns[test.right.name]
+        size = self._dictionary.size
+        codes = distinct_codes(np.concatenate([left, right]), size)
+        ranks = self.ranks(codes, test.kind)
+        left_rank = ranks[np.searchsorted(codes, left)]
+        right_rank = ranks[np.searchsorted(codes, right)]
+        return ordered(left_rank, test.operator, right_rank) & (left_rank >= 0) & (right_rank >= 0)
+
+    def ranks(self, codes: Codes, kind: str) -> Ranks:
+        """Each code's place in the order of the builtin, equal values equal, -1 for what it cannot compare."""
+        texts = self._dictionary.texts(codes)
+        return integer_ranks(texts) if kind == "int" else text_ranks(texts)
+
+    def _distinct_tuples(self, test: Test, names: list[str], columns: Mapping[str, Codes]) -> Mask:
+        inverse = np.zeros(len(columns[names[0]]), np.uint32)
+        for name in names:
+            inverse = np.unique(pack([inverse, columns[name]]), return_inverse=True)[1].astype(np.uint32)
+        first = np.unique(inverse, return_index=True)[1]
+        texts = {name: self._dictionary.texts(columns[name][first]) for name in names}
+        answers = np.empty(len(first), np.bool_)
+        for row in range(len(first)):
+            answers[row] = holds(test, _reader({name: column[row] for name, column in texts.items()}, ""))
+        return answers[inverse]
+
+
+def _reader(values: Mapping[str, str], otherwise: str) -> Callable[[Term], str]:
+    """Terms under an assignment; with a single variable its name does not matter."""
+
+    def value(term: Term) -> str:
+        return values.get(term.name, otherwise) if isinstance(term, Variable) else constant_value(term)
+
+    return value
+
+
+def _plain_shape(test: Test) -> tuple[str, str] | None:
+    match test:
+        case TextShape(Variable(), Constant(start), "", Constant(end)):
+            return start, end
+        case _:
+            return None
+
+
+def distinct_codes(column: Codes, domain: int) -> Codes:
+    """The codes that occur, ascending."""
+    if domain <= 16 * len(column) + 65_536:
+        flags = np.zeros(domain, np.bool_)
+        flags[column] = True
+        return np.flatnonzero(flags).astype(np.uint32)
+    return np.unique(column)
+
+
+def ordered(left: Ranks, operator: Operator, right: Ranks) -> Mask:
+    """An operator on numbers."""
+    match operator:
+        case "<":
+            return left < right
+        case "<=":
+            return left <= right
+        case ">":
+            return left > right
+        case ">=":
+            return left >= right
+
+
+def integer_ranks(texts: list[str]) -> Ranks:
+    """Ranks of decimal integers of any length (P4), -1 for other texts."""
+    keys = [integer_key(text) for text in texts]
+    order = {key: rank for rank, key in enumerate(sorted({key for key in keys if key is not None}))}
+    return np.array([-1 if key is None else order[key] for key in keys], np.int64)
+
+
+def text_ranks(texts: list[str]) -> Ranks:
+    """Ranks of different texts in UTF-8 byte order."""
+    ranks = np.empty(len(texts), np.int64)
+    words = _as_words(texts) if len(texts) >= _WORDS_FROM else None
+    order = np.lexsort(words) if words else np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
+    ranks[order] = np.arange(len(texts))
+    return ranks
+
+
+def _as_words(texts: list[str]) -> list[npt.NDArray[np.uint64]] | None:
+    """ASCII texts as big-endian words, least significant first; None where bytes would not order like texts."""
+    joined = "".join(texts)
+    if not joined.isascii() or "\0" in joined:
+        return None
+    width = -(-max(map(len, texts)) // 8) * 8
+    if not 0 < width <= 128:
+        return None
+    table = np.array(texts, dtype=f"S{width}").view(">u8").reshape(len(texts), width // 8)
+    words = [table[:, place].astype(np.uint64) for place in reversed(range(width // 8))]
+    return [word for word in words if word.min() != word.max()] or words[:1]

@@ -1,0 +1,291 @@
+"""From the rules of a stratum to plans (030, evaluation): join order, semi-naive versions, early tests.
+
+Rule: the order of a plan depends on sizes and on the text of literals, never on the order in which a rule, a program
+or a fact source happens to list them; so a limit is hit the same way however the input was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from lace.datalog.formatting import format_literal, format_rule
+from lace.datalog.plan import (
+    CountTest,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Rank,
+    RulePlan,
+    Scan,
+    StratumPlan,
+    Test,
+    Unit,
+    Version,
+    Without,
+)
+from lace.datalog.stratify import Stratum
+from lace.datalog.syntax import (
+    Atom,
+    Cardinality,
+    Compare,
+    Constant,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Rule,
+    Term,
+    TextShape,
+    Unequal,
+    Variable,
+)
+
+
+class Sizes(Protocol):
+    """What an executor knows about its relations when a stratum starts."""
+
+    def rows(self, scan: Scan) -> float:
+        """How many facts a scan gives."""
+
+    def distinct(self, scan: Scan, position: int) -> float:
+        """How many different values stand at a position of a scan."""
+
+
+class UnknownSizes:
+    """For plans made without data: constants select, everything else is alike."""
+
+    def rows(self, scan: Scan) -> float:
+        return 1_000.0 * 0.1 ** len(scan.constants)
+
+    def distinct(self, scan: Scan, position: int) -> float:
+        return self.rows(scan)
+
+
+def variables_of(terms: Iterable[Term]) -> list[str]:
+    """The names of the variables among terms, repeats kept."""
+    return [term.name for term in terms if isinstance(term, Variable)]
+
+
+def test_terms(test: Test) -> tuple[Term, ...]:
+    """The terms that a builtin reads."""
+    match test:
+        case TextShape(text, start, _, end):
+            return text, start, end
+        case Compare(_, left, _, right) | Unequal(left, right):
+            return left, right
+
+
+def literal_variables(literal: Literal) -> list[str]:
+    """The variables of a literal, repeats kept; those local to a counted atom too."""
+    match literal:
+        case Positive(atom) | Negated(atom):
+            return variables_of(atom.terms)
+        case Cardinality(atom, _, bound):
+            return variables_of((*atom.terms, bound))
+        case Unequal() | Compare() | TextShape():
+            return variables_of(test_terms(literal))
+        case _:
+            return []
+
+
+def scan_of(atom: Atom, wanted: Set[str], version: Version = Version.ALL) -> Scan:
+    """The scan of an atom: variables that nobody wants are as good as `_`, unless they repeat."""
+    first: dict[str, int] = {}
+    equal: list[tuple[int, int]] = []
+    constants: list[tuple[int, str]] = []
+    for position, term in enumerate(atom.terms):
+        if isinstance(term, Constant):
+            constants.append((position, term.value))
+        elif isinstance(term, Variable):
+            if term.name in first:
+                equal.append((first[term.name], position))  # 030-TERM-06
+            else:
+                first[term.name] = position
+    variables = tuple((position, name) for name, position in first.items() if name in wanted)
+    return Scan(atom.predicate, variables, tuple(constants), tuple(equal), version)
+
+
+@dataclass(slots=True)
+class _Estimate:
+    """What is believed about the rows built so far."""
+
+    rows: float
+    distinct: dict[str, float]
+
+    def joined(self, scan: Scan, sizes: Sizes) -> float:
+        """How many rows a join with the scan would give."""
+        size = sizes.rows(scan)
+        names = scan.variables
+        shared = [(position, name) for position, name in names if name in self.distinct]
+        if not names:
+            return self.rows * min(1.0, size)
+        for position, name in shared:
+            size /= max(self.distinct[name], sizes.distinct(scan, position), 1.0)
+        out = self.rows * size
+        return min(out, self.rows) if len(shared) == len(names) else out
+
+    def join(self, scan: Scan, sizes: Sizes) -> None:
+        self.rows = self.joined(scan, sizes)
+        for position, name in scan.variables:
+            here = sizes.distinct(scan, position)
+            self.distinct[name] = min(self.distinct.get(name, here), here, max(self.rows, 1.0))
+
+
+class _RulePlanner:
+    """Chooses the order of one rule, greedily by the rows each step is expected to give."""
+
+    def __init__(self, rule: Rule, ranks: Mapping[tuple[Predicate, int], Rank], sizes: Sizes) -> None:
+        self.rule = rule
+        self.ranks = ranks
+        self.sizes = sizes
+        self.bound: set[str] = set()
+        self.estimate = _Estimate(1.0, {})
+        self.node: Node | None = None
+        positive = [name for lit in rule.body if isinstance(lit, Positive) for name in literal_variables(lit)]
+        self.outer = frozenset(positive)
+
+    def plan(self, scans: Mapping[int, Version], first: int | None) -> RulePlan:
+        """A plan that reads body literal `first` first and the others in the cheapest order found."""
+        atoms = {n: lit for n, lit in enumerate(self.rule.body) if isinstance(lit, Positive)}
+        pending: list[Literal] = sorted(
+            (lit for lit in dict.fromkeys(self.rule.body) if not isinstance(lit, Positive)), key=_test_order
+        )
+        pending = self._apply(pending, atoms)
+        if first is not None:
+            self._read(atoms.pop(first), scans.get(first, Version.ALL), atoms.values(), pending)
+            pending = self._apply(pending, atoms)
+        while atoms:
+            best = min(atoms, key=lambda n: self._cost(atoms[n], scans.get(n, Version.ALL)))
+            self._read(atoms.pop(best), scans.get(best, Version.ALL), atoms.values(), pending)
+            pending = self._apply(pending, atoms)
+        head = self.rule.head
+        return RulePlan(self.rule, Project(self.node or Unit(), head.predicate, head.terms))
+
+    def _wanted(self, atom: Atom) -> frozenset[str]:
+        """Variables of an atom that the rest of the rule speaks of."""
+        elsewhere = set(variables_of(self.rule.head.terms))
+        for literal in self.rule.body:
+            if not (isinstance(literal, Positive) and literal.atom is atom):
+                elsewhere.update(literal_variables(literal))
+        return frozenset(elsewhere)
+
+    def _cost(self, literal: Positive, version: Version) -> tuple[float, bool, str]:
+        scan = scan_of(literal.atom, self._wanted(literal.atom), version)
+        apart = bool(scan.variables) and not any(name in self.bound for _, name in scan.variables)
+        return self.estimate.joined(scan, self.sizes), apart, format_literal(literal)
+
+    def _read(self, literal: Positive, version: Version, later: Iterable[Positive], pending: list[Literal]) -> None:
+        scan = scan_of(literal.atom, self._wanted(literal.atom), version)
+        if self.node is None:
+            self.node = scan
+        else:
+            on = tuple(name for _, name in scan.variables if name in self.bound)
+            needed = set(variables_of(self.rule.head.terms))
+            for other in (*later, *pending):
+                needed.update(literal_variables(other))
+            known = dict.fromkeys([*sorted(self.bound), *(name for _, name in scan.variables)])
+            self.node = Join(self.node, scan, on, tuple(name for name in known if name in needed))
+        self.estimate.join(scan, self.sizes)
+        self.bound.update(name for _, name in scan.variables)
+
+    def _apply(self, pending: list[Literal], atoms: Mapping[int, Positive]) -> list[Literal]:
+        """Put every test whose variables are bound right here; give back the others."""
+        left: list[Literal] = []
+        for literal in pending:
+            needs = {name for name in literal_variables(literal) if name in self.outer}
+            if needs <= self.bound and (self.node is not None or not atoms):
+                self.node = self._test(self.node or Unit(), literal)
+            else:
+                left.append(literal)
+        return left
+
+    def _test(self, node: Node, literal: Literal) -> Node:
+        match literal:
+            case Negated(atom):
+                scan = scan_of(atom, self.outer)
+                return Without(node, scan, tuple(name for _, name in scan.variables))
+            case Cardinality(atom, operator, bound):
+                scan = scan_of(atom, self.outer)
+                on = tuple(name for _, name in scan.variables)
+                return CountTest(node, scan, on, operator, bound, self._rank(scan))
+            case Unequal() | Compare() | TextShape():
+                return Filter(node, literal)
+            case _:
+                return node  # true
+
+    def _rank(self, scan: Scan) -> Rank | None:
+        return self.ranks.get((scan.predicate, scan.variables[0][0])) if rankable(scan) else None
+
+
+def rankable(scan: Scan) -> bool:
+    """Whether a counted scan fixes one of two places and leaves the other free."""
+    return scan.predicate.arity == 2 and len(scan.variables) == 1 and not scan.constants and not scan.equal
+
+
+def _test_order(literal: Literal) -> tuple[int, str]:
+    cheap_first = (Unequal, Compare, TextShape, Negated, Cardinality)
+    rank = next((n for n, kind in enumerate(cheap_first) if isinstance(literal, kind)), len(cheap_first))
+    return rank, format_literal(literal)
+
+
+NO_RANKS: Mapping[tuple[Predicate, int], Rank] = {}
+Ranks = Mapping[tuple[Predicate, int], Rank]
+
+
+def plan_rule(rule: Rule, sizes: Sizes, ranks: Ranks = NO_RANKS) -> RulePlan:
+    """The rule over whole relations."""
+    return _RulePlanner(rule, ranks, sizes).plan({}, None)
+
+
+def plan_from(rule: Rule, literal: int, version: Version, sizes: Sizes, ranks: Ranks = NO_RANKS) -> RulePlan:
+    """The rule read from one positive body literal, with every other literal over whole relations."""
+    return _RulePlanner(rule, ranks, sizes).plan({literal: version}, literal)
+
+
+def recursive_literals(rule: Rule, predicates: Set[Predicate]) -> list[int]:
+    """The body places that read the rule's own stratum."""
+    return [
+        place
+        for place, literal in enumerate(rule.body)
+        if isinstance(literal, Positive) and literal.atom.predicate in predicates
+    ]
+
+
+def sorted_rules(rules: Iterable[Rule]) -> list[Rule]:
+    """Rules in the order of their canonical text, exact repeats dropped."""
+    return sorted(dict.fromkeys(rules), key=format_rule)
+
+
+def plan_start(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:
+    """The first round: rules that read nothing of their own stratum (all of it is still empty)."""
+    own = frozenset(stratum.predicates)
+    return tuple(
+        plan_rule(rule, sizes, ranks) for rule in sorted_rules(stratum.rules) if not recursive_literals(rule, own)
+    )
+
+
+def plan_rounds(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:
+    """Semi-naive variants: one per recursive literal; those before it see all facts, those after it the old ones."""
+    own = frozenset(stratum.predicates)
+    plans: list[RulePlan] = []
+    for rule in sorted_rules(stratum.rules):
+        places = recursive_literals(rule, own)
+        for place in places:
+            versions = {n: Version.OLD if n > place else Version.ALL for n in places}
+            versions[place] = Version.DELTA
+            plans.append(_RulePlanner(rule, ranks, sizes).plan(versions, place))
+    return tuple(plans)
+
+
+def plan_stratum(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> StratumPlan:
+    """Both parts of a stratum at once, for executors that do not wait for sizes."""
+    rounds = plan_rounds(stratum, sizes, ranks) if stratum.recursive else ()
+    return StratumPlan(stratum.predicates, stratum.recursive, plan_start(stratum, sizes, ranks), rounds)
+
+
+def with_version(scan: Scan, version: Version) -> Scan:
+    """The same scan over another version of its relation."""
+    return replace(scan, version=version)

@@ -1,0 +1,80 @@
+"""What a stream direction is made of (060): a closed union of items.
+
+Rule: items are values without meaning for the exchange; which of them may come now is the session's business.
+Comments are framing and never become items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lace.notation.fact import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Preface:
+    """The knot line that begins a direction."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactLines:
+    """A run of consecutive fact lines of one block and their bytes, LFs included.
+
+    Where one run ends and the next begins is an accident of how the bytes arrived: `merge_runs` takes it away.
+    """
+
+    facts: tuple[Fact, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """The recovered bytes of a resource block: well framed, not yet checked for what they claim to be."""
+
+    id: str
+    kind: str
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordItem:
+    """One delimited stored record (P21), markline included; nothing inside it is validated."""
+
+    claimed: str  # the hash text of its markline
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BlankLine:
+    """The end of a fact block or of a record batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfStream:
+    """The peer closed between two items; `block_open` if the last block was not finished."""
+
+    block_open: bool
+
+
+Item = Preface | FactLines | Resource | RecordItem | BlankLine | EndOfStream
+
+PREFACE_ITEM = Preface()
+BLANK_LINE = BlankLine()
+
+
+def merge_runs(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items with adjacent fact runs joined: equal for every way to cut up the same bytes."""
+    facts: list[Fact] = []
+    size = 0
+    for item in items:
+        if isinstance(item, FactLines):
+            facts += item.facts
+            size += item.size
+            continue
+        if facts:
+            yield FactLines(tuple(facts), size)
+            facts, size = [], 0
+        yield item
+    if facts:
+        yield FactLines(tuple(facts), size)

@@ -1,0 +1,343 @@
+"""One direction of an ILTP stream, bytes to items (060).
+
+Rule: fed one byte at a time or a megabyte at once, the same items come out; nothing is held beyond the item that is
+being read and what the caller fed and has not yet asked for. The reader knows no phases: it stops after every blank
+line, so that its session can say what is legal next before the following block is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NoReturn
+
+from lace.errors import InvalidInput, InvalidStream, InvalidText
+from lace.iltp.items import (
+    BLANK_LINE,
+    PREFACE_ITEM,
+    EndOfStream,
+    FactLines,
+    Item,
+    RecordItem,
+    Resource,
+)
+from lace.iltp.markers import KNOT, MARKERS, PIECE, PREFACE, RECORD
+from lace.iltp.resources import parse_marker_line
+from lace.limits import ExchangeLimits, RecordLimits, StreamLimits
+from lace.notation.bytesource import ByteSource, Piece, Reader
+from lace.notation.fact import Fact
+from lace.notation.factline import parse_fact
+from lace.notation.text import decode_text
+from lace.records.read import FrameScan, delimit
+
+RecordGate = Callable[[str], None]
+
+_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_LF, _HASH = 0x0A, 0x23
+_LONGEST_MARKER = max(map(len, MARKERS))
+
+
+class StreamReader:
+    """Bytes in by `receive`, items out by `read_block`."""
+
+    def __init__(
+        self,
+        limits: StreamLimits | None = None,
+        records: RecordLimits | None = None,
+        *,
+        max_block_bytes: int = ExchangeLimits().max_fact_block_size,
+    ) -> None:
+        self._limits = limits or StreamLimits()
+        self._record_limits = records or RecordLimits()
+        self._max_block_bytes = max_block_bytes
+        # Possessive, so that a long run is matched in one pass without a backtracking stack.
+        self._fact_run = re.compile(rb"(?:[A-Za-z][^\n]{0,%d}+\n)++" % (self._limits.max_fact_line_bytes - 1))
+        self._source = ByteSource()
+        self._out: list[Item] = []
+        self._steps = self._read_stream()
+        self._error: InvalidInput | None = None
+        self._finished = False
+        self._block_bytes = 0  # of fact lines in the block being read
+        self._block_records = 0
+        self._resources = 0
+        self._comment_allowed = True
+        self.record_gate: RecordGate | None = None
+
+    @property
+    def buffered(self) -> int:
+        """Bytes received and not yet read into items."""
+        return self._source.buffered
+
+    @property
+    def offset(self) -> int:
+        """How many bytes of the direction have been read."""
+        return self._source.consumed
+
+    def receive(self, data: bytes | bytearray | memoryview) -> None:
+        """Take the next bytes of the direction."""
+        if data and not self._finished:
+            self._source.feed(data)
+
+    def receive_eof(self) -> None:
+        """Say that the peer sends no more."""
+        self._source.feed_eof()
+
+    def read_block(self) -> list[Item]:
+        """The items up to and with the next blank line, as far as they are here; empty if bytes are missing.
+
+        Raises InvalidStream at the first fault, after everything before it has been handed out; the reader is then
+        at its end.
+        """
+        if self._error is None and not self._finished:
+            self._advance()
+        if self._out:
+            items, self._out = self._out, []
+            return items
+        if self._error is not None:
+            raise self._error
+        return []
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Item]:
+        """Receive bytes and read every item that they complete."""
+        self.receive(data)
+        return self.read_all()
+
+    def read_all(self) -> list[Item]:
+        """Every item that is here; a fault is raised once nothing is left before it."""
+        items: list[Item] = []
+        while True:
+            try:
+                block = self.read_block()
+            except InvalidInput:
+                if items:  # hand these out first; the next call raises again
+                    return items
+                raise
+            if not block:
+                return items
+            items += block
+
+    def _advance(self) -> None:
+        try:
+            next(self._steps)
+        except StopIteration:
+            self._finished = True
+        except InvalidStream as error:
+            self._error = error
+        except InvalidInput as error:  # a rule of a lower layer, broken at this place of the stream
+            place = f"byte {self._source.consumed}"
+            self._error = InvalidStream(error.message, rule=error.rule, place=place, found=error.found)
+        if self._error is not None:
+            self._finished = True
+            self._source = ByteSource()  # nothing after a fault is kept
+
+    # The generators below yield where they need bytes and after each blank line.
+
+    def _read_stream(self) -> Reader[None]:
+        yield from self._read_preface()
+        while True:
+            lead = yield from self._source.peek(1)
+            if not lead:
+                self._out.append(EndOfStream(block_open=self._block_bytes > 0 or self._block_records > 0))
+                return
+            byte = lead[0]
+            if byte in _LETTERS:
+                yield from self._read_facts()
+            elif byte == _LF:
+                self._source.take_line(0)
+                self._end_block()
+                yield
+            elif byte == _HASH:
+                yield from self._read_comment()
+            else:
+                yield from self._read_marked()
+
+    def _read_preface(self) -> Reader[None]:
+        seen = 0
+        while seen < len(PREFACE):
+            seen += 1
+            head = yield from self._source.peek(seen)
+            if not head:
+                self._refuse("the stream ended before its preface", "stream-cut")
+            if len(head) < seen:
+                self._refuse("the stream ended inside its preface", "stream-cut")
+            if head != PREFACE[:seen]:  # 060-PREF-11: at the first byte that differs
+                self._refuse("a direction begins with the line 🪢: iltp/1", "preface", head)
+        yield from self._source.read_exact(len(PREFACE))
+        self._out.append(PREFACE_ITEM)
+        if (yield from self._source.peek(1)) == b"\n":
+            self._refuse("no blank line follows the preface", "preface-blank")  # 060-PREF-07
+
+    def _end_block(self) -> None:
+        self._out.append(BLANK_LINE)
+        self._block_bytes = self._block_records = 0
+        self._comment_allowed = True
+
+    def _read_facts(self) -> Reader[None]:
+        """The fact lines from here on that lie in one chunk, or one line that lies across several."""
+        if self._block_records:
+            self._refuse("a record batch holds no fact lines", "block-mixed")
+        start = self._source.consumed
+        chunk, position = self._source.head
+        match = self._fact_run.match(chunk, position)
+        if match is not None:
+            run = match[0]
+            self._source.skip(len(run))
+        else:
+            run = (yield from self._source.read_line(self._limits.max_fact_line_bytes)) + b"\n"
+        self._comment_allowed = True
+        room = self._max_block_bytes - self._block_bytes
+        if len(run) <= room:
+            self._add_facts(run, start)
+            return
+        self._add_facts(run[: run.rfind(b"\n", 0, room) + 1], start)
+        self._refuse(f"a fact block has at most {self._max_block_bytes} bytes", "block-size")
+
+    def _add_facts(self, run: bytes, start: int) -> None:
+        """Whole fact lines; those before a faulty one count."""
+        max_bytes = self._limits.max_fact_line_bytes
+        lines = run.split(b"\n")[:-1]
+        facts: list[Fact] = []
+        size = len(run)
+        try:
+            facts.extend(parse_fact(line, max_bytes) for line in lines)  # keeps those before a fault
+        except InvalidText as error:
+            size = sum(map(len, lines[: len(facts)])) + len(facts)
+            place = f"byte {start + size}"
+            raise InvalidStream(error.message, rule=error.rule, place=place, found=error.found) from None
+        finally:
+            if facts:
+                self._block_bytes += size
+                self._out.append(FactLines(tuple(facts), size))
+
+    def _read_comment(self) -> Reader[None]:
+        if not self._comment_allowed:  # 060-CMT-07
+            self._refuse("two comment lines follow each other", "comment-repeated")
+        line = yield from self._source.read_line(self._limits.max_comment_line_bytes - 1)
+        if b"\r" in line:
+            self._refuse("a comment holds no CR", "comment-cr", line)
+        try:
+            line.decode("utf-8")  # 060-CMT-12: NFC is not asked for
+        except UnicodeDecodeError:
+            self._refuse("a comment is UTF-8 text", "comment-utf8", line)
+        self._comment_allowed = False
+
+    def _read_marked(self) -> Reader[None]:
+        marker = yield from self._read_marker()
+        if marker == RECORD:
+            yield from self._read_record()
+        elif marker == PIECE:
+            yield from self._read_resource()
+        elif marker == KNOT:
+            self._refuse("the knot line stands only at the beginning", "preface-repeated")  # 060-PREF-09
+        else:
+            self._refuse("the trailer-hash form is not supported", "trailer")  # 060-WSF-09
+
+    def _read_marker(self) -> Reader[bytes]:
+        """The marker that stands here, matched whole (060-DISP-08) but refused at its first wrong byte."""
+        chunk, start = self._source.head
+        if chunk.startswith(RECORD, start):
+            return RECORD
+        for size in range(1, _LONGEST_MARKER + 1):
+            head = yield from self._source.peek(size)
+            if not any(marker.startswith(head) for marker in MARKERS):
+                self._refuse("no stream item begins with these bytes", "dispatch", head)
+            if len(head) < size:
+                self._refuse("the stream ended inside a marker", "stream-cut")
+            if head in MARKERS:
+                return head
+        raise AssertionError("the longest marker was matched whole")
+
+    def _read_record(self) -> Reader[None]:
+        if self._block_bytes:
+            self._refuse("a fact block holds no records", "block-mixed")
+        self._block_records += 1
+        self._comment_allowed = True
+        if not self._take_whole_records():
+            data = yield from self._read_record_by_line()
+            self._out.append(RecordItem(_claimed(data), data))
+
+    def _take_whole_records(self) -> bool:
+        """Records that lie whole in the first chunk, each found by one match; False if the first needs the long way."""
+        chunk, start = self._source.head
+        position = start
+        while chunk.startswith(RECORD, position):
+            try:
+                end = delimit(chunk, position, self._record_limits)
+            except InvalidStream:
+                break  # read by line it fails at the same place, whatever the chunks were
+            if end is None or end > len(chunk):
+                break
+            data = chunk[position:end]
+            claimed = _claimed(data)
+            self._admit(claimed)
+            self._out.append(RecordItem(claimed, data))
+            position = end
+        if position > start:
+            self._source.skip(position - start)
+        return position > start
+
+    def _read_record_by_line(self) -> Reader[bytes]:
+        scan = FrameScan(self._record_limits)
+        pieces: list[Piece] = []
+        while scan.data_length is None:
+            line = yield from self._source.read_line(self._record_limits.max_header_line_bytes)
+            if not pieces:
+                self._admit(_claimed(line))
+            scan.line(line)
+            pieces += (line, b"\n")
+        pieces += yield from self._source.read_pieces(scan.data_length)
+        return b"".join(pieces)
+
+    def _admit(self, claimed: str) -> None:
+        """Let the session refuse a record by its name, before its bytes are waited for."""
+        if self.record_gate is not None:
+            self.record_gate(claimed)
+
+    def _read_resource(self) -> Reader[None]:
+        limits = self._limits
+        if self._block_bytes:  # 060-RES-20 (P22)
+            self._refuse("a resource stands before a block, not inside one", "resource-place")
+        self._resources += 1
+        if self._resources > limits.max_resources:  # 060-RES-39: per direction, duplicates included
+            self._refuse(f"a direction has at most {limits.max_resources} resources", "resource-count")
+        yield from self._source.read_exact(len(PIECE))
+        marker = yield from self._source.read_line(limits.max_resource_marker_bytes - len(PIECE))
+        name = parse_marker_line(marker)
+        lines: list[bytes] = []
+        room = limits.max_resource_bytes
+        while line := (yield from self._read_body_line(room)):
+            lines.append(line)
+            if len(lines) > limits.max_resource_lines:
+                self._refuse(f"a resource has at most {limits.max_resource_lines} lines", "resource-lines")
+            room -= len(line) + 1  # 060-LIM-04: the recovered bytes, with the LF before each further line
+        if not lines:
+            self._refuse("a resource has at least one line", "resource-empty")  # 060-RES-11
+        self._comment_allowed = True
+        self._out.append(Resource(name.id, name.kind, b"\n".join(lines)))
+
+    def _read_body_line(self, room: int) -> Reader[bytes]:
+        """The next body line, empty at the end of the block."""
+        try:
+            line = yield from self._source.read_line(max(room, 0))
+        except InvalidStream as error:
+            if error.rule != "line-length":
+                raise
+            self._refuse(f"a resource has at most {self._limits.max_resource_bytes} bytes", "resource-size")
+        if not line:
+            return line
+        if line.startswith((b"#", *MARKERS)):  # 060-RES-16, 060-RES-17
+            self._refuse("a resource line begins with no marker and is no comment", "resource-marker", line)
+        if b"\r" in line:  # 060-RES-14
+            self._refuse("a resource holds no CR", "resource-cr", line)
+        decode_text(line, "resource")
+        return line
+
+    def _refuse(self, message: str, rule: str, found: bytes = b"") -> NoReturn:
+        place = f"byte {self._source.consumed}"
+        raise InvalidStream(message, rule=rule, place=place, found=repr(found[:40]) if found else "")
+
+
+def _claimed(record: bytes) -> str:
+    """The hash text of a markline; bytes that are no text can match no request, so they are kept visibly wrong."""
+    line, _, _ = record[len(RECORD) : len(RECORD) + 1024].partition(b"\n")
+    return line.decode("utf-8", "backslashreplace")

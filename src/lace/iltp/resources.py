@@ -1,0 +1,109 @@
+"""Resource text blocks: their marker line, and whether a body is what its name claims (060).
+
+Rule: a received resource is validated as it is and never repaired; what passes is byte for byte the canonical text
+whose hash is its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NoReturn
+
+from lace.datalog.canonical import Lacegram
+from lace.errors import InvalidInput, InvalidStream
+from lace.iltp.items import Resource
+from lace.limits import MIB, EngineLimits
+from lace.notation.identifiers import ExchangePlanId, Identifier, LacegramId
+from lace.notation.text import decode_text
+from lace.policy.transcript import read_transcript
+
+
+class ResourceKind(StrEnum):
+    """The standard kinds."""
+
+    LACEGRAM = "lacegram"
+    EXCHANGE_PLAN = "exchange-plan"
+
+
+ID_SHAPES: dict[ResourceKind, type[Identifier]] = {
+    ResourceKind.LACEGRAM: LacegramId,  # 060-RES-08
+    ResourceKind.EXCHANGE_PLAN: ExchangePlanId,  # 060-RES-09
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceName:
+    """What a marker line announces."""
+
+    id: Identifier
+    kind: ResourceKind
+
+
+def parse_marker_line(line: bytes) -> ResourceName:
+    """What follows `🧩: ` on a marker line: id, one space, kind; anything else is a stream error."""
+    try:
+        tokens = decode_text(line, "resource marker").split(" ")
+    except InvalidInput as error:
+        raise InvalidStream(error.message, rule="resource-marker-text", found=error.found) from None
+    # 060-RES-03 to 060-RES-06: one space between two tokens, so an empty token is a space too many.
+    if len(tokens) != 2 or not all(tokens) or any(c in token for token in tokens for c in "\t\r"):
+        _refuse("a resource marker line is `🧩: <id> <kind>`", "resource-marker-form", line)
+    identifier, word = tokens
+    try:
+        kind = ResourceKind(word)
+    except ValueError:
+        _refuse("the resource kinds are lacegram and exchange-plan", "resource-kind", line)  # 060-RES-34
+    try:
+        return ResourceName(ID_SHAPES[kind].parse(identifier), kind)
+    except InvalidInput:
+        _refuse(f"the id does not have the shape of a {kind}", "resource-id", line)  # 060-RES-35
+
+
+def check_resource(resource: Resource, limits: EngineLimits | None = None) -> None:
+    """Raise InvalidStream unless the bytes are canonical as they stand and hash to the announced id."""
+    try:
+        if resource.kind == ResourceKind.LACEGRAM:  # 060-RES-26
+            found = str(Lacegram.parse_canonical(resource.text, limits=limits or EngineLimits(), name=resource.id).id)
+        else:  # 060-RES-29
+            found = str(read_transcript(resource.text).id)
+    except InvalidInput as error:  # 060-RES-25, 060-RES-36: nothing is made canonical after receipt
+        raise InvalidStream(error.message, rule="resource-body", place=resource.id, found=error.found) from error
+    if found != resource.id:  # 060-RES-37
+        raise InvalidStream(
+            "the body is not what the id names", rule="resource-mismatch", place=resource.id, found=found
+        )
+
+
+class ResourceBook:
+    """The canonical texts that a link knows: what the peer sent, what we have from elsewhere (060-AVAIL-04).
+
+    The oldest received ones make room for new ones, so that a peer cannot fill the memory with unused text.
+    """
+
+    def __init__(self, max_kept_bytes: int = 8 * MIB) -> None:
+        self._max_kept_bytes = max_kept_bytes
+        self._kept_bytes = 0
+        self._texts: dict[str, bytes] = {}
+
+    def add(self, resource: Resource) -> None:
+        """Check and keep a received resource; an identical repeat changes nothing (060-RES-31)."""
+        known = self._texts.get(resource.id)
+        if known == resource.text:
+            return
+        check_resource(resource)
+        if known is not None:  # 060-RES-32: out of reach for honest hashes, and still not believed
+            raise InvalidStream("another text is known under this id", rule="resource-conflict", place=resource.id)
+        self._texts[resource.id] = resource.text
+        self._kept_bytes += len(resource.text)
+        while self._kept_bytes > self._max_kept_bytes and len(self._texts) > 1:
+            oldest = next(iter(self._texts))
+            self._kept_bytes -= len(self._texts.pop(oldest))
+
+    def text(self, identifier: str) -> bytes | None:
+        """The canonical bytes under an id, if they are here."""
+        return self._texts.get(identifier)
+
+
+def _refuse(message: str, rule: str, found: bytes) -> NoReturn:
+    raise InvalidStream(message, rule=rule, place="resource marker", found=repr(found[:80]))

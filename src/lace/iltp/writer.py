@@ -1,0 +1,72 @@
+"""One direction of an ILTP stream, items to bytes (060).
+
+Rule: what is written here reads back as the same items; what a reader would refuse is a LocalProtocolError before a
+byte of it exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lace.errors import LaceError, LocalProtocolError
+from lace.iltp.markers import BLANK, COMMENT, MARKERS, PIECE, PREFACE, RECORD
+from lace.iltp.resources import parse_marker_line
+from lace.limits import StreamLimits
+from lace.notation.fact import Fact
+from lace.notation.factline import format_fact
+from lace.notation.text import decode_text
+
+DEFAULT_LIMITS = StreamLimits()
+
+
+def encode_preface() -> bytes:
+    """The knot line."""
+    return PREFACE
+
+
+def encode_facts(facts: Iterable[Fact], limits: StreamLimits = DEFAULT_LIMITS) -> bytes:
+    """Fact lines, each with its LF; the block is ended by `encode_blank`."""
+    lines = [format_fact(fact) + "\n" for fact in facts]
+    data = "".join(lines).encode("utf-8")
+    longest = limits.max_fact_line_bytes
+    if len(data) > longest and max(map(len, data.split(b"\n"))) > longest:
+        raise LocalProtocolError(f"a fact line has at most {longest} bytes")
+    if b"\r" in data or data.count(b"\n") != len(lines):
+        raise LocalProtocolError("a fact line holds no line end")
+    return data
+
+
+def encode_blank() -> bytes:
+    """The end of a block or batch."""
+    return BLANK
+
+
+def encode_record(data: bytes) -> bytes:
+    """A stored record is its own item (060-STREAM-02: nothing is put around it)."""
+    if not data.startswith(RECORD):
+        raise LocalProtocolError("a stored record begins with its markline")
+    return data
+
+
+def encode_resource(identifier: str, kind: str, text: bytes, limits: StreamLimits = DEFAULT_LIMITS) -> bytes:
+    """A resource block with its terminating blank line."""
+    marker = f"{identifier} {kind}".encode()
+    try:
+        parse_marker_line(marker)
+        decode_text(text, "resource")
+    except LaceError as error:
+        raise LocalProtocolError(f"no such resource can be sent: {error}") from error
+    lines = text.split(b"\n")
+    if len(text) > limits.max_resource_bytes or len(lines) > limits.max_resource_lines:
+        raise LocalProtocolError(f"resource {identifier} is larger than a stream may carry")
+    if b"\r" in text or any(not line or line.startswith((COMMENT, *MARKERS)) for line in lines):
+        raise LocalProtocolError(f"resource {identifier} holds a line that a stream cannot carry")
+    return b"".join((PIECE, marker, b"\n", text, b"\n", BLANK))
+
+
+def encode_comment(text: str, limits: StreamLimits = DEFAULT_LIMITS) -> bytes:
+    """A comment line; two of them never stand next to each other."""
+    line = COMMENT + text.encode("utf-8") + b"\n"
+    if len(line) > limits.max_comment_line_bytes or "\n" in text or "\r" in text:
+        raise LocalProtocolError(f"a comment line has at most {limits.max_comment_line_bytes} bytes and no line end")
+    return line

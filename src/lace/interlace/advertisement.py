@@ -1,0 +1,200 @@
+"""Advertisement records (050): claims about records, their canonical bytes and digests, and the reading of listings.
+
+Rule: an advertisement is what a peer says, never a record fact (050-INVAR-03). One (P,S) pair has one canonical text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.notation import b64a
+from lace.notation.digest import domain_digest
+from lace.notation.fact import Fact
+from lace.notation.identifiers import H3, RECORD_TYPES
+from lace.notation.text import quote
+
+_RECORD_DOMAIN = "lace-advertisement-record/v1"
+
+
+class FieldClaim(NamedTuple):
+    """One claimed field occurrence; `position` is the Index of 020 `Field`, decimal text."""
+
+    name: str
+    position: str
+    value: str
+
+
+Fields = tuple[FieldClaim, ...]
+
+
+class Advertisement(NamedTuple):
+    """What a source claims about one record, fields in canonical order."""
+
+    hash: str
+    fields: Fields = ()
+
+
+Claims = Sequence[Advertisement]
+
+
+def canonical_fields(fields: Iterable[FieldClaim]) -> Fields:
+    """Fields by name bytes, then by numeric index (050-ADVREC-05)."""
+    return tuple(sorted(fields, key=lambda field: (field.name.encode(), int(field.position))))
+
+
+def canonical_bytes(advertisement: Advertisement, source: str, max_line_bytes: int) -> bytes:
+    """The canonical advertisement record, every line with its LF (050-ADVREC-03 to 050-ADVREC-06).
+
+    P14: a field fact longer than the line limit is left out, never cut; the record is still advertised.
+    """
+    pair = f"'{advertisement.hash}',{quote(source)}"
+    text = f"Advertised({pair})\n"
+    if not advertisement.fields:
+        return text.encode()
+    lines = [text.encode()]
+    for name, index, value in advertisement.fields:
+        line = f"AdvertisedField({pair},{quote(name)},'{index}',{quote(value)})\n".encode()
+        if len(line) <= max_line_bytes + 1:
+            lines.append(line)
+    return b"".join(lines)
+
+
+def sendable_fields(advertisement: Advertisement, source: str, max_line_bytes: int) -> Fields:
+    """The fields that the canonical record of this advertisement really holds (P14)."""
+    pair = f"'{advertisement.hash}',{quote(source)}"
+    frame = len(f"AdvertisedField({pair},,,)".encode()) + 2  # and the quotes of the index
+    return tuple(
+        field
+        for field in advertisement.fields
+        if frame + len(quote(field.name).encode()) + len(field.position) + len(quote(field.value).encode())
+        <= max_line_bytes
+    )
+
+
+def advertisement_facts(advertisement: Advertisement, source: str) -> Iterator[Fact]:
+    """The claim as facts (050-ADVF-01, 050-ADVF-02)."""
+    record = advertisement.hash
+    yield Fact(ADVERTISED, (record, source))
+    for name, index, value in advertisement.fields:
+        yield Fact(ADVERTISED_FIELD, (record, source, name, index, value))
+
+
+def record_digest(canonical: bytes) -> bytes:
+    """The digest of a canonical advertisement record (050-ADVREC-07)."""
+    return domain_digest(_RECORD_DOMAIN, canonical)
+
+
+def is_record_id(text: str) -> bool:
+    """Whether a text may stand as P (050-ADVF-15, P14): exact for H3, a looser shape for formats we do not know."""
+    if text.endswith(".H3") and text.count(".") == 2:
+        return len(text) == 48 and text[0] in RECORD_TYPES and text[1] == "." and b64a.is_canonical(text[2:45], 32)
+    letter, _, rest = text.partition(".")
+    payload, dot, suffix = rest.partition(".")
+    return (
+        len(letter) == 1
+        and letter.isascii()
+        and letter.isalpha()
+        and len(payload) >= 2
+        and b64a.is_canonical(payload)
+        and bool(dot and suffix)
+        and suffix != H3
+    )
+
+
+def format_of(record: str) -> str:
+    """The hash suffix of a record id."""
+    return record.split(".", 2)[2]
+
+
+def require_record_id(text: str) -> str:
+    """The text, if it may stand as P; else the block is malformed."""
+    if not is_record_id(text):
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"not a record id: {text[:80]!r}", "050-ADVF-15")
+    return text
+
+
+def is_index(text: str) -> bool:
+    """Whether a text is the index of a field occurrence: canonical decimal (050-ADVF-08)."""
+    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
+
+
+class ListingReader:
+    """Collects the lines of a listing, in any order, into claims (P14)."""
+
+    def __init__(self, source: str, allowed_names: frozenset[str] | None, max_records: int) -> None:
+        self._source = source
+        self._names = allowed_names  # None: all names
+        self._max_records = max_records
+        self._fields: dict[str, dict[tuple[str, str], str] | None] = {}
+        self._orphans: dict[str, dict[tuple[str, str], str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no line came."""
+        return not self._fields and not self._orphans
+
+    def add(self, fact: Fact) -> None:
+        """One `Advertised` or `AdvertisedField` line; its arity was checked."""
+        values = fact.values
+        if values[1] != self._source:  # 050-ADVF-06: no peer speaks as another source
+            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"source {values[1][:80]!r}", "050-ADVF-06")
+        if len(values) == 2:
+            self._add_record(values[0])
+        else:
+            self._add_field(values[0], values[2], values[3], values[4])
+
+    def add_claim(self, advertisement: Advertisement) -> None:
+        """A whole record, from a binding that carries values."""
+        self._add_record(advertisement.hash)
+        for name, index, value in advertisement.fields:
+            self._add_field(advertisement.hash, name, index, value)
+
+    def _add_record(self, record: str) -> None:
+        if record not in self._fields:
+            if len(self._fields) >= self._max_records:  # 050-LIM-03
+                raise ProtocolAbort(
+                    AbortReason.OVERSIZED_FACT_BLOCK, f"more than {self._max_records} records listed", "050-LIM-03"
+                )
+            require_record_id(record)
+            self._fields[record] = self._orphans.pop(record, None)
+
+    def _add_field(self, record: str, name: str, index: str, value: str) -> None:
+        if self._names is not None and name not in self._names:  # 050-ADVF-14
+            raise ProtocolAbort(
+                AbortReason.MALFORMED_FACT_BLOCK, f"field {name[:80]!r} is outside the agreed schema", "050-ADVF-14"
+            )
+        if not is_index(index):
+            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"field index {index[:80]!r}", "050-ADVF-08")
+        if record in self._fields:
+            fields = self._fields[record]
+            if fields is None:
+                fields = self._fields[record] = {}
+        else:
+            fields = self._orphans.setdefault(record, {})
+        if fields.setdefault((name, index), value) != value:  # P14: two different records for one P
+            raise ProtocolAbort(
+                AbortReason.MALFORMED_FACT_BLOCK, f"two values for {name[:80]!r} {index} of {record}", "050-ADVREC-08"
+            )
+
+    def finish(self) -> list[Advertisement]:
+        """The claims, sorted by P."""
+        if self._orphans:  # 050-ADVF-13
+            orphan = next(iter(self._orphans))
+            raise ProtocolAbort(
+                AbortReason.MALFORMED_FACT_BLOCK, f"a field of {orphan[:80]!r}, which is not listed", "050-ADVF-13"
+            )
+        return [
+            Advertisement(
+                record,
+                canonical_fields(FieldClaim(name, index, value) for (name, index), value in fields.items())
+                if fields
+                else (),
+            )
+            for record, fields in sorted(self._fields.items(), key=lambda item: item[0].encode())
+        ]

@@ -1,0 +1,126 @@
+"""What setup and hello come to (050): the plan, the proven identities, the labels, the negotiated values.
+
+Rule: an Agreement is made once per epoch from both sides' setup and hello, and both sides make the same one but for
+who is who.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lace.errors import InvalidInput, LaceError
+from lace.interlace.config import Link, MachineConfig
+from lace.interlace.negotiate import ALL_FIELDS, FieldSchema, Hello, Negotiated, agree, link_id, offered_limits
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.setup import Setup
+from lace.notation.identifiers import LacegramId, Verifier
+from lace.notation.tai import TAI
+from lace.policy.compile import ExchangePlan
+from lace.policy.compile import agree as compile_operands
+from lace.policy.operand import Module
+from lace.policy.origin import Source, Viewer, require_proven, source_of, viewer_of, wire_origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """One epoch's shared ground."""
+
+    plan: ExchangePlan
+    negotiated: Negotiated
+    peer: Verifier | None
+    viewer: Viewer
+    own_source: Source
+    peer_source: Source
+    link_id: str | None
+
+    def runtime(self, link: Link, tick: TAI) -> RuntimeFacts:
+        """The runtime facts at a tick."""
+        return RuntimeFacts(
+            here=link.here,
+            peer=self.peer,
+            transport=link.transport,
+            encrypted=link.encrypted,
+            start=self.negotiated.start,
+            tick=tick,
+            skew_seconds=self.negotiated.skew_seconds,
+        )
+
+
+def own_setup(config: MachineConfig, module: Module) -> Setup:
+    """Our setup fact: the verifier that we will prove, else our first opaque label (P8, 050-SETF-09)."""
+    signer = config.link.here if config.link.signs_hello else None
+    origin = wire_origin(module.identity(config.index), signer)
+    return Setup(config.index, module.id, origin, signer)
+
+
+def module_of(announced: LacegramId, available: dict[str, bytes], known: tuple[Module, ...]) -> Module:
+    """The peer's module, from what it sent or what we have (050-SETUP-05 to 050-SETUP-07)."""
+    for module in known:
+        if module.id == announced:
+            return module
+    text = available.get(announced)
+    if text is None:
+        raise ProtocolAbort(AbortReason.MALFORMED_MODULE, f"no bytes for {announced}", "050-SETUP-06")
+    try:
+        return Module.receive(text, announced=announced)
+    except LaceError as error:
+        raise ProtocolAbort(AbortReason.MALFORMED_MODULE, str(error)[:500], "050-SETUP-07") from None
+
+
+def compile_modules(config: MachineConfig, own: Module, peer: Module) -> ExchangePlan:
+    """The plan of operand 0 and operand 1 (050-SETUP-08)."""
+    pair = (own, peer) if config.index == 0 else (peer, own)
+    try:
+        return compile_operands(*pair, lowering=config.lowering)
+    except LaceError as error:
+        raise ProtocolAbort(AbortReason.PLAN_COMPILATION_FAILED, str(error)[:500], "050-ERR-08") from None
+
+
+def own_hello(config: MachineConfig, plan: ExchangePlan, now_ns: int) -> Hello:
+    """Our hello; it offers exactly the fields that the plan requires unless configured otherwise."""
+    required = ALL_FIELDS if plan.requirements.all_fields else FieldSchema(plan.requirements.names)
+    return Hello(
+        plan=plan.id,
+        tai=TAI.from_ns(now_ns),
+        tick_interval_ns=config.tick_interval_ns,
+        record_formats=config.record_formats,
+        schema=required if config.schema is None else config.schema,
+        signer=config.link.here if config.link.signs_hello else None,
+        limits=offered_limits(config.limits, config.partitions),
+    )
+
+
+def settle(
+    config: MachineConfig, plan: ExchangePlan, ours: Hello, theirs: Hello, claimed: Verifier | None
+) -> Agreement:
+    """The agreement of two hellos; `claimed` is the verifier that the peer's setup named as its origin."""
+    signer = _accept_signer(config.link, theirs)
+    try:
+        require_proven(claimed, signer)  # 050-SIGN-10, 050-SIGN-11
+    except InvalidInput as error:
+        raise ProtocolAbort(AbortReason.PEER_VERIFIER_MISMATCH, str(error), "050-SIGN-10") from None
+    negotiated = agree(ours, theirs, config.limits, None if plan.requirements.all_fields else plan.requirements.names)
+    own, peer = plan.operands[config.index], plan.operands[1 - config.index]
+    proven = signer if signer is not None else config.link.peer  # P24: a transport proof alone sets Peer(V)
+    both = ours.signer is not None and signer is not None
+    return Agreement(
+        plan=plan,
+        negotiated=negotiated,
+        peer=proven,
+        viewer=viewer_of(peer.origin, proven),
+        own_source=source_of(own.origin, ours.signer),
+        peer_source=source_of(peer.origin, signer),
+        link_id=link_id(ours.signer, signer, plan.id) if both and ours.signer and signer else None,
+    )
+
+
+def _accept_signer(link: Link, theirs: Hello) -> Verifier | None:
+    """HelloSigner counts only under the binding's proof (050-SIGN-03, 050-SIGN-06)."""
+    if theirs.signer is not None and not (link.peer_signs_hello and theirs.signer == link.peer):
+        raise ProtocolAbort(AbortReason.PEER_VERIFIER_MISMATCH, f"{theirs.signer} is not proven", "050-SIGN-06")
+    if link.expected_peer is not None and link.expected_peer != (theirs.signer or link.peer):
+        raise ProtocolAbort(
+            AbortReason.PEER_VERIFIER_MISMATCH, f"expected {link.expected_peer}, found {link.peer}", "050-ERR-02"
+        )
+    return theirs.signer

@@ -1,0 +1,69 @@
+"""The block that is being read (050, fact blocks): its kind, its size, what it holds so far.
+
+Rule: a block is checked as it comes in, so that a hostile one ends early; nothing of it counts before its blank line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
+from lace.interlace.advertisement import Advertisement, ListingReader
+from lace.interlace.inputs import ChangesReceived
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.vocabulary import TICK_READY, Block, require_vocabulary
+from lace.notation.fact import Fact
+
+
+class BlockReader:
+    """Facts of one block; listings go straight into their reader."""
+
+    def __init__(self, kind: Block, max_size: int, listing: ListingReader | None = None) -> None:
+        self.kind = kind
+        self._max_size = max_size
+        self._size = 0
+        self._listing = listing
+        self.facts: list[Fact] = []  # all but ticks and listed claims
+        self.ticks: list[str] = []
+        self.changes: ChangesReceived | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of it was read."""
+        return bool(self._size or self.facts or self.ticks or self.changes) or self.lists
+
+    @property
+    def lists(self) -> bool:
+        """Whether it holds advertisement records."""
+        return self._listing is not None and not self._listing.is_empty
+
+    @property
+    def is_tick(self) -> bool:
+        """A block of TickReady lines alone (P19)."""
+        return bool(self.ticks) and not self.facts and not self.lists and self.changes is None
+
+    def read(self, facts: Sequence[Fact], size: int) -> None:
+        """Some lines of the block."""
+        self._size += size
+        if self._size > self._max_size:  # 050-LIM-02
+            raise ProtocolAbort(AbortReason.OVERSIZED_FACT_BLOCK, f"more than {self._max_size} bytes", "050-LIM-02")
+        require_vocabulary(facts, self.kind)
+        listing = self._listing
+        for fact in facts:
+            if fact.predicate == TICK_READY:
+                self.ticks.append(fact.values[0])
+            elif listing is not None and fact.predicate in (ADVERTISED, ADVERTISED_FIELD):
+                listing.add(fact)
+            else:
+                self.facts.append(fact)
+
+    def read_claims(self, claims: Iterable[Advertisement]) -> None:
+        """Advertisement records as values (050-FACT-12)."""
+        if self._listing is None:
+            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "advertisements out of phase", "050-FACT-10")
+        for claim in claims:
+            self._listing.add_claim(claim)
+
+    def claims(self) -> list[Advertisement]:
+        """The listed claims, sorted by P."""
+        return [] if self._listing is None else self._listing.finish()

@@ -1,0 +1,71 @@
+"""What a side keeps of a peer between two exchanges (050, cursors).
+
+Rule: a cursor is local state, never proof (050-RECON-05); one that cannot be read is the same as none.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lace.interlace.advertisement import Advertisement, FieldClaim, is_record_id
+from lace.interlace.partitions import Partition
+
+_HEADING = "lace-advertisement-cursor/1"
+_LEVEL = 1  # hashes hardly compress; fields do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvertisementCursor:
+    """The last accepted peer advertisement records and their summaries."""
+
+    plan: str
+    source: str
+    claims: tuple[Advertisement, ...]
+    partitions: tuple[Partition, ...] = ()
+
+    def encode(self) -> bytes:
+        """The cursor as bytes for a store's settings."""
+        head = json.dumps([_HEADING, self.plan, self.source, len(self.partitions), len(self.claims)])
+        lines = [head, *(f"{p.prefix} {p.count} {p.root}" for p in self.partitions), *map(_claim_line, self.claims)]
+        return zlib.compress("\n".join(lines).encode(), _LEVEL)
+
+
+def decode_cursor(data: bytes, plan: str, source: str, max_bytes: int) -> AdvertisementCursor | None:
+    """The cursor of this plan and source that the bytes hold, or None."""
+    try:
+        reader = zlib.decompressobj()
+        text = reader.decompress(data, max_bytes).decode()
+        if reader.unconsumed_tail:
+            return None
+        head, *lines = text.split("\n")
+        heading, found_plan, found_source, partition_count, claim_count = json.loads(head)
+        if (heading, found_plan, found_source) != (_HEADING, plan, source):
+            return None
+        if len(lines) != partition_count + claim_count:
+            return None
+        partitions = tuple(_read_partition(line) for line in lines[:partition_count])
+        return AdvertisementCursor(
+            plan=plan, source=source, partitions=partitions, claims=tuple(_read_claims(lines[partition_count:]))
+        )
+    except (zlib.error, ValueError, TypeError, KeyError):
+        return None
+
+
+def _claim_line(claim: Advertisement) -> str:
+    return f"{claim.hash} {json.dumps(claim.fields)}" if claim.fields else claim.hash
+
+
+def _read_partition(line: str) -> Partition:
+    prefix, count, root = line.split(" ")
+    return Partition(prefix, int(count), root)
+
+
+def _read_claims(lines: Iterable[str]) -> Iterable[Advertisement]:
+    for line in lines:
+        record, _, fields = line.partition(" ")
+        if not is_record_id(record):
+            raise ValueError(record)
+        yield Advertisement(record, tuple(FieldClaim(*field) for field in json.loads(fields)) if fields else ())

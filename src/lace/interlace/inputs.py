@@ -1,0 +1,206 @@
+"""What an interlace machine is told (050): a closed union.
+
+Rule: inputs are values; bytes of records never stand in one. Inputs from the peer come only while the machine
+`wants_peer_input`; inputs that answer an effect come once for each effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lace.interlace.advertisement import Advertisement
+from lace.notation.fact import Fact
+from lace.notation.identifiers import RecordHash
+from lace.policy.operand import Module
+
+# --- from the peer ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FactsReceived:
+    """Fact lines of the current block, any part of it, with their bytes (LFs included)."""
+
+    facts: Sequence[Fact]
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AdvertisementsReceived:
+    """The same as the fact lines of these records, for a binding that carries values (050-FACT-12)."""
+
+    advertisements: Sequence[Advertisement]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesReceived:
+    """What changed in the peer's send set, or all of it, for two sides in one process (050-ENG-07)."""
+
+    added: Sequence[Advertisement]
+    removed: Sequence[str]
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceReceived:
+    """A resource block; `text` are its recovered bytes."""
+
+    id: str
+    kind: str
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsReceived:
+    """Delimited records as their marklines claim, each with its stored size; the driver keeps the bytes."""
+
+    records: Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEnded:
+    """The blank line that ends a fact block or a record batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnded:
+    """The peer closed. `clean` if no item was cut; whether it was a phase boundary the machine knows."""
+
+    clean: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFailed:
+    """The codec refused the peer's bytes."""
+
+    detail: str
+
+
+PeerInput = (
+    FactsReceived
+    | AdvertisementsReceived
+    | ChangesReceived
+    | ResourceReceived
+    | RecordsReceived
+    | BlockEnded
+    | StreamEnded
+    | StreamFailed
+)
+
+# --- answers to effects ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CursorLoaded:
+    """Answers LoadCursor: what was kept for this link, or None."""
+
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPrepared:
+    """Answers PreparePolicy."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRefused:
+    """Answers PreparePolicy: no local executable could be made."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """Answers Evaluate: how the two sets changed since the previous evaluation of this policy.
+
+    Sendable: `MaySend(P)`, `Have(P)` and, with the send gate, `CanQueryRecord(Viewer,P)`. Requestable: `MayRequest(P)`
+    and not `Have(P)`; the machine adds what the peer advertises and which formats are accepted.
+    """
+
+    send_added: Sequence[Advertisement] = ()
+    send_removed: Sequence[str] = ()
+    request_added: Sequence[str] = ()
+    request_removed: Sequence[str] = ()
+    store_mark: int = 0  # StoreRecordId high water of the snapshot, for diagnostics (050-STATE-02)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFailed:
+    """Answers Evaluate: a limit or an error stopped it (050-EVAL-04)."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsSent:
+    """Answers SendRecords: what was written with its stored size, and what is no longer there.
+
+    Hashes in neither were left out because of a budget: they are deferred.
+    """
+
+    sent: Sequence[tuple[str, int]]
+    missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsStored:
+    """Answers StoreRecords for these: validated and durable."""
+
+    hashes: Sequence[RecordHash]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsRejected:
+    """Answers StoreRecords for these: hash to why its bytes are not that record (050-VALID-05)."""
+
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFailed:
+    """Our own side cannot go on (the store failed, a program error)."""
+
+    detail: str
+
+
+# --- from our own side -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LocalChanged:
+    """Records were stored or removed, or another input of the evaluation changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperandChanged:
+    """Our active selector operand is another one now: a new epoch (050-OPEN-05)."""
+
+    module: Module
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """The moment of `next_timer` has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRequested:
+    """Our side wants to end the exchange at the next phase boundary (050-OPEN-09)."""
+
+
+LocalInput = (
+    CursorLoaded
+    | PolicyPrepared
+    | PolicyRefused
+    | Evaluated
+    | EvaluationFailed
+    | RecordsSent
+    | RecordsStored
+    | RecordsRejected
+    | LocalFailed
+    | LocalChanged
+    | OperandChanged
+    | TimerFired
+    | CloseRequested
+)
+Input = PeerInput | LocalInput

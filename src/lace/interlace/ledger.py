@@ -1,0 +1,68 @@
+"""What an exchange has moved so far (050, result object and limits).
+
+Rule: the ledger counts stored-record bytes, markline included, and nothing else (050-RESULT-08).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lace.notation.identifiers import RecordHash
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Counts of the whole exchange and of the current round."""
+
+    received: dict[RecordHash, None] = field(default_factory=dict)
+    rejected: dict[str, str] = field(default_factory=dict)
+    not_available: dict[str, None] = field(default_factory=dict)
+    sent: dict[str, None] = field(default_factory=dict)
+    bytes_received: int = 0
+    bytes_sent: int = 0
+    round_received: int = 0
+    round_sent: int = 0
+    loops: int = 0
+    round_loops: int = 0
+    limit_reached: str = ""
+
+    def begin_round(self) -> None:
+        """A fixed point was reached: limits of a round count from here."""
+        self.round_received = self.round_sent = self.round_loops = 0
+
+    def count_loop(self) -> None:
+        """One more loop begins."""
+        self.loops += 1
+        self.round_loops += 1
+
+    def count_received(self, size: int) -> None:
+        """Bytes came in, whatever becomes of them (P21)."""
+        self.bytes_received += size
+        self.round_received += size
+
+    def count_sent(self, records: Iterable[tuple[str, int]]) -> None:
+        """Records were written."""
+        for record, size in records:
+            self.sent[record] = None
+            self.bytes_sent += size
+            self.round_sent += size
+
+    def store(self, hashes: Iterable[RecordHash]) -> None:
+        """Records are validated and durable."""
+        for record in hashes:
+            self.received[record] = None
+            self.rejected.pop(record, None)
+            self.not_available.pop(record, None)
+
+    def reject(self, reasons: Mapping[str, str]) -> None:
+        """Records failed validation."""
+        for record, reason in reasons.items():
+            if record not in self.received:
+                self.rejected[record] = reason
+                self.not_available.pop(record, None)
+
+    def miss(self, record: str) -> None:
+        """The peer can no longer send a record."""
+        if record not in self.received and record not in self.rejected:
+            self.not_available[record] = None

@@ -1,0 +1,223 @@
+"""Hello facts and what two hellos agree on (050, negotiation).
+
+Rule: `agree` is a pure function of our hello, the peer's hello and the plan; both sides get the same answer from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+from lace.errors import InvalidText
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.vocabulary import (
+    HELLO_ADVERTISED_FIELD,
+    HELLO_ALL_ADVERTISED_FIELDS,
+    HELLO_EXCHANGE_PLAN,
+    HELLO_LIMIT,
+    HELLO_RECORD_FORMAT,
+    HELLO_SIGNER,
+    HELLO_TAI,
+    HELLO_TICK_INTERVAL,
+    require_at_most_once,
+)
+from lace.limits import SECOND_NS, ExchangeLimits
+from lace.notation.digest import digest
+from lace.notation.fact import Fact, Predicate
+from lace.notation.identifiers import ExchangePlanId, Verifier
+from lace.notation.tai import TAI
+
+# P17: the names in HelloLimit are the fields of ExchangeLimits; the phase timeout is not negotiated (050-HLIM-06).
+LIMIT_NAMES = tuple(field.name for field in fields(ExchangeLimits) if field.name != "phase_timeout_ns")
+PARTITION_LIMIT = "max_partition_summaries"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSchema:
+    """Which field names are advertised; `names` is None for all of them."""
+
+    names: frozenset[str] | None
+
+    def meet(self, other: FieldSchema) -> FieldSchema:
+        """What both sides can do (050-SCHEMA-01 to 050-SCHEMA-04)."""
+        if self.names is None:
+            return other
+        if other.names is None:
+            return self
+        return FieldSchema(self.names & other.names)
+
+    def allows(self, name: str) -> bool:
+        """Whether a field of this name is advertised."""
+        return self.names is None or name in self.names
+
+
+ALL_FIELDS = FieldSchema(None)
+NO_FIELDS = FieldSchema(frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """One side's hello block as values."""
+
+    plan: ExchangePlanId
+    tai: TAI
+    tick_interval_ns: int
+    record_formats: frozenset[str]
+    schema: FieldSchema
+    signer: Verifier | None = None
+    limits: tuple[tuple[str, int], ...] = ()  # recognised names only, repeats allowed (050-HLIM-02)
+
+    def facts(self) -> Iterator[Fact]:
+        """The block, in the order of the table."""
+        yield Fact(HELLO_EXCHANGE_PLAN, (self.plan,))
+        if self.signer is not None:
+            yield Fact(HELLO_SIGNER, (self.signer,))
+        yield Fact(HELLO_TAI, (self.tai,))
+        yield Fact(HELLO_TICK_INTERVAL, (str(self.tick_interval_ns),))
+        for record_format in sorted(self.record_formats):
+            yield Fact(HELLO_RECORD_FORMAT, (record_format,))
+        if self.schema.names is None:
+            yield Fact(HELLO_ALL_ADVERTISED_FIELDS, ())
+        else:
+            for name in sorted(self.schema.names, key=str.encode):
+                yield Fact(HELLO_ADVERTISED_FIELD, (name,))
+        for limit, value in self.limits:
+            yield Fact(HELLO_LIMIT, (limit, str(value)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negotiated:
+    """What holds for this epoch, the same on both sides."""
+
+    plan: ExchangePlanId
+    start: TAI
+    skew_seconds: int
+    tick_interval_ns: int
+    record_formats: frozenset[str]
+    schema: FieldSchema
+    limits: ExchangeLimits
+    partitions: bool  # P16
+
+
+def offered_limits(limits: ExchangeLimits, partitions: bool) -> tuple[tuple[str, int], ...]:
+    """Our limits as HelloLimit values; without partitions their limit is 0 (P17)."""
+    values = ((name, getattr(limits, name)) for name in LIMIT_NAMES)
+    return tuple((name, value if partitions or name != PARTITION_LIMIT else 0) for name, value in values)
+
+
+def read_hello(facts: Sequence[Fact], max_tick_interval_ns: int) -> Hello:
+    """The peer's hello; anything missing, doubled or malformed aborts. Vocabulary was checked."""
+    plan = _one(facts, HELLO_EXCHANGE_PLAN, "050-PLAN-03")
+    tai = _one(facts, HELLO_TAI, "050-TAI-01")
+    interval = _one(facts, HELLO_TICK_INTERVAL, "050-TAI-02")
+    signers = _values(facts, HELLO_SIGNER)
+    require_at_most_once(facts, HELLO_SIGNER)
+    try:
+        return Hello(
+            plan=ExchangePlanId.parse(plan),
+            tai=TAI.parse(tai),  # 050-TAI-11
+            tick_interval_ns=_tick_interval(interval, max_tick_interval_ns),
+            record_formats=frozenset(values[0] for values in _values(facts, HELLO_RECORD_FORMAT)),
+            schema=_schema(facts),
+            signer=Verifier.parse(signers[0][0]) if signers else None,
+            limits=tuple(_limits(_values(facts, HELLO_LIMIT))),
+        )
+    except InvalidText as error:
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"hello: {error}") from None
+
+
+def agree(ours: Hello, theirs: Hello, limits: ExchangeLimits, required: frozenset[str] | None) -> Negotiated:
+    """What two hellos come to; `required` are the plan's field names, None for all fields."""
+    if ours.plan != theirs.plan:  # 050-PLAN-02
+        raise ProtocolAbort(
+            AbortReason.EXCHANGE_PLAN_MISMATCH, f"ours is {ours.plan}, theirs {theirs.plan}", "050-PLAN-02"
+        )
+    formats = ours.record_formats & theirs.record_formats
+    if not formats:  # 050-FMT-02
+        raise ProtocolAbort(AbortReason.UNSUPPORTED_RECORD_FORMAT, "no record format in common", "050-FMT-02")
+    schema = ours.schema.meet(theirs.schema)
+    _require_schema(schema, required)
+    return Negotiated(
+        plan=ours.plan,
+        start=max(ours.tai, theirs.tai),  # 050-TAI-03: TAI text sorts as time does
+        skew_seconds=abs(ours.tai.to_ns() - theirs.tai.to_ns()) // SECOND_NS,  # 050-TAI-04
+        tick_interval_ns=max(ours.tick_interval_ns, theirs.tick_interval_ns),  # 050-TAI-07
+        record_formats=formats,
+        schema=schema,
+        limits=_effective_limits(limits, (*ours.limits, *theirs.limits)),
+        partitions=_announces_partitions(ours) and _announces_partitions(theirs),
+    )
+
+
+def link_id(first: Verifier, second: Verifier, plan: ExchangePlanId) -> str:
+    """The Link-Id of two proven verifiers, as hexadecimal text (050-LINK-01, 050-LINK-02)."""
+    low, high = sorted((first.encode(), second.encode()))
+    return digest(low + high + plan.encode()).hex()
+
+
+def _announces_partitions(hello: Hello) -> bool:
+    values = [value for name, value in hello.limits if name == PARTITION_LIMIT]
+    return bool(values) and min(values) > 0
+
+
+def _effective_limits(local: ExchangeLimits, announced: Iterable[tuple[str, int]]) -> ExchangeLimits:
+    lowest: dict[str, int] = {}
+    for name, value in announced:
+        lowest[name] = min(value, lowest.get(name, value))
+    # 050-HLIM-02: the minimum of the local limit and every announced value
+    return replace(local, **{name: min(value, getattr(local, name)) for name, value in lowest.items()})
+
+
+def _require_schema(schema: FieldSchema, required: frozenset[str] | None) -> None:
+    if schema.names is None:
+        return
+    if required is None:  # 050-SCHEMA-08
+        raise ProtocolAbort(
+            AbortReason.UNSUPPORTED_FIELD_SCHEMA, "the plan reads all fields, the schema names some", "050-SCHEMA-08"
+        )
+    missing = sorted(required - schema.names)
+    if missing:  # 050-SCHEMA-07
+        raise ProtocolAbort(
+            AbortReason.UNSUPPORTED_FIELD_SCHEMA, f"the plan needs {', '.join(missing)[:200]}", "050-SCHEMA-07"
+        )
+
+
+def _values(facts: Sequence[Fact], predicate: Predicate) -> list[tuple[str, ...]]:
+    return [values for found, values in facts if found == predicate]
+
+
+def _one(facts: Sequence[Fact], predicate: Predicate, clause: str) -> str:
+    values = _values(facts, predicate)
+    if len(values) != 1:  # P18: at most once, even if identical
+        raise ProtocolAbort(
+            AbortReason.MALFORMED_FACT_BLOCK, f"{predicate} stands {len(values)} times in hello", clause
+        )
+    return values[0][0]
+
+
+def is_canonical_decimal(text: str) -> bool:
+    """Whether a text is a natural number without leading zeros (P17)."""
+    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0") and len(text) <= 40
+
+
+def _tick_interval(text: str, maximum: int) -> int:
+    if not is_canonical_decimal(text) or not 0 < int(text) <= maximum:  # 050-TAI-08 to 050-TAI-10
+        raise ProtocolAbort(
+            AbortReason.MALFORMED_FACT_BLOCK, f"tick interval {text[:40]!r} is not 1 to {maximum} ns", "050-TAI-08"
+        )
+    return int(text)
+
+
+def _schema(facts: Sequence[Fact]) -> FieldSchema:
+    if _values(facts, HELLO_ALL_ADVERTISED_FIELDS):  # 050-HELF-07: beside explicit names it still means all
+        return ALL_FIELDS
+    return FieldSchema(frozenset(values[0] for values in _values(facts, HELLO_ADVERTISED_FIELD)))
+
+
+def _limits(values: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, int]]:
+    for name, text in values:
+        if name not in LIMIT_NAMES:  # 050-HLIM-03
+            continue
+        if not is_canonical_decimal(text) or (text == "0" and name != PARTITION_LIMIT):  # 050-HLIM-04, 050-HLIM-05
+            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"limit {name} = {text[:40]!r}", "050-HLIM-04")
+        yield name, int(text)

@@ -1,0 +1,193 @@
+"""A set of advertisements, split into partitions whose Merkle roots are remembered (050, P16).
+
+Rule: a root is recomputed only where the set changed since it was last asked for; roots are kept per source label,
+because the label is inside every digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lace.interlace.advertisement import Advertisement, Fields, canonical_bytes, record_digest
+from lace.interlace.merkle import partition_root
+from lace.notation import b64a
+from lace.notation.digest import digest
+
+START_LENGTH = 2  # 050-PART-03
+_PAYLOAD = 2  # the payload begins after the type letter and its dot (050-PART-01, 050-PART-02)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Partition:
+    """A summary: how many records begin with the prefix, and the root over them as B64A text."""
+
+    prefix: str
+    count: int
+    root: str
+
+
+class Changes(NamedTuple):
+    """Claims that came and went."""
+
+    added: list[Advertisement]
+    removed: list[Advertisement]
+
+
+def payload_begins(record: str, prefix: str) -> bool:
+    """Whether a record belongs to a partition."""
+    return record.startswith(prefix, _PAYLOAD)
+
+
+def top_prefix(record: str) -> str:
+    """The starting partition of a record."""
+    return record[_PAYLOAD : _PAYLOAD + START_LENGTH]
+
+
+class AdvertisementSet:
+    """Claims by record hash."""
+
+    def __init__(self, max_line_bytes: int) -> None:
+        self._max_line_bytes = max_line_bytes
+        self._parts: dict[str, dict[str, Fields]] = {}
+        self._roots: dict[str, dict[str, Partition]] = {}
+        self._count = 0
+        self.version = 0  # grows with every change
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, record: str) -> bool:
+        part = self._parts.get(top_prefix(record))
+        return part is not None and record in part
+
+    def __iter__(self) -> Iterator[str]:
+        for part in self._parts.values():
+            yield from part
+
+    def get(self, record: str) -> Advertisement | None:
+        """The claim about a record."""
+        fields = self._parts.get(top_prefix(record), {}).get(record)
+        return None if fields is None else Advertisement(record, fields)
+
+    def put(self, advertisement: Advertisement) -> Advertisement | None:
+        """Hold a claim; the one it replaces, if that says something else."""
+        record, fields = advertisement
+        prefix = top_prefix(record)
+        part = self._parts.setdefault(prefix, {})
+        before = part.get(record)
+        if before == fields:
+            return None
+        part[record] = fields
+        self._count += before is None
+        self._changed(prefix)
+        return None if before is None else Advertisement(record, before)
+
+    def drop(self, record: str) -> Advertisement | None:
+        """Forget a claim; the claim, if there was one."""
+        prefix = top_prefix(record)
+        part = self._parts.get(prefix)
+        fields = part.pop(record, None) if part is not None else None
+        if part is None or fields is None:
+            return None
+        if not part:
+            del self._parts[prefix]
+        self._count -= 1
+        self._changed(prefix)
+        return Advertisement(record, fields)
+
+    def _changed(self, prefix: str) -> None:
+        self.version += 1
+        for roots in self._roots.values():
+            roots.pop(prefix, None)
+
+    def prefixes(self) -> list[str]:
+        """The non-empty starting partitions, sorted."""
+        return sorted(self._parts)
+
+    def under(self, prefix: str) -> list[Advertisement]:
+        """The claims of a partition, sorted by P (050-LIST-05)."""
+        part = self._parts.get(prefix[:START_LENGTH], {})
+        chosen = (
+            part.items() if len(prefix) == START_LENGTH else (i for i in part.items() if payload_begins(i[0], prefix))
+        )
+        return [Advertisement(record, fields) for record, fields in sorted(chosen)]
+
+    def listing(self) -> list[Advertisement]:
+        """All claims, sorted by P (P14)."""
+        whole = [(record, fields) for part in self._parts.values() for record, fields in part.items()]
+        whole.sort(key=lambda item: item[0].encode())
+        return [Advertisement(record, fields) for record, fields in whole]
+
+    def size_under(self, source: str, prefix: str = "") -> int:
+        """The bytes of a listing, or of one partition of it."""
+        claims = (
+            self.under(prefix) if prefix else (Advertisement(r, f) for p in self._parts.values() for r, f in p.items())
+        )
+        return sum(len(canonical_bytes(claim, source, self._max_line_bytes)) for claim in claims)
+
+    def summary(self, prefix: str, source: str) -> Partition:
+        """What a source with this label would say of a partition."""
+        if len(prefix) > START_LENGTH:
+            return self._summarise(prefix, self.under(prefix), source)
+        roots = self._roots.setdefault(source, {})
+        found = roots.get(prefix)
+        if found is None:
+            found = roots[prefix] = self._summarise(prefix, self.under(prefix), source)
+        return found
+
+    def summaries(self, source: str) -> list[Partition]:
+        """Every non-empty starting partition, sorted by prefix (050-LIST-09)."""
+        return [self.summary(prefix, source) for prefix in self.prefixes()]
+
+    def children(self, prefix: str, source: str) -> list[Partition]:
+        """The non-empty child partitions, sorted (050-PART-05, 050-LIST-06)."""
+        length = len(prefix) + 1
+        groups: dict[str, list[Advertisement]] = {}
+        for claim in self.under(prefix):
+            child = claim.hash[_PAYLOAD : _PAYLOAD + length]
+            if len(child) == length:
+                groups.setdefault(child, []).append(claim)
+        return [self._summarise(child, groups[child], source) for child in sorted(groups)]
+
+    def replace(self, prefix: str, claims: Iterable[Advertisement]) -> Changes:
+        """Hold exactly these claims under a prefix; what changed."""
+        new = {claim.hash: claim for claim in claims}
+        removed = [held for held in self.under(prefix) if new.get(held.hash) != held]
+        changes = Changes([], removed)
+        for held in removed:
+            self.drop(held.hash)
+        for claim in new.values():
+            if claim.hash not in self:
+                self.put(claim)
+                changes.added.append(claim)
+        return changes
+
+    def replace_all(self, claims: Iterable[Advertisement]) -> Changes:
+        """Hold exactly these claims (050-RECON-04)."""
+        by_prefix: dict[str, list[Advertisement]] = {prefix: [] for prefix in self._parts}
+        for claim in claims:
+            by_prefix.setdefault(top_prefix(claim.hash), []).append(claim)
+        whole = Changes([], [])
+        for prefix, part in by_prefix.items():
+            changes = self.replace(prefix, part)
+            whole.added.extend(changes.added)
+            whole.removed.extend(changes.removed)
+        return whole
+
+    def remember(self, source: str, partitions: Iterable[Partition]) -> None:
+        """Take over roots computed before for the same content (a cursor's summaries)."""
+        self._roots.setdefault(source, {}).update((partition.prefix, partition) for partition in partitions)
+
+    def known_summaries(self, source: str) -> list[Partition]:
+        """The roots that are remembered, for a cursor to take along."""
+        return sorted(self._roots.get(source, {}).values())
+
+    def fingerprint(self, source: str) -> bytes:
+        """A digest that two equal listings share."""
+        return digest("".join(f"{p.prefix}{p.count}{p.root}" for p in self.summaries(source)).encode())
+
+    def _summarise(self, prefix: str, claims: Iterable[Advertisement], source: str) -> Partition:
+        digests = [record_digest(canonical_bytes(claim, source, self._max_line_bytes)) for claim in claims]
+        return Partition(prefix, len(digests), b64a.encode(partition_root(digests)))

@@ -1,0 +1,54 @@
+"""Setup facts (050): which selector operand a side brings, and from where.
+
+Rule: what the peer says of its origin is a claim; the label that counts is computed from both operands (P8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lace.errors import InvalidInput
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.vocabulary import EXCHANGE_OPERAND
+from lace.notation.fact import Fact
+from lace.notation.identifiers import LacegramId, Verifier
+from lace.policy.origin import read_claim
+
+SELECTOR = "selector"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The one fact of a setup block, checked for form."""
+
+    index: int
+    module: LacegramId
+    origin: str
+    claimed: Verifier | None  # provisional until the end of hello (050-SIGN-08)
+
+    def fact(self) -> Fact:
+        """The `ExchangeOperand` fact."""
+        return Fact(EXCHANGE_OPERAND, (str(self.index), self.module, self.origin, SELECTOR))
+
+
+def read_setup(facts: Sequence[Fact], own_index: int, own: Verifier | None) -> Setup:
+    """The peer's setup block (050-SETF-02, 050-SETUP-03). Vocabulary was checked."""
+    if len(facts) != 1:
+        raise ProtocolAbort(
+            AbortReason.MALFORMED_FACT_BLOCK, f"a setup block has one operand, not {len(facts)}", "050-SETF-02"
+        )
+    index, module, origin, facet = facts[0].values
+    if index not in ("0", "1") or int(index) == own_index:  # 050-SETF-03: equal indexes abort
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"operand index {index[:20]!r}", "050-SETF-03")
+    if facet != SELECTOR:
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"facet {facet[:80]!r}", "050-SETUP-11")
+    try:
+        module_id = LacegramId.parse(module)  # 050-SETF-07
+    except InvalidInput as error:
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, str(error), "050-SETF-07") from None
+    try:
+        claimed = read_claim(origin, own=own)  # 050-SIGN-09
+    except InvalidInput as error:
+        raise ProtocolAbort(AbortReason.PEER_VERIFIER_MISMATCH, str(error), "050-SIGN-09") from None
+    return Setup(int(index), module_id, origin, claimed)

@@ -1,0 +1,105 @@
+"""Requests and what became of them (050, request lists and transfer).
+
+Rule: a hash is requested only if it is requestable, advertised, of an accepted format and not refused since the
+peer's advertisement state last changed (P12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import nsmallest
+
+from lace.interlace.advertisement import format_of
+from lace.interlace.partitions import AdvertisementSet
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+
+_REQUEST_BYTES = len("MayRequest('')\n")
+
+
+class RequestBook:
+    """What we want, what we asked for, what came of it."""
+
+    def __init__(self) -> None:
+        self._requestable: set[str] = set()
+        self._refused: set[str] = set()
+        self.outstanding: set[str] = set()
+
+    def update(self, added: Iterable[str], removed: Iterable[str]) -> None:
+        """An evaluation's changes to MayRequest(P) and not Have(P)."""
+        self._requestable.difference_update(removed)
+        self._requestable.update(added)
+
+    def reset(self) -> None:
+        """A new policy: nothing is requestable until it says so."""
+        self._requestable.clear()
+        self._refused.clear()
+        self.outstanding.clear()
+
+    def forgive(self) -> None:
+        """The peer's advertisement state changed: what it refused may be asked for again (050-XFER-11)."""
+        self._refused.clear()
+
+    def wanted(self, peer: AdvertisementSet, formats: frozenset[str]) -> list[str]:
+        """Everything that may be requested now (050-REQ-03 to 050-REQ-06), in no order."""
+        return [
+            record
+            for record in self._requestable
+            if record not in self._refused and record in peer and format_of(record) in formats
+        ]
+
+    def choose(self, peer: AdvertisementSet, formats: frozenset[str], max_count: int, max_bytes: int) -> list[str]:
+        """The next request list, sorted, within the bounds; it becomes outstanding (050-REQ-02)."""
+        wanted = self.wanted(peer, formats)
+        if len(wanted) > max_count:
+            wanted = nsmallest(max_count, wanted)
+        chosen: list[str] = []
+        room = max_bytes
+        for record in sorted(wanted):
+            room -= _REQUEST_BYTES + len(record)
+            if room < 0:
+                break
+            chosen.append(record)
+        self.outstanding = set(chosen)
+        return chosen
+
+    def arrive(self, record: str, accepted: frozenset[str]) -> None:
+        """A record response: it must answer an outstanding request, once (050-XFER-09)."""
+        if record in self.outstanding:
+            self.outstanding.discard(record)
+            return
+        suffix = record.split(".", 2)[2:]
+        if suffix and suffix[0] not in accepted:  # 050-ERR-04: it could not have been requested
+            raise ProtocolAbort(AbortReason.UNSUPPORTED_RECORD_FORMAT, f"record {record[:80]}", "050-ERR-04")
+        raise ProtocolAbort(AbortReason.RECORD_NOT_REQUESTED, f"record {record[:80]}", "050-XFER-09")
+
+    def unavailable(self, record: str) -> None:
+        """NotAvailable(P): it must answer an outstanding request (050-REQF-10)."""
+        if record not in self.outstanding:
+            raise ProtocolAbort(
+                AbortReason.MALFORMED_FACT_BLOCK,
+                f"NotAvailable for {record[:80]}, which is not requested",
+                "050-REQF-10",
+            )
+        self.outstanding.discard(record)
+        self._refused.add(record)
+
+    def reject(self, records: Iterable[str]) -> None:
+        """Bytes that failed validation: not asked for again while the state is unchanged (050-XFER-11)."""
+        self._refused.update(records)
+
+    def take_deferred(self) -> list[str]:
+        """What got no answer in this phase (050-XFER-04); it stays requestable (050-XFER-05)."""
+        deferred = sorted(self.outstanding)
+        self.outstanding = set()
+        return deferred
+
+
+def split_service(
+    requested: Sequence[str], sendable: AdvertisementSet, max_records: int
+) -> tuple[list[str], list[str]]:
+    """What to send of a request list and what to report NotAvailable; the rest is deferred (050-XFER-01 to -03)."""
+    send: list[str] = []
+    unavailable: list[str] = []
+    for record in requested[:max_records]:
+        (send if record in sendable else unavailable).append(record)
+    return send, unavailable

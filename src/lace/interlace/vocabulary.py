@@ -1,0 +1,65 @@
+"""The control predicates of 050 and the blocks each may stand in.
+
+Rule: a fact of another phase, an unknown one or one of another arity aborts (P18). Control facts are never facts of
+an evaluation (050-SETF-08, 050-HELF-09, 050-REQF-05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.notation.fact import Fact, Predicate
+
+EXCHANGE_OPERAND = Predicate("ExchangeOperand", 4)
+
+HELLO_EXCHANGE_PLAN = Predicate("HelloExchangePlan", 1)
+HELLO_SIGNER = Predicate("HelloSigner", 1)
+HELLO_TAI = Predicate("HelloTAI", 1)
+HELLO_TICK_INTERVAL = Predicate("HelloTickInterval", 1)
+HELLO_RECORD_FORMAT = Predicate("HelloRecordFormat", 1)
+HELLO_ADVERTISED_FIELD = Predicate("HelloAdvertisedField", 1)
+HELLO_ALL_ADVERTISED_FIELDS = Predicate("HelloAllAdvertisedFields", 0)
+HELLO_LIMIT = Predicate("HelloLimit", 2)
+
+ADVERTISEMENT_PARTITION = Predicate("AdvertisementPartition", 3)
+LIST_PARTITION = Predicate("ListAdvertisementPartition", 1)
+NARROW_PARTITION = Predicate("NarrowAdvertisementPartition", 1)
+
+NOT_AVAILABLE = Predicate("NotAvailable", 1)
+TICK_READY = Predicate("TickReady", 1)
+
+
+class Block(Enum):
+    """The kinds of fact block and what each may hold."""
+
+    SETUP = frozenset({EXCHANGE_OPERAND})
+    HELLO = frozenset({
+        HELLO_EXCHANGE_PLAN, HELLO_SIGNER, HELLO_TAI, HELLO_TICK_INTERVAL, HELLO_RECORD_FORMAT,
+        HELLO_ADVERTISED_FIELD, HELLO_ALL_ADVERTISED_FIELDS, HELLO_LIMIT,
+    })  # fmt: skip
+    LISTING = frozenset({ADVERTISED, ADVERTISED_FIELD, ADVERTISEMENT_PARTITION, TICK_READY})
+    SELECTION = frozenset({LIST_PARTITION, NARROW_PARTITION})  # 050-TICK-17: no TickReady here
+    ANSWER = frozenset({ADVERTISED, ADVERTISED_FIELD, ADVERTISEMENT_PARTITION})
+    REQUEST = frozenset({MAY_REQUEST, TICK_READY})
+    AVAILABILITY = frozenset({NOT_AVAILABLE, TICK_READY})
+
+
+def require_vocabulary(facts: Iterable[Fact], block: Block) -> None:
+    """Abort on the first fact that does not belong into this block (050-FACT-10)."""
+    allowed: frozenset[Predicate] = block.value
+    for predicate, _ in facts:
+        if predicate not in allowed:
+            raise ProtocolAbort(
+                AbortReason.MALFORMED_FACT_BLOCK,
+                f"{predicate.name[:80]}/{predicate.arity} in a {block.name.lower()} block",
+                "050-FACT-10",
+            )
+
+
+def require_at_most_once(facts: Sequence[Fact], predicate: Predicate) -> None:
+    """Abort on a repeat of a fact that stands once, even an identical one (P18)."""
+    if sum(found == predicate for found, _ in facts) > 1:
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"{predicate} stands more than once", "050-FACT-11")

@@ -1,0 +1,83 @@
+"""Looking at everything a store holds once more: digests, form, signatures, and the store's own structures.
+
+Rule: nothing is taken from the store's word; what does not hold is a finding, and the look goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from lace.errors import InvalidRecord
+from lace.limits import MIB, RecordLimits
+from lace.records.grammar import MARK
+from lace.records.validate import validate
+from lace.store.base import RecordStore, StoreRecordId
+
+MAX_GROUP_RECORDS = 256
+MAX_GROUP_BYTES = 4 * MIB
+GROUPS_PER_WORKER = 2
+
+Group = list[tuple[StoreRecordId, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing that does not hold; `id` is 0 where it is the store's structure."""
+
+    id: StoreRecordId
+    hash: str
+    finding: str
+
+
+def verify_store(
+    store: RecordStore, *, limits: RecordLimits, workers: int, progress: Callable[[int], None]
+) -> Iterator[Damage]:
+    """Every record validated again, signatures in `workers` threads, a bounded number of records in memory."""
+    for problem in store.check_integrity():
+        yield Damage(StoreRecordId(0), "", problem)
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        running: deque[tuple[int, Future[list[Damage]]]] = deque()
+        for group in _groups(store.bodies_since()):
+            running.append((len(group), pool.submit(_verify_group, group, limits)))
+            if len(running) > workers * GROUPS_PER_WORKER:
+                yield from _finished(running, progress)
+        while running:
+            yield from _finished(running, progress)
+
+
+def _finished(running: deque[tuple[int, Future[list[Damage]]]], progress: Callable[[int], None]) -> list[Damage]:
+    count, future = running.popleft()
+    found = future.result()
+    progress(count)
+    return found
+
+
+def _groups(bodies: Iterator[tuple[StoreRecordId, bytes]]) -> Iterator[Group]:
+    group: Group = []
+    size = 0
+    for record_id, stored in bodies:
+        group.append((record_id, stored))
+        size += len(stored)
+        if size >= MAX_GROUP_BYTES or len(group) >= MAX_GROUP_RECORDS:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _verify_group(group: Group, limits: RecordLimits) -> list[Damage]:
+    found = []
+    for record_id, stored in group:
+        try:
+            validate(stored, limits=limits)
+        except InvalidRecord as error:
+            found.append(Damage(record_id, _claimed_hash(stored), str(error)))
+    return found
+
+
+def _claimed_hash(stored: bytes) -> str:
+    """What a record calls itself, which it may not be."""
+    return stored[len(MARK) : 54].decode("ascii", "replace") if stored.startswith(MARK) else ""

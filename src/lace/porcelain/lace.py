@@ -1,0 +1,295 @@
+"""A lace in a developer's hands (110): open it, put content in, get it out, list it, ask for its facts.
+
+Rule: every verb acts on this store alone. Nothing here prints, and nothing here is a remote command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lace.errors import InvalidText, NotFound
+from lace.facts.derive import derive_facts
+from lace.limits import RecordLimits
+from lace.notation import b64a
+from lace.notation.fact import Fact
+from lace.notation.identifiers import RECORD_TYPES, RecordHash
+from lace.notation.tai import TAI
+from lace.porcelain.batch import Batch, BatchLimits
+from lace.porcelain.check import Damage, verify_store
+from lace.porcelain.content import Heading, Sign, content_length, read_content, write_content
+from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
+from lace.porcelain.source import Content, Counted, Progress, opened_content
+from lace.porcelain.tree import TreeResult, put_tree
+from lace.records.coordinate import Coordinate, HashAddress, parse_address, parse_prefix
+from lace.records.keys import SigningKey
+from lace.records.link import link_header
+from lace.records.model import Header, Plex, Record, Seal, ValidRecord
+from lace.records.validate import validate
+from lace.runtime.clock import Clock, SystemClock
+from lace.runtime.keyring import KeyRing
+from lace.store.base import RecordStore, StoreStat
+
+MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
+
+
+class Lace:
+    """One store with the verbs of a developer; `lace.open` makes it."""
+
+    def __init__(
+        self,
+        store: RecordStore,
+        *,
+        clock: Clock | None = None,
+        keys: KeyRing | None = None,
+        limits: RecordLimits | None = None,
+        batches: BatchLimits | None = None,
+    ) -> None:
+        self.store = store
+        self.limits = limits or RecordLimits()
+        self._clock = clock or SystemClock()
+        self._keys = keys or KeyRing.of_user()
+        self._batches = batches or BatchLimits()
+
+    def put(
+        self,
+        content: Content,
+        *,
+        group: str,
+        app: str,
+        name: str,
+        tai: str | None = None,
+        headers: Mapping[str, str] | Iterable[Header] = (),
+        links: Iterable[tuple[str, str]] = (),
+        sign: SigningKey | str | None = None,
+        progress: Progress | None = None,
+    ) -> RecordHash:
+        """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring); durable on return.
+
+        Content may be bytes, the path of a file, or anything with `read`. What is over the limit of one record becomes
+        chunks under a manifest, a chunk in memory at a time. `progress` is told of every stretch of bytes read.
+        """
+        heading = self.heading(group=group, app=app, name=name, tai=tai, headers=headers, links=links)
+        batch = self.batch()
+        found = self.add_content(batch, content, heading, self.signer(sign), progress)
+        batch.flush()
+        return found
+
+    def put_tree(
+        self,
+        folder: Path,
+        *,
+        group: str,
+        app: str,
+        name: str = "",
+        tai: str | None = None,
+        headers: Mapping[str, str] | Iterable[Header] = (),
+        links: Iterable[tuple[str, str]] = (),
+        sign: SigningKey | str | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[TreeResult]:
+        """Store every file below a folder under `name/relative/path`; a result for each, given once it is durable."""
+        # The placeholder is replaced by each file's name; everything else is the same for all of them.
+        heading = self.heading(group=group, app=app, name=name or "-", tai=tai, headers=headers, links=links)
+        sign_plex = self.signer(sign)
+        batch = self.batch()
+
+        def add(path: Path, file_name: str) -> RecordHash:
+            return self.add_content(batch, path, replace(heading, name=file_name), sign_plex, progress)
+
+        return put_tree(folder, name, batch, add)
+
+    def put_record(self, record: Record) -> RecordHash:
+        """Store a record that was built elsewhere; durable on return."""
+        batch = self.batch()
+        found = batch.add(record)
+        batch.flush()
+        return found
+
+    def put_stored(self, stored: bytes) -> RecordHash:
+        """Validate the stored bytes of one record and keep them; durable on return."""
+        valid = validate(stored, limits=self.limits)
+        self.store.put([valid])
+        return valid.hash
+
+    def get(self, target: str) -> bytes:
+        """The content at a hash or coordinate, all of it at once."""
+        return b"".join(self.content(target))
+
+    def content(self, target: str) -> Iterator[memoryview]:
+        """The content at a hash or coordinate, chunk by chunk; for what may be large."""
+        return read_content(self.record(target), load=self.load, limits=self.limits)
+
+    def content_length(self, target: str) -> int:
+        """How many bytes `content` will give."""
+        return content_length(self.record(target))
+
+    def record(self, target: str) -> ValidRecord:
+        """The record at a hash or coordinate."""
+        return self.load(self.resolve(target))
+
+    def stored(self, target: str) -> bytes:
+        """The stored bytes of the record at a hash or coordinate."""
+        return self._stored(self.resolve(target))
+
+    def list(self, prefix: str = "//", *, columns: Sequence[str] = COLUMNS, tips: bool = False) -> Iterator[Row]:
+        """A row per Plex and Seal that a coordinate prefix covers; with `tips` only the newest of each coordinate."""
+        return entry_rows(self.store, parse_prefix(prefix), columns, self.load, tips)
+
+    def list_blobs(self) -> Iterator[Row]:
+        """A row per Blob that is stored in its own right."""
+        return blob_rows(self.store, self.load)
+
+    def facts(self, target: str | None = None) -> Iterator[Fact]:
+        """The facts of one record, or of all of them in the order in which they came."""
+        if target is not None:
+            yield from derive_facts(self.record(target))
+            return
+        for _, stored in self.store.bodies_since():
+            yield from derive_facts(validate(stored, limits=self.limits, verify_signature=False))
+
+    def delete(self, *hashes: str) -> int:
+        """Remove records and their facts, all or none; NotFound if one is not there."""
+        found = [self.resolve(self._require_hash(text)) for text in hashes]
+        return self.store.delete(*found)
+
+    def verify(self, *, progress: Progress | None = None) -> Iterator[Damage]:
+        """What does not hold when every record is hashed and verified again; nothing if all is well."""
+        workers = os.cpu_count() or 1
+        return verify_store(self.store, limits=self.limits, workers=workers, progress=progress or _unwatched)
+
+    def stat(self) -> StoreStat:
+        """Sizes of the store."""
+        return self.store.stat()
+
+    def resolve(self, target: str) -> RecordHash:
+        """The hash of the stored record that a hash, the beginning of one, or a coordinate names; else NotFound."""
+        if not target.startswith("//"):
+            return self._resolve_hash(target)
+        address = parse_address(target)
+        return self._resolve_hash(address.hash) if isinstance(address, HashAddress) else self._tip(address)
+
+    def _tip(self, coordinate: Coordinate) -> RecordHash:
+        versions = self.store.versions(coordinate.group, coordinate.app, coordinate.name)
+        wanted = coordinate.version
+        for entry in reversed(versions):
+            if wanted is None or wanted.admits(entry.hash, entry.tai, entry.signer):
+                return entry.hash
+        error = NotFound(f"nothing is stored at {coordinate}")
+        if versions:
+            error.add_note(f"{len(versions)} other versions stand at this coordinate; `lace ls` shows them")
+        raise error
+
+    def _resolve_hash(self, text: str) -> RecordHash:
+        beginning = text.removesuffix("…")
+        if is_beginning(beginning):
+            return self._resolve_beginning(beginning)
+        record_hash = RecordHash.parse(text)
+        if not self.store.have(record_hash):
+            raise NotFound(f"{record_hash} is not stored here")
+        return record_hash
+
+    def _resolve_beginning(self, beginning: str) -> RecordHash:
+        """The one stored hash that begins so: what a terminal shows can be typed back."""
+        found = [record_hash for _, record_hash in self.store.records_since() if record_hash.startswith(beginning)]
+        if not found:
+            raise NotFound(f"no stored record's hash begins with {beginning}")
+        if len(found) > 1:
+            raise InvalidText(f"{len(found)} hashes begin with {beginning}: give more of it", rule="hash-beginning")
+        return found[0]
+
+    def _require_hash(self, text: str) -> str:
+        if text.startswith("//") and not text.startswith("////"):
+            message = "name records to delete by their hash: a coordinate means another record tomorrow"
+            raise InvalidText(message, rule="delete-by-hash", found=text)
+        return text
+
+    def load(self, record_hash: RecordHash) -> ValidRecord:
+        """The stored record of a hash, its digest checked again; its signature was verified when it came in."""
+        return validate(self._stored(record_hash), limits=self.limits, verify_signature=False)
+
+    def _stored(self, record_hash: RecordHash) -> bytes:
+        stored = self.store.get(record_hash)
+        if stored is None:
+            raise NotFound(f"{record_hash} is not stored here")
+        return stored
+
+    def heading(
+        self,
+        *,
+        group: str,
+        app: str,
+        name: str,
+        tai: str | None = None,
+        headers: Mapping[str, str] | Iterable[Header] = (),
+        links: Iterable[tuple[str, str]] = (),
+    ) -> Heading:
+        """What a Plex will say beside its content; the time is now unless given."""
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        return Heading(
+            group=group,
+            app=app,
+            name=name,
+            tai=TAI.parse(tai) if tai is not None else self._clock.tai(),
+            headers=(*pairs, *(_link(tag, target) for tag, target in links)),
+        )
+
+    def batch(self) -> Batch:
+        """A queue into this store."""
+        return Batch(self.store, self.limits, self._batches)
+
+    def signer(self, sign: SigningKey | str | None) -> Sign:
+        """What turns a Plex into the record to store."""
+        if sign is None:
+            return _unsigned
+        return (self._keys.load(sign) if isinstance(sign, str) else sign).seal
+
+    def add_content(
+        self, batch: Batch, content: Content, heading: Heading, sign: Sign, progress: Progress | None = None
+    ) -> RecordHash:
+        """Queue the records of some content; durable after the batch's flush."""
+        with opened_content(content) as (source, size):
+            counted = Counted(source, progress) if progress else source
+            return write_content(counted, heading, add=batch.add, sign=sign, limits=self.limits, size=size)
+
+    def close(self) -> None:
+        """Release the store; what was put stays."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _unwatched(_: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def _unsigned(plex: Plex) -> Plex | Seal:
+    return plex
+
+
+def _link(tag: str, target: str) -> Header:
+    try:
+        return link_header(tag, target)
+    except ValueError:
+        message = "a link is a word and the hash it points at"
+        raise InvalidText(message, rule="record-link", found=repr(f"{tag} {target}"[:80])) from None
+
+
+def is_beginning(text: str) -> bool:
+    """Whether a text is the beginning of a hash, long enough to look for."""
+    return (
+        MIN_ABBREVIATED <= len(text) < 45
+        and text[0] in RECORD_TYPES
+        and text[1] == "."
+        and all(character in b64a.ALPHABET for character in text[2:])
+    )

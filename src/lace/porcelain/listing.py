@@ -1,0 +1,93 @@
+"""Records as a table (110): a row per hash, chosen fields as columns.
+
+Rule: a row shows fields, never bodies; what a column names is a field of 020, spelled as its header is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from lace.facts import predicates as names
+from lace.facts.derive import field_occurrences
+from lace.notation.identifiers import RecordHash
+from lace.records.coordinate import Prefix
+from lace.records.model import ValidRecord
+from lace.store.base import Entry, RecordStore
+
+COLUMNS = (names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record of a listing: its hash and the fields that were asked for, each with all its values."""
+
+    hash: RecordHash
+    fields: Mapping[str, tuple[str, ...]]
+
+    def __getitem__(self, column: str) -> str:
+        """The first value of a field, or an empty text."""
+        values = self.fields.get(column, ())
+        return values[0] if values else ""
+
+    @property
+    def coordinate(self) -> str:
+        """`//group//app//name`; empty for a Blob."""
+        group, app, name = self[names.GROUP], self[names.APP], self[names.NAME]
+        return f"//{group}//{app}//{name}" if group else ""
+
+
+def entry_rows(
+    store: RecordStore, prefix: Prefix, columns: Sequence[str], load: Callable[[RecordHash], ValidRecord], tips: bool
+) -> Iterator[Row]:
+    """What a prefix covers by coordinate, TAI and hash; bodies are read for extra headers only."""
+    stored_elsewhere = [column for column in columns if column not in COLUMNS and column != names.TYPE]
+    for entry in covered_entries(store, prefix, tips):
+        fields = _entry_fields(entry)
+        if stored_elsewhere:
+            fields |= record_fields(load(entry.hash), stored_elsewhere)
+        yield Row(entry.hash, fields)
+
+
+def covered_entries(store: RecordStore, prefix: Prefix, tips: bool = False) -> Iterator[Entry]:
+    """The stored Plexes and Seals that a prefix covers; with `tips` the newest of each coordinate alone."""
+    found: Iterable[Entry] = (
+        entry
+        for entry in store.entries(prefix.group, prefix.app, prefix.name or "")
+        if prefix.covers(entry.group, entry.app, entry.name)
+        and (prefix.version is None or prefix.version.admits(entry.hash, entry.tai, entry.signer))
+    )
+    if tips:  # entries of one coordinate stand together, oldest first
+        found = (list(versions)[-1] for _, versions in groupby(found, lambda e: (e.group, e.app, e.name)))
+    yield from found
+
+
+def _entry_fields(entry: Entry) -> dict[str, tuple[str, ...]]:
+    fields: dict[str, tuple[str, ...]] = {
+        names.TYPE: (entry.hash.type,),
+        names.GROUP: (entry.group,),
+        names.APP: (entry.app,),
+        names.NAME: (entry.name,),
+        names.TAI: (entry.tai,),
+        names.DATA_LENGTH: (str(entry.data_length),),
+    }
+    if entry.signer:
+        fields[names.SIGNED_BY] = (entry.signer,)
+    return fields
+
+
+def record_fields(record: ValidRecord, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The values of some fields of a record, in the order of their index."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, _, value in field_occurrences(record):
+        if name in wanted:
+            found[name] = (*found.get(name, ()), value)
+    return found
+
+
+def blob_rows(store: RecordStore, load: Callable[[RecordHash], ValidRecord]) -> Iterator[Row]:
+    """The Blobs that are stored in their own right, in the order in which they came."""
+    for _, record_hash in store.records_since():
+        if record_hash.type == "B":
+            yield Row(record_hash, record_fields(load(record_hash), (names.TYPE, names.DATA_LENGTH)))

@@ -1,0 +1,44 @@
+"""Where content comes from: bytes, a file, or anything with `read`.
+
+Rule: a file is opened here and closed here; what the caller opened stays the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from lace.porcelain.content import Readable
+
+Content = bytes | bytearray | memoryview | Path | Readable
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A source that tells how much was read from it."""
+
+    source: Readable
+    progress: Progress
+
+    def read(self, size: int, /) -> bytes:
+        data = self.source.read(size)
+        self.progress(len(data))
+        return data
+
+
+@contextmanager
+def opened_content(content: Content) -> Iterator[tuple[Readable, int | None]]:
+    """The content as something to read from, and its size where that is known."""
+    if isinstance(content, Path):
+        with content.open("rb") as file:
+            yield file, content.stat().st_size
+    elif isinstance(content, bytes | bytearray | memoryview):
+        yield BytesIO(content), memoryview(content).nbytes
+    elif isinstance(content, str):
+        raise TypeError("content is bytes, a Path or an open file; encode text first")
+    else:
+        yield content, None

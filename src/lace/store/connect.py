@@ -1,0 +1,95 @@
+"""Opening store files, and SQLite's errors as ours.
+
+Rule: every error of SQLite leaves this package as a StoreError that says what to do about it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from lace.errors import NotFound, StoreError
+from lace.limits import StoreLimits
+from lace.store import schema
+
+_KEPT = "nothing of this write was kept, everything acknowledged before is safe"
+_MEANINGS = {
+    "SQLITE_FULL": f"the disk is full: {_KEPT}",
+    "SQLITE_BUSY": f"another process is writing to the store: {_KEPT}",
+    "SQLITE_READONLY": "the store is read-only",
+    "SQLITE_CANTOPEN": "the file cannot be opened",
+    "SQLITE_NOTADB": "the file is not a lace store",
+    "SQLITE_CORRUPT": "the store file is damaged",
+    "SQLITE_IOERR": f"the disk refused (full, over quota, or failing): {_KEPT}",
+    "SQLITE_PERM": "the file's permissions forbid it",
+}
+
+
+@contextmanager
+def store_errors(path: str) -> Iterator[None]:
+    """SQLite's errors inside as StoreError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: {_meaning(error)}") from error
+
+
+def _meaning(error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    primary = "_".join(name.split("_")[:2])
+    meaning = _MEANINGS.get(primary)
+    return f"{meaning} ({error})" if meaning else str(error)
+
+
+def connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
+    """A connection to a store file with the present schema."""
+    if not path.exists() and (read_only or not create):
+        raise NotFound(f"{path}: there is no store")
+    if path.is_dir():
+        raise StoreError(f"{path}: the file is not a lace store (it is a directory)")
+    with store_errors(str(path)):
+        connection = _open(path, read_only, limits)
+        try:
+            _prepare(connection, create, read_only, limits)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, StoreError):
+                raise StoreError(f"{path}: {error}") from None
+            raise
+    return connection
+
+
+def _open(path: Path, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
+    mode = "ro" if read_only else "rwc"
+    options = f"mode={mode}"
+    if read_only and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
+        options += "&immutable=1"  # SQLite cannot put its shared memory beside the file, and nobody writes
+    return sqlite3.connect(
+        f"file:{quote(str(path))}?{options}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=limits.busy_timeout_ms / 1000,
+    )
+
+
+def _prepare(connection: sqlite3.Connection, create: bool, read_only: bool, limits: StoreLimits) -> None:
+    blank = schema.is_blank(connection)
+    if blank and not create:
+        raise StoreError("the file is not a lace store (it is empty)")
+    version = 0 if blank else schema.version_of(connection)
+    if read_only and version < len(schema.MIGRATIONS):
+        raise StoreError(f"the store has the old schema {version}: open it once for writing to bring it up to date")
+    if not read_only:
+        if blank:
+            connection.execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")  # commit, then acknowledge
+        connection.execute(f"PRAGMA wal_autocheckpoint = {limits.checkpoint_bytes // schema.PAGE_BYTES}")
+        if version < len(schema.MIGRATIONS):
+            schema.migrate(connection)
+    connection.execute(f"PRAGMA cache_size = -{limits.page_cache_bytes // 1024}")

@@ -1,0 +1,100 @@
+"""The coordinate index of a store file: Plexes and Seals by group, app, name and TAI (110).
+
+Rule: it names candidates in order and judges none of them; which version counts is policy's business.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from lace.notation.identifiers import RecordHash
+from lace.store.base import Entry, StoreRecordId
+from lace.store.encode import CoordinateRow
+from lace.store.segments import as_codes
+from lace.store.symbols import SymbolTable
+
+PAGE_ROWS = 1024
+
+
+class Space(NamedTuple):
+    """One group and app."""
+
+    id: int
+    group: str
+    app: str
+
+
+class CoordinateIndex:
+    """Reads and writes the index; its caller holds the connection's lock and transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, symbols: SymbolTable) -> None:
+        self._connection = connection
+        self._symbols = symbols
+        self._space_ids: dict[tuple[int, int], int] = {}
+
+    def forget(self) -> None:
+        """Drop what is cached: a transaction was rolled back."""
+        self._space_ids.clear()
+
+    def add(
+        self, rows: Iterable[CoordinateRow], table: Sequence[int], subjects: Sequence[int], ids: Mapping[int, int]
+    ) -> None:
+        """Index the records of a batch that have ids; `table` turns the batch's codes into the store's."""
+        prepared = [
+            (self._space(table[row.group], table[row.app]), row.name, row.tai, ids[row.ordinal],
+             table[subjects[row.ordinal]], None if row.signer is None else table[row.signer], row.data_length)
+            for row in rows
+            if row.ordinal in ids
+        ]  # fmt: skip
+        prepared.sort(key=itemgetter(0, 1, 2, 3))  # in the tree's order
+        self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?)", prepared)
+
+    def remove(self, record: int, group: str, app: str, name: str, tai: str) -> None:
+        """Take one record out of the index."""
+        group_code, app_code = self._symbols.codes([group, app])
+        key = (self._space(group_code, app_code), name, tai, record)
+        self._connection.execute("DELETE FROM coordinates WHERE space=? AND name=? AND tai=? AND record=?", key)
+
+    def _space(self, group: int, app: int) -> int:
+        found = self._space_ids.get((group, app))
+        if found is None:
+            query = "SELECT id FROM spaces WHERE group_code = ? AND app_code = ?"
+            row = self._connection.execute(query, (group, app)).fetchone()
+            if row is None:
+                insert = "INSERT INTO spaces(group_code, app_code) VALUES (?, ?) RETURNING id"
+                row = self._connection.execute(insert, (group, app)).fetchone()
+            found = self._space_ids[group, app] = int(row[0])
+        return found
+
+    def spaces(self, group: str | None, app: str | None) -> list[Space]:
+        """The spaces that hold something under a group and app, None meaning any, in order."""
+        rows = self._connection.execute("SELECT id, group_code, app_code FROM spaces").fetchall()
+        groups, apps = (self._symbols.texts(as_codes(row[at] for row in rows)) for at in (1, 2))
+        found = (Space(row[0], *texts) for row, *texts in zip(rows, groups, apps, strict=True))
+        wanted = (space for space in found if group in (None, space.group) and app in (None, space.app))
+        return sorted(wanted, key=itemgetter(1, 2))
+
+    def page(self, space: Space, after: tuple[str, str, int]) -> list[Entry]:
+        """The next entries of a space behind (name, TAI, record)."""
+        query = """SELECT name, tai, record, code, signer, data_length FROM coordinates
+            WHERE space = ? AND (name, tai, record) > (?, ?, ?) ORDER BY name, tai, record LIMIT ?"""
+        rows = self._connection.execute(query, (space.id, *after, PAGE_ROWS)).fetchall()
+        hashes = self._symbols.texts(as_codes(row[3] for row in rows))
+        signers = self._symbols.texts(as_codes(row[4] or 0 for row in rows))
+        return [
+            Entry(space.group, space.app, name, tai, RecordHash(record_hash), StoreRecordId(record),
+                  None if signer_code is None else signer, length)
+            for (name, tai, record, _, signer_code, length), record_hash, signer in zip(
+                rows, hashes, signers, strict=True
+            )
+        ]  # fmt: skip
+
+
+def in_tip_order(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """Entries that come by name, TAI and id, with those of one name and TAI ordered by hash (110)."""
+    for _, same in groupby(entries, key=lambda entry: (entry.group, entry.app, entry.name, entry.tai)):
+        yield from sorted(same, key=lambda entry: entry.hash)

@@ -1,0 +1,92 @@
+"""The tables of a store file, as numbered migrations.
+
+Rule: a migration that was ever released never changes; a new one is appended. `PRAGMA user_version` counts them.
+
+- `records`: bodies by StoreRecordId, and by the code of their hash text. Scans use segments instead.
+- `symbol_blocks`: block b holds the texts of codes 256·b … 256·b+255, joined by LF.
+- `symbol_index`: 48-bit keyed hash of a text → code; a taken key moves on to key + 1.
+- `segments`: packed columns of runs of records. `tombstones`: records that are deleted but still in a segment.
+- `removals`: packed facts of deleted records, so that a follower can take them out of what it derived.
+- `spaces`, `coordinates`: Plexes and Seals in the order group, app | name, TAI.
+- `state`: the counters that every write transaction moves.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+
+from lace.errors import StoreError
+from lace.store.symbols import keyed_hash
+
+APPLICATION_ID = 0x4C616365  # "Lace"
+PAGE_BYTES = 4096
+
+_FIRST = """
+CREATE TABLE state(
+  one INTEGER PRIMARY KEY CHECK (one = 1), last_record INTEGER NOT NULL, next_code INTEGER NOT NULL,
+  last_removal INTEGER NOT NULL, records INTEGER NOT NULL, stored_bytes INTEGER NOT NULL, index_key BLOB NOT NULL);
+CREATE TABLE records(id INTEGER PRIMARY KEY, code INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE UNIQUE INDEX records_by_code ON records(code);
+CREATE TABLE symbol_blocks(block INTEGER PRIMARY KEY, texts BLOB NOT NULL);
+CREATE TABLE symbol_index(key INTEGER PRIMARY KEY, code INTEGER NOT NULL);
+CREATE TABLE segments(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, first_record INTEGER NOT NULL, last_record INTEGER NOT NULL,
+  records INTEGER NOT NULL, columns BLOB NOT NULL);
+CREATE UNIQUE INDEX segments_in_order ON segments(first_record, last_record, records);
+CREATE TABLE tombstones(record INTEGER PRIMARY KEY, code INTEGER NOT NULL);
+CREATE TABLE removals(seq INTEGER PRIMARY KEY, columns BLOB NOT NULL);
+CREATE TABLE spaces(id INTEGER PRIMARY KEY, group_code INTEGER NOT NULL, app_code INTEGER NOT NULL);
+CREATE UNIQUE INDEX spaces_by_codes ON spaces(group_code, app_code);
+CREATE TABLE coordinates(
+  space INTEGER NOT NULL, name TEXT NOT NULL, tai TEXT NOT NULL, record INTEGER NOT NULL, code INTEGER NOT NULL,
+  signer INTEGER, data_length INTEGER NOT NULL, PRIMARY KEY (space, name, tai, record)) WITHOUT ROWID;
+CREATE TABLE settings(
+  namespace TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (namespace, key)) WITHOUT ROWID;
+INSERT INTO symbol_blocks VALUES (0, CAST('0' AS BLOB));
+"""
+
+MIGRATIONS = (_FIRST,)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema version of a store file; StoreError if the file is something else."""
+    application, version = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+    )
+    if application != APPLICATION_ID:
+        raise StoreError("the file is an SQLite database, but not a lace store")
+    if version > len(MIGRATIONS):
+        raise StoreError(f"the store has schema {version}, this program knows {len(MIGRATIONS)}: use a newer program")
+    return int(version)
+
+
+def is_blank(connection: sqlite3.Connection) -> bool:
+    """Whether the file holds nothing at all yet."""
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def migrate(connection: sqlite3.Connection, target: int = len(MIGRATIONS)) -> None:
+    """Bring a store to `target` in one transaction; what another process did meanwhile is left alone."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        current = 0 if is_blank(connection) else version_of(connection)
+        for number in range(current, target):
+            for statement in MIGRATIONS[number].split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            if number == 0:
+                _start_state(connection)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {max(current, target)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _start_state(connection: sqlite3.Connection) -> None:
+    """The counters, the secret of the symbol index, and code 0 = '0'."""
+    secret = secrets.token_bytes(16)
+    connection.execute("INSERT INTO state VALUES (1, 0, 1, 0, 0, 0, ?)", (secret,))
+    connection.execute("INSERT INTO symbol_index VALUES (?, 0)", (keyed_hash(secret)("0"),))

@@ -1,0 +1,189 @@
+"""Segments and a dictionary as the fact source of an evaluation (020, 030).
+
+Rule: a view holds its segments, so it shows the same facts for as long as it lives; codes above its own count do not
+exist for it. Columns are joined when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from lace.datalog.source import Codes, Row
+from lace.datalog.syntax import Predicate
+from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK, RECORD_PREDICATES
+from lace.store.base import StoreCursor
+from lace.store.segments import (
+    FIELD_KINDS,
+    FactGroup,
+    Kind,
+    Segment,
+    as_codes,
+    constant,
+    field_columns,
+    join,
+    positions,
+    subjects_of,
+)
+
+KIND_OF = {RECORD_LINK: Kind.LINK, BLOB_HASH: Kind.BLOB_HASH, PLEX_HASH: Kind.PLEX_HASH}
+ROWS_PER_READ = 1 << 14  # rows whose texts an iteration holds at once
+FieldColumns = tuple[Codes, Codes, Codes, Codes]
+
+
+class Dictionary(Protocol):
+    """Texts and codes."""
+
+    def codes(self, texts: Sequence[str]) -> list[int]: ...
+    def texts(self, codes: Codes) -> list[str]: ...
+
+
+class SegmentView:
+    """The facts of some segments, as texts and as columns."""
+
+    def __init__(
+        self, dictionary: Dictionary, code_count: int, segments: Sequence[Segment], cursor: StoreCursor
+    ) -> None:
+        self._dictionary = dictionary
+        self._code_count = code_count
+        self._segments = [segment for segment in segments if len(segment)]
+        self._cursor = cursor
+        self._columns: dict[Predicate, Sequence[Codes]] = {}
+        self._fields: dict[int, FieldColumns] | None = None
+        self._all_subjects: Codes | None = None
+
+    @property
+    def cursor(self) -> StoreCursor:
+        return self._cursor
+
+    @property
+    def record_count(self) -> int:
+        return sum(map(len, self._segments))
+
+    @property
+    def code_count(self) -> int:
+        return self._code_count
+
+    def codes(self, texts: Sequence[str]) -> list[int]:
+        return [code if code < self._code_count else -1 for code in self._dictionary.codes(texts)]
+
+    def texts(self, codes: Codes) -> list[str]:
+        return self._dictionary.texts(codes)
+
+    def predicates(self) -> Iterable[Predicate]:
+        return RECORD_PREDICATES
+
+    def count(self, predicate: Predicate) -> int:
+        if predicate == HAVE:
+            return self.record_count
+        kinds = FIELD_KINDS if predicate == FIELD else (KIND_OF.get(predicate),)
+        return sum(group.rows for segment in self._segments for group in segment.groups if group.kind in kinds)
+
+    def columns(self, predicate: Predicate) -> Sequence[Codes]:
+        if predicate not in self._columns:
+            self._columns[predicate] = self._join_columns(predicate)
+        return self._columns[predicate]
+
+    def slices(self, predicate: Predicate, position: int) -> Mapping[int, Sequence[Codes]] | None:
+        if predicate != FIELD or position != 1:
+            return None
+        if self._fields is None:
+            self._fields = self._join_fields()
+        return self._fields
+
+    def iterate(self, predicate: Predicate) -> Iterator[Row]:
+        yield from self._rows(self.columns(predicate) if predicate in RECORD_PREDICATES else ())
+
+    def query(self, predicate: Predicate, *values: str | None) -> Iterator[Row]:
+        bound = {position: value for position, value in enumerate(values) if value is not None}
+        codes = dict(zip(bound, self.codes(list(bound.values())), strict=True))
+        if predicate not in RECORD_PREDICATES or -1 in codes.values():
+            return
+        yield from self._rows(_matching(self._narrowest(predicate, codes), codes))
+
+    def _narrowest(self, predicate: Predicate, codes: dict[int, int]) -> Sequence[Codes]:
+        if predicate == FIELD and 1 in codes:
+            return (self.slices(FIELD, 1) or {}).get(codes[1], ())
+        return self.columns(predicate)
+
+    def _rows(self, columns: Sequence[Codes]) -> Iterator[Row]:
+        for start in range(0, len(columns[0]) if columns else 0, ROWS_PER_READ):
+            parts = [self.texts(column[start : start + ROWS_PER_READ]) for column in columns]
+            yield from zip(*parts, strict=True)
+
+    def _subjects(self) -> Codes:
+        if self._all_subjects is None:
+            self._all_subjects = join([segment.subjects for segment in self._segments])
+        return self._all_subjects
+
+    def _join_columns(self, predicate: Predicate) -> Sequence[Codes]:
+        if predicate == HAVE:
+            return (self._subjects(),)
+        if predicate == FIELD:
+            slices = list((self.slices(FIELD, 1) or {}).values())
+            return tuple(join([part[position] for part in slices]) for position in range(FIELD.arity))
+        found = [
+            (segment, group)
+            for segment in self._segments
+            for group in segment.groups
+            if group.kind is KIND_OF.get(predicate)
+        ]
+        subjects = self._joined_subjects(found)
+        others = [join([group.columns[at] for _, group in found]) for at in range(predicate.arity - 1)]
+        return (subjects, *others)
+
+    def _join_fields(self) -> dict[int, FieldColumns]:
+        own: dict[int, list[tuple[Segment, FactGroup]]] = {}
+        for segment in self._segments:
+            for group in segment.groups:
+                if group.kind in (Kind.SINGLE, Kind.REPEATED):
+                    own.setdefault(group.name, []).append((segment, group))
+                elif group.kind is Kind.RARE:
+                    for name, part in _split(segment, group).items():
+                        own.setdefault(name, []).append((segment, part))
+        longest = max((sum(group.rows for _, group in found) for found in own.values()), default=0)
+        zeros = constant(0, longest)
+        return {name: self._join_field(name, found, zeros) for name, found in own.items()}
+
+    def _join_field(self, name: int, found: list[tuple[Segment, FactGroup]], zeros: Codes) -> FieldColumns:
+        rows = sum(group.rows for _, group in found)
+        subjects = self._joined_subjects(found)
+        names = constant(name, rows)
+        if all(group.kind is Kind.SINGLE for _, group in found):
+            return subjects, names, zeros[:rows], join([group.columns[0] for _, group in found])
+        parts = [field_columns(segment, group) for segment, group in found]
+        return subjects, names, join([part[2] for part in parts]), join([part[3] for part in parts])
+
+    def _joined_subjects(self, found: list[tuple[Segment, FactGroup]]) -> Codes:
+        """Fields that every record has share one column of subjects."""
+        if len(found) == len(self._segments) and all(group.subjects is None for _, group in found):
+            return self._subjects()
+        return join([subjects_of(segment, group) for segment, group in found])
+
+
+def _split(segment: Segment, group: FactGroup) -> dict[int, FactGroup]:
+    """A group of rare fields by name."""
+    names, indexes, values = group.columns
+    rows_of: dict[int, list[int]] = {}
+    for row, name in enumerate(names):
+        rows_of.setdefault(name, []).append(row)
+    subjects = subjects_of(segment, group)
+    return {
+        name: FactGroup(
+            Kind.REPEATED,
+            name,
+            as_codes(subjects[row] for row in rows),
+            (as_codes(indexes[row] for row in rows), as_codes(values[row] for row in rows)),
+        )
+        for name, rows in rows_of.items()
+    }
+
+
+def _matching(columns: Sequence[Codes], wanted: Mapping[int, int]) -> Sequence[Codes]:
+    """The rows whose columns hold the wanted codes."""
+    if not columns or not wanted:
+        return columns
+    first, *others = wanted.items()
+    rows = positions(columns[first[0]], (first[1],))
+    rows = [row for row in rows if all(columns[position][row] == code for position, code in others)]
+    return [as_codes(column[row] for row in rows) for column in columns]

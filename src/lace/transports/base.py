@@ -1,0 +1,97 @@
+"""What every transport offers: a byte stream, a listener, and what the connection proves (060).
+
+Rule: a stream moves bytes and knows nothing of what they say. A lost connection reads as the end of the stream:
+whether that is a clean close depends on where the exchange stood, which is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from lace.iltp.address import Address
+from lace.limits import MIB
+from lace.notation.identifiers import Verifier
+
+READ_BYTES = 256 * 1024
+WRITE_BUFFER_BYTES = MIB  # what may wait in a stream's own buffer before `send` waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportProof:
+    """What a connection shows of itself; each field becomes the runtime fact of 060 or stays absent.
+
+    `peer` is `Peer(V)`. With `signed` it rests on a signature over this connection, and only then may the peer say
+    `HelloSigner(V)`; without it the deployment stated it (credentials map, parent process). `here` is the verifier
+    that we proved to the peer by such a signature, so that we may say `HelloSigner` (P24).
+    """
+
+    address: Address
+    peer: Verifier | None = None
+    signed: bool = False
+    here: Verifier | None = None
+    encrypted: bool = False
+
+
+class ByteStream(Protocol):
+    """A bidirectional byte stream, opened and proven."""
+
+    @property
+    def proof(self) -> TransportProof:
+        """What the connection proves."""
+
+    async def receive(self) -> bytes:
+        """The next bytes; empty at the end of the stream, however it came."""
+
+    async def send(self, data: bytes) -> None:
+        """Hand bytes over; waits while the peer takes none. TransportError if the connection is gone."""
+
+    async def close(self) -> None:
+        """Send what was handed over, then close both directions."""
+
+    def abort(self) -> None:
+        """Drop the connection without sending what still waits."""
+
+
+class Listener(Protocol):
+    """A bound endpoint that accepts streams."""
+
+    @property
+    def address(self) -> Address:
+        """Where it is bound, the real port filled in."""
+
+    async def accept(self) -> ByteStream:
+        """The next stream; TransportError once closed."""
+
+    async def close(self) -> None:
+        """Stop accepting; accepted streams stay."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportLimits:
+    """What connections may use before an exchange begins; every table here is bounded by one of these."""
+
+    connect_timeout_s: float = 10.0
+    close_timeout_s: float = 5.0
+    max_pending_accepts: int = 64
+    max_message_bytes: int = MIB  # of one WebSocket message received
+    message_bytes: int = 256 * 1024  # of one WebSocket message sent
+    keepalive_s: float = 20.0
+    proof_window_s: int = 60  # how far the clocks of a signed upgrade may differ
+    max_remembered_proofs: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class UidMap:
+    """Which verifier a deployment takes a user id of this machine to be (060-UNIX-02)."""
+
+    verifiers: Mapping[int, Verifier] = field(default_factory=dict)
+
+    def verifier(self, uid: int | None) -> Verifier | None:
+        """The verifier of a user, if one was configured (060-UNIX-03)."""
+        return None if uid is None else self.verifiers.get(uid)

@@ -1,0 +1,122 @@
+"""A ByteStream over an asyncio reader and writer: the common part of stdio, unix and tcp.
+
+Rule: bytes pass unchanged; at most WRITE_BUFFER_BYTES wait here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Self
+
+from lace.errors import TransportError
+from lace.iltp.address import Address
+from lace.transports.base import READ_BYTES, WRITE_BUFFER_BYTES, TransportLimits, TransportProof
+
+DEFAULT_LIMITS = TransportLimits()
+
+
+class PipeStream:
+    """One direction read, the other written, both through asyncio's own buffers."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        proof: TransportProof,
+        limits: TransportLimits = DEFAULT_LIMITS,
+        after_close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._limits = limits
+        self._after_close = after_close
+        self.proof = proof
+        writer.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+
+    async def receive(self) -> bytes:
+        try:
+            return await self._reader.read(READ_BYTES)
+        except OSError:  # reset, broken pipe, host gone: the stream has ended
+            return b""
+
+    async def send(self, data: bytes) -> None:
+        if self._writer.is_closing():
+            raise TransportError("the connection is closed")
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise TransportError(f"the connection was lost: {error}") from error
+
+    async def close(self) -> None:
+        """Flush and close; a peer that takes no bytes any more is dropped after the limit."""
+        try:
+            async with asyncio.timeout(self._limits.close_timeout_s):
+                self._writer.close()
+                await self._writer.wait_closed()
+        except TimeoutError:
+            self.abort()
+        except OSError:
+            pass  # gone already
+        await self._finish()
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
+    async def _finish(self) -> None:
+        if self._after_close is not None:
+            after, self._after_close = self._after_close, None
+            await after()
+
+
+Accepted = Callable[[asyncio.StreamReader, asyncio.StreamWriter], PipeStream]
+
+
+class PipeListener:
+    """An asyncio server whose streams wait in a bounded queue."""
+
+    def __init__(self, address: Address, limits: TransportLimits = DEFAULT_LIMITS) -> None:
+        self.address = address
+        self._queue: asyncio.Queue[PipeStream | None] = asyncio.Queue(limits.max_pending_accepts)
+        self._server: asyncio.Server | None = None
+        self._closed = False
+        self.after_close: Callable[[], None] | None = None
+
+    def attach(self, server: asyncio.Server, address: Address) -> None:
+        """Say which server feeds this listener, and where it is really bound."""
+        self._server = server
+        self.address = address
+
+    def offer(self, stream: PipeStream) -> None:
+        """Queue an accepted stream; drop it when too many wait already."""
+        if self._closed or self._queue.full():
+            stream.abort()
+        else:
+            self._queue.put_nowait(stream)
+
+    async def accept(self) -> PipeStream:
+        stream = None if self._closed and self._queue.empty() else await self._queue.get()
+        if stream is None:
+            raise TransportError("the listener is closed")
+        return stream
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._server is not None:
+            self._server.close()
+        while not self._queue.empty():
+            waiting = self._queue.get_nowait()
+            if waiting is not None:
+                waiting.abort()
+        self._queue.put_nowait(None)  # wakes one `accept`
+        if self.after_close is not None:
+            self.after_close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,36 @@
+"""The executors that the case suite and the differential tests run on.
+
+An executor is `run(checked, facts, limits)` and gives every derived predicate with its rows. To add one, add a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from lace.datalog import engine, reference
+from lace.datalog.source import Row
+from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.validate import CheckedProgram
+from lace.limits import EngineLimits
+
+Relations = dict[Predicate, set[Row]]
+Executor = Callable[[CheckedProgram, Sequence[Fact], EngineLimits], Relations]
+
+
+def run_reference(checked: CheckedProgram, facts: Sequence[Fact], limits: EngineLimits) -> Relations:
+    """The naive evaluator."""
+    return reference.evaluate(checked, facts, limits)
+
+
+def run_embedded(checked: CheckedProgram, facts: Sequence[Fact], limits: EngineLimits) -> Relations:
+    """The engine over columns."""
+    result = engine.evaluate(checked, facts, limits=limits)
+    return {predicate: set(result.rows(predicate)) for predicate in result.derived}
+
+
+EXECUTORS = [
+    pytest.param(run_reference, id="reference"),
+    pytest.param(run_embedded, id="embedded"),
+]

@@ -1,0 +1,1 @@
+"""Families of Datalog programs with results worked out by hand or by plain Python."""
