@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lace.errors import InvalidRecord
 from lace.limits import MIB, RecordLimits
@@ -18,7 +19,8 @@ from lace.store.base import RecordStore, StoreRecordId
 
 MAX_GROUP_RECORDS = 256
 MAX_GROUP_BYTES = 4 * MIB
-GROUPS_PER_WORKER = 2
+MAX_WORKERS = 8
+MAX_RUNNING_BYTES = 64 * MIB
 
 Group = list[tuple[StoreRecordId, bytes]]
 
@@ -38,20 +40,32 @@ def verify_store(
     """Every record validated again, signatures in `workers` threads, a bounded number of records in memory."""
     for problem in store.check_integrity():
         yield Damage(StoreRecordId(0), "", problem)
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        running: deque[tuple[int, Future[list[Damage]]]] = deque()
+    with ThreadPoolExecutor(max_workers=min(workers, MAX_WORKERS)) as pool:
+        running: deque[_Running] = deque()
+        running_bytes = 0
         for group in _groups(store.bodies_since()):
-            running.append((len(group), pool.submit(_verify_group, group, limits)))
-            if len(running) > workers * GROUPS_PER_WORKER:
-                yield from _finished(running, progress)
-        while running:
-            yield from _finished(running, progress)
+            size = sum(len(stored) for _, stored in group)
+            running.append(_Running(len(group), size, pool.submit(_verify_group, group, limits)))
+            running_bytes += size
+            while running and (running_bytes > MAX_RUNNING_BYTES or running[0].found.done()):
+                oldest = running.popleft()
+                running_bytes -= oldest.size
+                yield from _finished(oldest, progress)
+        for oldest in running:
+            yield from _finished(oldest, progress)
 
 
-def _finished(running: deque[tuple[int, Future[list[Damage]]]], progress: Callable[[int], None]) -> list[Damage]:
-    count, future = running.popleft()
-    found = future.result()
-    progress(count)
+class _Running(NamedTuple):
+    """A group on its way through a thread."""
+
+    records: int
+    size: int
+    found: Future[list[Damage]]
+
+
+def _finished(group: _Running, progress: Callable[[int], None]) -> list[Damage]:
+    found = group.found.result()
+    progress(group.records)
     return found
 
 

@@ -193,17 +193,19 @@ def read_content(record: ValidRecord, *, load: Load, limits: RecordLimits) -> It
 
 
 def _read_manifest(record: ValidRecord, load: Load, limits: RecordLimits, depth: int) -> Iterator[memoryview]:
-    if depth > limits.max_manifest_depth:
+    if depth > limits.max_manifest_depth:  # 010-CONV-06
         raise LimitExceeded("max_manifest_depth", limits.max_manifest_depth, f"manifest {record.hash}")
     for piece in manifest_pieces(record):
         inner = load(RecordHash.parse(piece.target))
         length = piece.end - piece.start
         if content_length(inner) != length:
             _refuse(f"{piece.target} does not hold {length} bytes", record, CHUNK_LINK, str(content_length(inner)))
-        if is_manifest(inner):
+        if inner.type == "B":
+            yield inner.data
+        elif is_manifest(inner):  # 010-CONV-05: a Plex is named as a manifest and read as nothing else
             yield from _read_manifest(inner, load, limits, depth + 1)
         else:
-            yield inner.data
+            _refuse(f"{piece.target} is no manifest", record, CHUNK_LINK, piece.target)
 
 
 def manifest_pieces(record: ValidRecord) -> list[Piece]:
@@ -214,7 +216,7 @@ def manifest_pieces(record: ValidRecord) -> list[Piece]:
         if name != CHUNK_LINK:
             continue
         piece = _parse_piece(record, value)
-        if piece.start != position or piece.end <= piece.start:
+        if piece.start != position or piece.end <= piece.start:  # 010-CONV-03, 010-CONV-04
             _refuse("the ranges of a manifest follow each other without a gap", record, CHUNK_LINK, value)
         pieces.append(piece)
         position = piece.end

@@ -117,13 +117,11 @@ def parse_prefix(text: str) -> Prefix:
     path, version = _split_version(text)
     if path == "//" and version is None:
         return Prefix()
-    under = path.endswith("/") and not path.endswith("//")
-    if path.endswith("//") and version is None:
-        path = path[:-2]
-    elif under:
-        path = path[:-1]
-    parts = _paths(path, text)
-    if len(parts) > 3 or (under and len(parts) != 3) or (version is not None and (len(parts) != 3 or under)):
+    open_ended = path.endswith("//")
+    under = path.endswith("/") and not open_ended
+    parts = _paths(path.removesuffix("//") if open_ended else path.removesuffix("/"), text)
+    named = len(parts) == 3
+    if len(parts) > 3 or (open_ended and named) or (under and not named) or (version and (under or not named)):
         raise _malformed(text, "a prefix is //, //group//, //group//app//, //group//app//name/ or a coordinate")
     group, app, name = (*parts, None, None)[:3]
     return Prefix(group=group, app=app, name=name, under=under, version=version)

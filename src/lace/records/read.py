@@ -4,8 +4,8 @@ Rule: what this frame holds can be refused alone, whatever is wrong inside; what
 and that is an error of the stream. Judging is `lace.records.validate`'s business.
 
 The frame: lines of at most 1024 bytes; marklines with the type letters S, P, B in nesting order, ending in B; at most
-518 other header lines, none empty; in the B part one canonical Data-Length of at most 32 MiB; an empty line; that many
-bytes.
+518 other header lines, none empty; last in the B part a canonical Data-Length of at most 32 MiB; an empty line; that
+many bytes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,261 @@
+"""The record commands, driven as a person or a script drives them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import lace as api
+from lace.cli.app import app
+from lace.cli.failure import ExitCode
+from lace.limits import MIB, RecordLimits
+from lace.records.model import Blob
+
+SOURCE = Path(__file__).parents[2] / "src"
+OLD, NEW = "1640995200:000000000", "1640995200:000000001"
+
+
+@pytest.fixture(autouse=True)
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in, with a lace and a key ring of its own."""
+    monkeypatch.setenv("LACE_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "stage"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert lace("init", "a.lace").exit_code == 0
+    return folder
+
+
+def lace(*arguments: str, given: bytes | str = "") -> Result:
+    return CliRunner().invoke(app, list(arguments), input=given)
+
+
+def put(content: bytes | str, *more: str, name: str = "links/1") -> str:
+    result = lace("put", "a.lace", "-g", "u", "-a", "ding", "-n", name, *more, "-", given=content)
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip()
+
+
+def test_init_makes_a_lace_once() -> None:
+    assert lace("init", "b.lace").stdout == "created b.lace\n"
+    again = lace("init", "b.lace")
+    assert again.exit_code == ExitCode.STORE
+    assert "exists already" in again.stderr
+    assert json.loads(lace("init", "--json", "c.lace").stdout) == {"path": "c.lace"}
+
+
+def test_put_prints_the_hash_and_get_gives_the_bytes_back() -> None:
+    content = bytes(range(256))
+    found = put(content)
+    assert found.startswith("P.")
+    for target in (found, f"////{found}", "//u//ding//links/1", found[:14] + "…"):
+        assert lace("get", "a.lace", target).stdout_bytes == content
+
+
+def test_put_signs_links_and_writes_headers() -> None:
+    verifier = json.loads(lace("key", "new", "me", "--json").stdout)["verifier"]
+    target = Blob(b"x").hash
+    more = ["--sign", "me", "--header", "X-A=1=2", "--header", "X-A=3", "--link", f"source={target}", "--tai", OLD]
+    found = put("hello", *more)
+    stored = lace("cat", "a.lace", found).stdout
+    assert found.startswith("S.")
+    assert f"Signed-By: {verifier}\n" in stored
+    assert f"TAI: {OLD}\n+Link: source {target}\nX-A: 1=2\nX-A: 3\n" in stored
+
+
+def test_put_takes_a_file_under_its_own_name_and_says_so_in_json(stage: Path) -> None:
+    (stage / "note.txt").write_text("hello")
+    result = lace("put", "a.lace", "-g", "u", "-a", "files", "--json", "note.txt")
+    said = json.loads(result.stdout)
+    assert said["coordinate"] == "//u//files//note.txt"
+    assert lace("get", "a.lace", said["hash"]).stdout == "hello"
+
+
+def test_put_takes_a_whole_directory(stage: Path) -> None:
+    (stage / "d" / "sub").mkdir(parents=True)
+    (stage / "d" / "a").write_text("A")
+    (stage / "d" / "sub" / "b").write_text("B")
+    result = lace("put", "a.lace", "-g", "u", "-a", "files", "-n", "home", "d")
+    assert result.exit_code == 0
+    assert [line.split("  ")[1] for line in result.stdout.splitlines()] == ["home/a", "home/sub/b"]
+    assert result.stderr == "stored 2 files\n"
+    assert lace("get", "a.lace", "//u//files//home/sub/b").stdout == "B"
+
+
+def test_a_directory_with_a_bad_name_stores_the_rest_and_exits_1(stage: Path) -> None:
+    (stage / "d").mkdir()
+    (stage / "d" / "good").write_text("A")
+    (stage / "d" / "bad|name").write_text("B")
+    result = lace("put", "a.lace", "-g", "u", "-a", "files", "d", "--json")
+    assert result.exit_code == ExitCode.BAD
+    assert [json.loads(line)["file"] for line in result.stdout.splitlines()] == ["d/good"]
+    assert "warning: d/bad|name is not stored" in result.stderr
+    assert "1 file refused" in result.stderr
+
+
+def test_get_writes_a_file_only_when_it_is_whole(stage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api.open("a.lace", limits=RecordLimits(max_data_bytes=10)) as opened:
+        found = opened.put(b"x" * 95, group="u", app="a", name="big")
+        chunk = Blob(b"xxxxx").hash
+        assert lace("get", "a.lace", found, "-o", "out").exit_code == 0
+        assert (stage / "out").read_bytes() == b"x" * 95
+        opened.delete(chunk)
+    (stage / "out").write_bytes(b"before")
+    result = lace("get", "a.lace", "//u//a//big", "-o", "out")
+    assert result.exit_code == ExitCode.BAD
+    assert chunk in result.stderr
+    assert (stage / "out").read_bytes() == b"before"
+    assert sorted(path.name for path in stage.iterdir() if path.name.startswith(".")) == []
+
+
+def test_cat_gives_stored_bytes_back_to_back() -> None:
+    first, second = put("one", name="1"), put("two", name="2")
+    both = lace("cat", "a.lace", first, second).stdout_bytes
+    with api.open("a.lace") as opened:
+        assert both == opened.stored(first) + opened.stored(second)
+
+
+def test_ls_shows_a_table_and_chosen_columns_and_json() -> None:
+    found = put("hello", "--header", "X-A=1", "--tai", "1640995237:000000000")
+    plain = lace("ls", "a.lace").stdout.splitlines()
+    assert plain[0].split() == ["record", "coordinate", "time", "(UTC)", "size", "signed", "by"]
+    assert plain[1].split() == [found, "//u//ding//links/1", "2022-01-01", "00:00:00", "5", "B", "-"]
+    chosen = lace("ls", "a.lace", "--columns", "Name,X-A,Nothing").stdout.splitlines()
+    assert [line.split() for line in chosen] == [["record", "Name", "X-A", "Nothing"], [found, "links/1", "1"]]
+    row = json.loads(lace("ls", "a.lace", "--json", "--columns", "Name,X-A,Nothing").stdout)
+    assert row == {"hash": found, "Name": "links/1", "X-A": "1", "Nothing": None}
+
+
+def test_ls_follows_prefix_tips_and_blobs() -> None:
+    put("1", "--tai", OLD, name="a/1")
+    newest = put("2", "--tai", NEW, name="a/1")
+    put("3", name="b")
+
+    def listed(*more: str) -> list[str]:
+        return [json.loads(line)["hash"] for line in lace("ls", "a.lace", "--json", *more).stdout.splitlines()]
+
+    assert len(listed()) == 3
+    assert len(listed("//u//ding//a/")) == 2
+    assert listed("//u//ding//a/", "--tips") == [newest]
+    assert listed("--blobs") == []
+    assert lace("ls", "a.lace", "--blobs", "--tips").exit_code == ExitCode.USAGE
+
+
+def test_ls_shows_the_size_of_chunked_content() -> None:
+    with api.open("a.lace", limits=RecordLimits(max_data_bytes=1000)) as opened:
+        opened.put(b"x" * 5000, group="u", app="a", name="big")
+    assert "4.9 KiB" in lace("ls", "a.lace").stdout
+    assert "1000 B" in lace("ls", "a.lace", "--blobs").stdout
+
+
+def test_facts_prints_fact_lines_and_json() -> None:
+    found = put("it's")
+    put("other", name="2")
+    lines = lace("facts", "a.lace", found).stdout.splitlines()
+    assert f"Have('{found}')" in lines
+    assert f"Field('{found}','Name','0','links/1')" in lines
+    assert all(found in line for line in lines)
+    first = json.loads(lace("facts", "a.lace", "--json", found).stdout.splitlines()[0])
+    assert first == {"predicate": "Have", "values": [found]}
+    assert len(lace("facts", "a.lace").stdout.splitlines()) == 2 * len(lines)
+
+
+def test_rm_removes_by_hash_all_or_none() -> None:
+    first, second = put("one", name="1"), put("two", name="2")
+    assert lace("rm", "a.lace", first, Blob(b"z").hash).exit_code == ExitCode.BAD
+    assert lace("stat", "a.lace", "--json").stdout.startswith('{"records": 2')
+    assert lace("rm", "a.lace", first).stdout == "removed 1 record\n"
+    assert lace("get", "a.lace", first).exit_code == ExitCode.BAD
+    assert lace("get", "a.lace", second).stdout == "two"
+    assert lace("rm", "a.lace", "//u//ding//2").exit_code == ExitCode.USAGE
+
+
+def test_stat_and_verify_tell_what_there_is() -> None:
+    put("hello")
+    assert "records      1\n" in lace("stat", "a.lace").stdout
+    result = lace("verify", "a.lace")
+    assert (result.exit_code, result.stdout) == (0, "verified 1 record: everything holds\n")
+
+
+def test_verify_names_what_is_damaged_and_exits_1(stage: Path) -> None:
+    import sqlite3
+
+    found = put("damage me")
+    with sqlite3.connect("a.lace") as connection:
+        (body,) = connection.execute("SELECT body FROM records").fetchone()
+        connection.execute("UPDATE records SET body = ?", (body.replace(b"damage", b"DAMAGE"),))
+    connection.close()
+    result = lace("verify", "a.lace")
+    assert result.exit_code == ExitCode.BAD
+    assert found in result.stdout
+    assert "1 finding" in result.stderr
+    assert json.loads(lace("verify", "a.lace", "--json").stdout.splitlines()[0])["hash"] == found
+
+
+@pytest.mark.parametrize(
+    "arguments, code, said",
+    [
+        (["get", "none.lace", "//u//a//b"], ExitCode.STORE, "`lace init none.lace` makes one"),
+        (["get", "text.lace", "//u//a//b"], ExitCode.STORE, "not a lace store"),
+        (["ls", "folder"], ExitCode.STORE, "directory"),
+        (["get", "a.lace", "//u//a//b"], ExitCode.BAD, "nothing is stored at //u//a//b"),
+        (["get", "a.lace", "//u//a"], ExitCode.USAGE, "lace help coordinates"),
+        (["get", "a.lace", "nonsense"], ExitCode.USAGE, "lace help coordinates"),
+        (["ls", "a.lace", "u//a"], ExitCode.USAGE, "begins with //"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "none"], ExitCode.USAGE, "does not exist"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "-"], ExitCode.USAGE, "give --name"),
+        (["put", "a.lace", "-g", "u", "-a", "a{", "text.lace"], ExitCode.BAD, "path-character"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--sign", "x"], ExitCode.KEY, "lace key new x"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--header", "x"], ExitCode.USAGE, "NAME=VALUE"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--header", "TAI=1"], ExitCode.BAD, "TAI"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--link", "a=b"], ExitCode.BAD, "link"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--tai", "now"], ExitCode.USAGE, "10 digits"),
+        (["put", "a.lace", "text.lace"], ExitCode.USAGE, "--group"),
+        (["rm", "a.lace"], ExitCode.USAGE, "HASH"),
+    ],
+    ids=lambda value: "-".join(value[:1]) if isinstance(value, list) else None,
+)
+def test_bad_input_ends_in_one_block_and_its_exit_code(
+    stage: Path, arguments: list[str], code: ExitCode, said: str
+) -> None:
+    (stage / "text.lace").write_text("this is text, and no lace at all\n" * 50)
+    (stage / "folder").mkdir()
+    result = lace(*arguments)
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_content_of_40_mib_streams_through_with_bounded_memory(stage: Path) -> None:
+    """The real limits: a manifest of two chunks, written and read by the real command from and to a pipe."""
+    script = (
+        "import resource, sys\nfrom lace.cli import main\nsys.argv[0] = 'lace'\n"
+        "try:\n    main()\nfinally:\n"
+        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    with (stage / "big").open("wb") as file:
+        for number in range(160):
+            file.write(number.to_bytes(1) * (256 * 1024))
+
+    def run(*arguments: str, source: str = os.devnull) -> tuple[bytes, int]:
+        with Path(source).open("rb") as given:
+            command = [sys.executable, "-c", script, *arguments]
+            done = subprocess.run(command, env=environment, stdin=given, capture_output=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout, int(done.stderr.split()[-1])
+
+    _, put_kib = run("put", "a.lace", "-g", "u", "-a", "a", "-n", "big", "-", source="big")
+    _, get_kib = run("get", "a.lace", "//u//a//big", "-o", "back")
+    assert (stage / "back").read_bytes() == (stage / "big").read_bytes()
+    assert max(put_kib, get_kib) < 400 * 1024
+    assert lace("ls", "a.lace", "--blobs", "--json").stdout.count("\n") == 2
+    assert (stage / "big").stat().st_size == 40 * MIB

@@ -1,0 +1,121 @@
+"""Records hidden from a peer change nothing that its rules derive, whatever it writes, limits included."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pytest
+
+from lace.datalog.reference import evaluate
+from lace.datalog.source import MemorySource
+from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.validate import CheckedProgram, check_program
+from lace.errors import LimitExceeded
+from lace.facts.predicates import SELECT_ADVERTISED, SELECT_HAVE
+from lace.facts.views import ViewSource
+from lace.limits import EngineLimits
+from lace.policy.compile import agree
+from lace.policy.lower import REQUESTABLE, LoweredPolicy, LoweringOptions, lower
+from lace.policy.operand import SELECTOR_PROFILE, Module
+from policy.hostile import hostile_module, worlds
+from policy.world import ALICE, EVERYTHING, GROUP_X, exposures, run, selector
+
+SEEDS = range(int(os.environ.get("LACE_POLICY_SEEDS", "80")))  # more of them for a long run
+# Our own selector looks at visible records only, so that whatever differs would be the peer's doing.
+OWN = selector("Have(P), Field(P,'Group',_,'X')")
+Relations = dict[Predicate, set[tuple[str, ...]]]
+Executor = Callable[[CheckedProgram, Sequence[Fact], EngineLimits], Relations]
+Observation = Relations | tuple[str, int, str]
+
+
+def reference(program: CheckedProgram, facts: Sequence[Fact], limits: EngineLimits) -> Relations:
+    return evaluate(program, facts, limits)
+
+
+EXECUTORS = [pytest.param(reference, id="reference")]
+
+
+def gated(peer: Module, *, expose: Sequence[str] = (GROUP_X,), send_gate: bool = True) -> LoweredPolicy:
+    return lower(
+        agree(OWN, peer),
+        local_index=0,
+        viewer=ALICE,
+        exposures=exposures(*expose),
+        options=LoweringOptions(send_gate=send_gate),
+    )
+
+
+def observed(execute: Executor, policy: LoweredPolicy, facts: Sequence[Fact], limits: EngineLimits) -> Observation:
+    """Everything derived except what possession of a known hash decides (020-DISC-06), or the limit that was hit."""
+    try:
+        derived = execute(policy.program, facts, limits)
+    except LimitExceeded as error:
+        return error.limit, error.allowed, error.detail
+    return {predicate: rows for predicate, rows in derived.items() if predicate != REQUESTABLE and rows}
+
+
+@pytest.mark.clause("020-DISC-05", "040-DISC-01", "020-RES-10", "020-RES-11", "020-RES-14")
+@pytest.mark.parametrize("execute", EXECUTORS)
+def test_hidden_records_change_nothing(execute: Executor) -> None:
+    roomy = EngineLimits()
+    for seed in SEEDS:
+        policy, pair = gated(hostile_module(seed), send_gate=seed % 2 == 0), worlds(seed)
+        first, second = (observed(execute, policy, facts, roomy) for facts in (pair.first, pair.second))
+        assert first == second, f"seed {seed}"
+
+
+@pytest.mark.clause("020-DISC-05")
+@pytest.mark.parametrize("execute", EXECUTORS)
+def test_hidden_records_change_no_limit(execute: Executor) -> None:
+    hit = 0
+    for seed in SEEDS:
+        policy, pair = gated(hostile_module(seed)), worlds(seed)
+        tight = EngineLimits(max_derived_facts_per_predicate=Random(seed).randint(3, 8), max_stratum_iterations=4)
+        first, second = (observed(execute, policy, facts, tight) for facts in (pair.first, pair.second))
+        assert first == second, f"seed {seed}"
+        hit += isinstance(first, tuple)
+    assert hit >= len(SEEDS) // 10
+
+
+@pytest.mark.clause("020-VIEW-06", "040-COMP-05", "020-DISC-05")
+def test_with_nothing_exposed_no_record_at_all_matters_to_the_peer() -> None:
+    for seed in SEEDS:
+        policy = gated(hostile_module(seed), expose=())
+        theirs = [predicate for predicate in policy.program.derived if predicate.name.startswith("o1_")]
+        # Not even the visible group of one world against the empty store of another.
+        claims = [fact for fact in worlds(seed).first if fact.predicate.name.startswith(("Advertised", "Peer"))]
+        full, empty = (evaluate(policy.program, facts) for facts in (worlds(seed).first, claims))
+        assert {name: full[name] for name in theirs} == {name: empty[name] for name in theirs}, f"seed {seed}"
+
+
+@pytest.mark.clause("020-RES-09", "040-LOWER-07", "040-SCOPE-04")
+@pytest.mark.parametrize("expose", [(GROUP_X,), (EVERYTHING,), ()], ids=["gated", "all", "nothing"])
+def test_rewriting_rules_and_filtering_facts_give_the_same(expose: tuple[str, ...]) -> None:
+    """The peer's module alone over a filtered source derives what its scoped, rewritten copy derives."""
+    for seed in SEEDS[:60]:
+        peer, facts = hostile_module(seed), worlds(seed).second
+        outcome = run(facts, local=OWN, peer=peer, expose=expose)
+        alone = check_program(peer.lacegram.program, SELECTOR_PROFILE)
+        derived = evaluate(alone, ViewSource(MemorySource(facts), outcome.visible))
+        assert outcome.selected(1) == {row[0] for row in derived[SELECT_HAVE]}, f"seed {seed}"
+        assert outcome.claims(1) == derived[SELECT_ADVERTISED], f"seed {seed}"
+
+
+def test_the_generator_reaches_what_it_is_for() -> None:
+    """Operands that never negate, count, recurse or select, or that hidden records could not sway, prove nothing."""
+    texts = {seed: hostile_module(seed).text for seed in range(80)}
+    for part in ("not Field(", "not Have(", "Cardinality(Have(", "Cardinality(Field(", "Cardinality(H", "not H"):
+        assert sum(part in text for text in texts.values()) >= 4, part
+    assert sum(bool(re.search(r"^(H\d)\(.*:-.* \1\(", text, re.MULTILINE)) for text in texts.values()) >= 4
+    selecting = swayed = 0
+    for seed in range(50):
+        pair, peer = worlds(seed), hostile_module(seed)
+        outcome = run(pair.first, local=OWN, peer=peer, expose=[GROUP_X])
+        selecting += bool(outcome.selected(1) or outcome.claims(1))
+        full = [run(facts, local=OWN, peer=peer, expose=[EVERYTHING]) for facts in (pair.first, pair.second)]
+        swayed += (full[0].selected(1), full[0].claims(1)) != (full[1].selected(1), full[1].claims(1))
+    assert selecting >= 15, selecting
+    assert swayed >= 10, swayed  # without the view these would have told the two stores apart
