@@ -72,3 +72,13 @@ class StoreLimits:
     page_cache_bytes: int = 48 * MIB
     checkpoint_bytes: int = 64 * MIB  # of log before it is copied into the file
     max_kept_removals: int = 4096  # delete transactions that a follower may lag behind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestLimits:
+    """What an import of bundles may hold in memory."""
+
+    max_chunk_records: int = 4096  # one chunk is one durable transaction
+    max_chunk_bytes: int = 6 * MIB
+    max_waiting_bytes: int = 40 * MIB  # read and not yet stored
+    min_bytes_for_workers: int = 4 * MIB  # below this, starting processes costs more than it saves

@@ -35,8 +35,8 @@ def decode(text: str) -> bytes:
     >>> decode("0042").hex()
     '000102'
     """
-    outside = next((c for c in text if c not in _SYMBOLS), None)
-    if outside is not None:
+    if not _SYMBOLS.issuperset(text):
+        outside = next(c for c in text if c not in _SYMBOLS)
         rule = "b64a-padding" if outside == "=" else "b64a-alphabet"
         raise InvalidText(f"B64A has no symbol {outside!r}", rule=rule, place=f"symbol {text.index(outside)}")
     remainder = len(text) % 4
