@@ -21,6 +21,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,10 +30,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.errors import InvalidInput
 from lace.limits import EngineLimits
 from lace.spark.executor import SparkSettings
+from lace.spark.files import input_files
 from lace.spark.jobs import advertise, evaluate, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.publish import publish_peer
 from lace.spark.manifest import InputFile, Manifest, StepRecord, file_digest, fingerprint, read_manifest
-from lace.spark.source import input_files, raw_records
+from lace.spark.source import raw_records
 
 STEPS = ("ingest", "validate", "facts", "evaluate", "advertise", "reconcile", "report", "publish")
 Counts = dict[str, int]
@@ -127,7 +129,7 @@ class Pipeline:
 
     def _validate(self) -> None:
         for batch in self.manifest.batches:
-            self._step(f"validate:{batch}", {"batch": batch}, lambda batch=batch: self._validate_batch(batch))
+            self._step(f"validate:{batch}", {"batch": batch}, partial(self._validate_batch, batch))
 
     def _validate_batch(self, batch: str) -> Counts:
         raw = self.spark.read.parquet(str(self.path(f"raw/batch={batch}")))
@@ -180,7 +182,7 @@ class Pipeline:
     def _advertise(self) -> None:
         for peer in self.settings.peers:
             depends = {"batches": self.manifest.batches, "peer": self._peers()[peer.name]}
-            self._step(f"advertise:{peer.name}", depends, lambda peer=peer: self._advertise_to(peer))
+            self._step(f"advertise:{peer.name}", depends, partial(self._advertise_to, peer))
 
     def _advertise_to(self, peer: evaluate.PeerPolicy) -> Counts:
         chosen = self._selected_for(peer.name)
@@ -223,9 +225,9 @@ class Pipeline:
     def _report(self) -> None:
         def work() -> Counts:
             has_selection = self.path("selected").exists() and bool(self.settings.peers)
-            quarantine = self.table("quarantine") if self.path("quarantine").exists() else None
-            assert quarantine is not None
-            found = report.summary(self._records(), quarantine, self.table("selected") if has_selection else None)
+            found = report.summary(
+                self._records(), self.table("quarantine"), self.table("selected") if has_selection else None
+            )
             body = json.dumps(found.as_json(), indent=2, ensure_ascii=False)
             (self.settings.output / "report.json").write_text(body + "\n", encoding="utf-8")
             shown: dict[str, object] = {"input files": len(self.manifest.inputs), **self.manifest.versions}
@@ -238,7 +240,7 @@ class Pipeline:
     def _publish(self) -> None:
         for peer in self.settings.peers:
             depends = {"batches": self.manifest.batches, "peer": self._peers()[peer.name]}
-            self._step(f"publish:{peer.name}", depends, lambda peer=peer: self._publish_to(peer.name))
+            self._step(f"publish:{peer.name}", depends, partial(self._publish_to, peer.name))
 
     def _publish_to(self, peer: str) -> Counts:
         target = self.settings.output / "published" / peer

@@ -30,6 +30,7 @@ def settings(cores: int) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.sources.partitionOverwriteMode": "dynamic",
+        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET_LOGGING.as_uri()}",
     }
@@ -41,14 +42,16 @@ def spark_session(
     """The active session if there is one, else a new one on `master` (a URL, `local[*]`, or `sc://…` for Connect)."""
     from pyspark.sql import SparkSession
 
+    from lace.spark.source import register
+
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
-        return active
+        return register(active)
     if master is not None and master.startswith("sc://"):
-        return _configured(SparkSession.builder.remote(master), config).getOrCreate()
+        return register(_configured(SparkSession.builder.remote(master), config).getOrCreate())
     _prepare_environment()
     builder = SparkSession.builder.appName(app_name).master(master or os.environ.get("MASTER") or DEFAULT_MASTER)
-    return _configured(builder, {**settings(os.cpu_count() or 2), **(config or {})}).getOrCreate()
+    return register(_configured(builder, {**settings(os.cpu_count() or 2), **(config or {})}).getOrCreate())
 
 
 def _configured(builder: SparkSession.Builder, config: Mapping[str, str] | None) -> SparkSession.Builder:
