@@ -29,6 +29,7 @@ CATALOGUE = (
     Entry("Stores", "stat", "lace.cli.stat", "Show how much a lace holds."),
     Entry("Stores", "verify", "lace.cli.verify", "Re-hash every record, re-verify every signature."),
     Entry("Keys", "key", "lace.cli.key", "Make, list, show and import signing keys."),
+    Entry("Pipeline", "pipeline", "lace.cli.pipeline", "Validate, index, evaluate and reconcile archives on Spark."),
     Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),
 )

@@ -51,6 +51,7 @@ class PipelineSettings:
     archives: Mapping[str, Path] = field(default_factory=dict)  # others to reconcile with: name -> output dir or input
     limits: EngineLimits = field(default_factory=EngineLimits)
     executor: SparkSettings = field(default_factory=SparkSettings)
+    split_bytes: int = 64 << 20
 
 
 class Pipeline:
@@ -115,10 +116,9 @@ class Pipeline:
         known = self.table("raw") if self.manifest.batches else None
 
         def work() -> Counts:
-            raw = raw_records(self.spark, [Path(item.path) for item in new.values()]).persist()
-            read = raw.count()
+            raw = raw_records(self.spark, [Path(item.path) for item in new.values()], self.settings.split_bytes)
+            read = raw.select("offset").count()
             self._write(ingest.first_copies(raw, known), f"raw/batch={batch}")
-            raw.unpersist()
             kept = self.spark.read.parquet(str(self.path(f"raw/batch={batch}"))).count()
             self.manifest.inputs |= {
                 key: InputFile(path=item.path, bytes=item.bytes, blake3=key, batch=batch) for key, item in new.items()
@@ -220,7 +220,7 @@ class Pipeline:
             return self.spark.read.parquet(str(path / "tables" / "records")).select("hash")
         if path.is_dir() and any(path.glob("*.parquet")):
             return self.spark.read.parquet(str(path)).select("hash")
-        return raw_records(self.spark, [path]).where("rule is null").select("hash").distinct()
+        return raw_records(self.spark, [path], self.settings.split_bytes).where("rule is null").select("hash").distinct()
 
     def _report(self) -> None:
         def work() -> Counts:
