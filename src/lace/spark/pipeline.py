@@ -220,7 +220,9 @@ class Pipeline:
             return self.spark.read.parquet(str(path / "tables" / "records")).select("hash")
         if path.is_dir() and any(path.glob("*.parquet")):
             return self.spark.read.parquet(str(path)).select("hash")
-        return raw_records(self.spark, [path], self.settings.split_bytes).where("rule is null").select("hash").distinct()
+        return (
+            raw_records(self.spark, [path], self.settings.split_bytes).where("rule is null").select("hash").distinct()
+        )
 
     def _report(self) -> None:
         def work() -> Counts:
