@@ -66,19 +66,19 @@ def is_blank(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
-def migrate(connection: sqlite3.Connection, target: int = len(MIGRATIONS)) -> None:
-    """Bring a store to `target` in one transaction; what another process did meanwhile is left alone."""
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a store up to date in one transaction; what another process did meanwhile is left alone."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         current = 0 if is_blank(connection) else version_of(connection)
-        for number in range(current, target):
+        for number in range(current, len(MIGRATIONS)):
             for statement in MIGRATIONS[number].split(";\n"):
                 if statement.strip():
                     connection.execute(statement)
             if number == 0:
                 _start_state(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {max(current, target)}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
     except BaseException:
         connection.rollback()

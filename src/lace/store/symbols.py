@@ -127,8 +127,9 @@ class SymbolTable:
                 return codes
         codes, free = self._known_and_free(texts)
         self._expect_new = len(texts) >= MANY and len(free) == len(texts) - len(self._codes.keys() & set(texts))
-        numbered = dict(zip(free, range(next_code, next_code + len(free)), strict=True))
-        self._append(list(numbered), next_code)
+        new = [text for text, code in zip(texts, codes, strict=True) if code < 0]
+        numbered = dict(zip(new, range(next_code, next_code + len(new)), strict=True))
+        self._append(new, next_code)
         self._insert_keys([(free[text], code) for text, code in numbered.items()])
         return [numbered[text] if code < 0 else code for text, code in zip(texts, codes, strict=True)]
 
@@ -168,10 +169,11 @@ class SymbolTable:
         """Index new codes, each under the first free key from its own on; all the given keys are free now."""
         placed: dict[int, int] = {}
         while waiting:
-            displaced = {key + 1: code for key, code in waiting if placed.setdefault(key, code) != code}
-            waiting = []
-            while displaced:
-                taken = self._taken(displaced)
-                waiting += [(key, code) for key, code in displaced.items() if key not in taken]
-                displaced = {key + 1: code for key, code in displaced.items() if key in taken}
+            displaced = [(key + 1, code) for key, code in waiting if placed.setdefault(key, code) != code]
+            taken = self._taken(key for key, _ in displaced) if displaced else {}
+            while blocked := [(key, code) for key, code in displaced if key in taken]:
+                displaced = [(key, code) for key, code in displaced if key not in taken]
+                displaced += [(key + 1, code) for key, code in blocked]
+                taken = self._taken(key for key, _ in displaced)
+            waiting = displaced
         self._connection.executemany("INSERT INTO symbol_index VALUES (?, ?)", sorted(placed.items()))

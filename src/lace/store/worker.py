@@ -25,6 +25,7 @@ from lace.store.checking import Checked, check_frames
 
 _SIZE = struct.Struct("<Q")
 PIPE_BYTES = 1 << 20
+PROGRAM = "from lace.store.worker import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Worker:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package_root, os.environ.get("PYTHONPATH", "")])}
         self._limits = limits
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from lace.store.worker import main; main()"],
+            [sys.executable, "-c", PROGRAM],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env=environment, bufsize=PIPE_BYTES, pipesize=PIPE_BYTES,
         )  # fmt: skip
