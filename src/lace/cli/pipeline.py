@@ -46,9 +46,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Directory of the tables."),
     click.option("--input", "-i", "inputs", multiple=True, type=_EXISTING, help="Bundle, store or directory."),
     click.option("--select", "selectors", multiple=True, type=_EXISTING, help="Our own rule file."),
-    click.option(
-        "--select-coordinate", "coordinates", multiple=True, help="Our own selection, by prefix: //u//ding//."
-    ),
+    click.option("--select-coordinate", "coordinates", multiple=True, help="Our selection by prefix: //u//ding//."),
     click.option("--expose", default="selected", show_default=True, help="all, selected, none or a rule file."),
     click.option("--peer", "peers", multiple=True, type=NamedPath(), help="NAME=FILE: a peer and its rule file."),
     click.option("--archive", "archives", multiple=True, type=NamedPath(), help="NAME=PATH to reconcile with."),
