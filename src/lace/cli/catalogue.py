@@ -36,6 +36,7 @@ CATALOGUE = (
     Entry("Rules", "fmt", "lace.cli.fmt", "Write rule files in canonical order and spacing."),
     Entry("Rules", "id", "lace.cli.id", "Print the identifier of a rule file."),
     Entry("Rules", "query", "lace.cli.query", "Show the facts that rules derive."),
+    Entry("Pipeline", "pipeline", "lace.cli.pipeline", "Validate, index, evaluate and reconcile archives on Spark."),
     Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),
 )
