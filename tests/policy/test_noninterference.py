@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from lace.datalog import engine
 from lace.datalog.reference import evaluate
 from lace.datalog.source import MemorySource
 from lace.datalog.syntax import Fact, Predicate
@@ -21,7 +22,7 @@ from lace.policy.compile import agree
 from lace.policy.lower import REQUESTABLE, LoweredPolicy, LoweringOptions, lower
 from lace.policy.operand import SELECTOR_PROFILE, Module
 from policy.hostile import hostile_module, worlds
-from policy.world import ALICE, EVERYTHING, GROUP_X, exposures, run, selector
+from policy.world import ALICE, EVERYTHING, GROUP_X, exposures, record, run, selector
 
 SEEDS = range(int(os.environ.get("LACE_POLICY_SEEDS", "80")))  # more of them for a long run
 # Our own selector looks at visible records only, so that whatever differs would be the peer's doing.
@@ -35,7 +36,12 @@ def reference(program: CheckedProgram, facts: Sequence[Fact], limits: EngineLimi
     return evaluate(program, facts, limits)
 
 
-EXECUTORS = [pytest.param(reference, id="reference")]
+def embedded(program: CheckedProgram, facts: Sequence[Fact], limits: EngineLimits) -> Relations:
+    result = engine.evaluate(program, facts, limits=limits)
+    return {predicate: set(result.rows(predicate)) for predicate in result.derived}
+
+
+EXECUTORS = [pytest.param(reference, id="reference"), pytest.param(embedded, id="embedded")]
 
 
 def gated(peer: Module, *, expose: Sequence[str] = (GROUP_X,), send_gate: bool = True) -> LoweredPolicy:
@@ -73,11 +79,38 @@ def test_hidden_records_change_no_limit(execute: Executor) -> None:
     hit = 0
     for seed in SEEDS:
         policy, pair = gated(hostile_module(seed)), worlds(seed)
-        tight = EngineLimits(max_derived_facts_per_predicate=Random(seed).randint(3, 8), max_stratum_iterations=4)
+        draw = Random(seed)
+        tight = EngineLimits(
+            max_derived_facts_per_predicate=draw.randint(3, 8),
+            max_stratum_iterations=4,
+            max_working_rows=draw.randint(6, 60),
+        )
         first, second = (observed(execute, policy, facts, tight) for facts in (pair.first, pair.second))
         assert first == second, f"seed {seed}"
         hit += isinstance(first, tuple)
     assert hit >= len(SEEDS) // 10
+
+
+CROSS_PRODUCTS = [
+    "Have(P), Field(Q,'Group',_,G), Field(R,'Group',_,H), Field(S,'Group',_,I)",
+    "Have(P), Field(Q,N,_,V), Field(R,N,_,W)",
+    "Have(P), Field(P,'Group',_,G), Have(Q), Have(R)",
+    "Have(P), Field(Q,'Tag',_,V), Field(R,'Tag',_,V), Field(S,'Tag',_,V)",
+]
+
+
+@pytest.mark.clause("020-DISC-05", "020-DISC-01")
+@pytest.mark.parametrize("body", CROSS_PRODUCTS)
+def test_a_cross_product_runs_into_its_limit_by_visible_records_alone(body: str) -> None:
+    """A peer sees an abort; it must not be able to aim one at records that it cannot see."""
+    policy = gated(selector(body))
+    visible = [fact for n in range(4) for fact in record(f"x{n}", "X", tag="t")]
+    hidden = [fact for n in range(40) for fact in record(f"y{n}", "Y", tag="t")]
+    for allowed in (3, 16, 200, 300):
+        limits = EngineLimits(max_working_rows=allowed)
+        few, many = (observed(embedded, policy, facts, limits) for facts in (visible, [*visible, *hidden]))
+        assert few == many, f"{allowed} rows"
+    assert isinstance(observed(embedded, policy, visible, EngineLimits(max_working_rows=3)), tuple)
 
 
 @pytest.mark.clause("020-VIEW-06", "040-COMP-05", "020-DISC-05")
