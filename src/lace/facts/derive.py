@@ -38,12 +38,10 @@ def field_occurrences(valid: ValidRecord) -> list[FieldOccurrence]:
 
 def link_occurrences(fields: list[FieldOccurrence]) -> list[LinkOccurrence]:
     """The well-formed links among a record's fields, under their fields' indexes (020-FIELD-22 to 020-FIELD-24)."""
-    links = []
+    links: list[LinkOccurrence] = []
     for name, index, value in fields:
-        if name.endswith(LINK_SUFFIX):
-            link = parse_link(name, value)
-            if link is not None:
-                links.append((name, index, link.data, link.target))
+        if name[-5:] == LINK_SUFFIX and (link := parse_link(name, value)) is not None:
+            links.append((name, index, link.data, link.target))
     return links
 
 

@@ -12,7 +12,7 @@ from lace.notation import b64a
 from lace.records.model import Header
 
 LINK_SUFFIX = "+Link"  # 010-LINK-01
-_TARGET = re.compile(r"[A-Za-z]\.([0-9A-Z_a-z~]+)\.(?s:.+)")
+_TARGET = re.compile(rf"[A-Za-z]\.(?!\.){b64a.PATTERN}\.(?s:.+)")  # 010-LINK-03
 
 
 class Link(NamedTuple):
@@ -24,8 +24,7 @@ class Link(NamedTuple):
 
 def is_target(text: str) -> bool:
     """Whether a text is `X.<b64a>.<suffix>` with canonical B64A, of any type and suffix (010-LINK-03)."""
-    match = _TARGET.fullmatch(text)
-    return match is not None and b64a.is_canonical(match[1])
+    return _TARGET.fullmatch(text) is not None
 
 
 def parse_link(name: str, value: str) -> Link | None:

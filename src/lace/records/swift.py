@@ -42,6 +42,7 @@ _MARKLINE_BYTES = 55
 _SEAL_BYTES = 158  # the two header lines of a Seal
 _LENGTH_BYTES = len("Data-Length: \n\n")
 _LETTER = slice(6, 7)
+_DIGEST_TEXT = slice(2, 45)
 
 
 def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
@@ -63,7 +64,7 @@ def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
     blob_payload = data_start - _LENGTH_BYTES - len(length)
     view = memoryview(stored)
     blob_hash = groups[-2]
-    if f"B.{encode(digest(view[blob_payload:]))}.H3" != blob_hash:
+    if encode(digest(view[blob_payload:])) != blob_hash[_DIGEST_TEXT]:
         return None
     if len(groups) == 2:
         return Parts(blob_hash, "", "", "", "", (), blob_hash, "", b"", "", "", data_start)
@@ -73,12 +74,12 @@ def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
     plex_hash, group, app, name, tai = groups[-8:-3]
     sealed = len(groups) == 11
     plex_digest = digest(view[_MARKLINE_BYTES + (_MARKLINE_BYTES + _SEAL_BYTES if sealed else 0) :])
-    if f"P.{encode(plex_digest)}.H3" != plex_hash:
+    if encode(plex_digest) != plex_hash[_DIGEST_TEXT]:
         return None
     if not sealed:
         return Parts(plex_hash, group, app, name, tai, headers, blob_hash, plex_hash, plex_digest, "", "", data_start)
     seal_hash, signed_by, signature = groups[:3]
-    if f"S.{encode(digest(view[_MARKLINE_BYTES:]))}.H3" != seal_hash:
+    if encode(digest(view[_MARKLINE_BYTES:])) != seal_hash[_DIGEST_TEXT]:
         return None
     return Parts(
         seal_hash, group, app, name, tai, headers, blob_hash, plex_hash, plex_digest, signed_by, signature, data_start

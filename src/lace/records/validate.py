@@ -50,7 +50,8 @@ def signature_task(valid: ValidRecord) -> SignatureTask | None:
     parts = valid.parts
     if not parts.signature:
         return None
-    return SignatureTask(b64a.decode(parts.signed_by[2:-3]), parts.plex_digest, b64a.decode(parts.signature))
+    signer, signature = b64a.decode_canonical(parts.signed_by[2:45]), b64a.decode_canonical(parts.signature)
+    return SignatureTask(signer, parts.plex_digest, signature)
 
 
 def verify_seal(valid: ValidRecord) -> None:
