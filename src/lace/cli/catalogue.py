@@ -29,6 +29,8 @@ CATALOGUE = (
     Entry("Stores", "stat", "lace.cli.stat", "Show how much a lace holds."),
     Entry("Stores", "verify", "lace.cli.verify", "Re-hash every record, re-verify every signature."),
     Entry("Keys", "key", "lace.cli.key", "Make, list, show and import signing keys."),
+    Entry("Exchange", "plan", "lace.cli.plan", "Show the exchange plan of two selectors and the rules one side runs."),
+    Entry("Exchange", "view", "lace.cli.view", "Show exactly what a peer's rules could see of a lace."),
     Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),
 )

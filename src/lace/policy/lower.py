@@ -134,6 +134,13 @@ def lower(
     )
 
 
+def lower_view(
+    viewer: Viewer, exposures: Sequence[Exposure], *, limits: EngineLimits = _DEFAULT_LIMITS
+) -> CheckedProgram:
+    """The gate alone: a program whose CanQueryRecord facts are the records that a viewer's rules may query."""
+    return _check(_gate_rules(viewer, exposures, "m", "") if exposures else (), limits)
+
+
 def view_kind(viewer: Viewer | None, exposures: Sequence[Exposure], options: LoweringOptions) -> ViewKind:
     """How much a viewer's rules can see, as far as the texts tell."""
     if viewer is None:
