@@ -40,6 +40,16 @@ class EngineLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainLimits:
+    """What one explanation may look at."""
+
+    max_facts: int = 1_000_000  # derived facts looked at for one proof
+    max_bindings: int = 10_000  # bindings followed at one atom of a rule that failed
+    max_depth: int = 4  # absences explained below an absence
+    max_examples: int = 3  # facts shown beside a count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeLimits:
     """050: what one exchange may use."""
 
@@ -72,3 +82,13 @@ class StoreLimits:
     page_cache_bytes: int = 48 * MIB
     checkpoint_bytes: int = 64 * MIB  # of log before it is copied into the file
     max_kept_removals: int = 4096  # delete transactions that a follower may lag behind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestLimits:
+    """What an import of bundles may hold in memory."""
+
+    max_chunk_records: int = 4096  # one chunk is one durable transaction
+    max_chunk_bytes: int = 6 * MIB
+    max_waiting_bytes: int = 40 * MIB  # read and not yet stored
+    min_bytes_for_workers: int = 4 * MIB  # below this, starting processes costs more than it saves

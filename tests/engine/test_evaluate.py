@@ -9,10 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.programs import random_facts, random_program
+from engine.rankings import CANDIDATE, NOT_RANKED, RANKED, rank_fact
 from lace.datalog import reference
 from lace.datalog.engine import evaluate
+from lace.datalog.parser import parse_program
+from lace.datalog.ranking import ranked_predicates
 from lace.datalog.syntax import Fact, Predicate, Program
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.errors import LimitExceeded
+from lace.limits import EngineLimits
 
 seeds = st.integers(0, 2**32)
 
@@ -42,3 +47,37 @@ def test_the_order_of_rules_atoms_and_facts_changes_nothing(seed: int) -> None:
     rules = [type(r)(r.head, tuple(random.sample(r.body, len(r.body)))) for r in program.rules]
     shuffled = Program(tuple(random.sample(rules, len(rules))))
     assert derived(shuffled, random.sample(facts, len(facts))) == derived(program, facts)
+
+
+def parsed(text: str) -> CheckedProgram:
+    return check_program(parse_program(text), RAW_PROFILE)
+
+
+@pytest.mark.clause("030-CARD-12", "030-CARD-01", "030-LIM-12")
+@pytest.mark.parametrize("text", (RANKED | NOT_RANKED).values(), ids=(RANKED | NOT_RANKED).keys())
+@given(seeds)
+@settings(max_examples=25, deadline=None)
+def test_a_rank_is_the_count_of_the_facts_it_stands_for(text: str, seed: int) -> None:
+    random = Random(seed)
+    facts = [rank_fact(random) for _ in range(random.randint(0, 20))]
+    program = parsed(text)
+    assert derived(program.program, facts) == reference.evaluate(program, facts)
+
+
+@pytest.mark.parametrize("text", RANKED.values(), ids=RANKED.keys())
+def test_the_idiom_is_recognised(text: str) -> None:
+    assert ranked_predicates(parse_program(text))
+
+
+@pytest.mark.parametrize("text", NOT_RANKED.values(), ids=NOT_RANKED.keys())
+def test_what_only_looks_like_the_idiom_is_not(text: str) -> None:
+    assert not ranked_predicates(parse_program(text))
+
+
+@pytest.mark.clause("030-LIM-04", "030-LIM-12")
+def test_a_ranked_predicate_is_not_held_to_the_limit_of_facts_it_never_makes() -> None:
+    facts = [Fact(CANDIDATE, (f"{n:03}", f"{n % 50:03}")) for n in range(300)]
+    result = evaluate(parsed(RANKED["newest"]), facts, limits=EngineLimits(max_derived_facts_per_predicate=300))
+    assert result.rows(Predicate("Top", 1)) == [("249",), ("299",)]
+    with pytest.raises(LimitExceeded):
+        result.rows(Predicate("Before", 2))

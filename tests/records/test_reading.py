@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,6 +132,38 @@ def test_a_cut_record_is_never_whole(record: Record, data: st.DataObject) -> Non
         read_whole(frame_record(source), source)
     with pytest.raises(InvalidRecord):
         validate(cut)
+
+
+FRAME_LINES = [
+    MARK + b"S.x\n", MARK + b"P.x\n", MARK + b"B.x\n", MARK + b"X\n", MARK + b"\n", b"A: b\n", b"x\n", b"\n",
+    b"Data-Length: 3\n",
+    b"Data-Length: 03\n", b"Data-Length: \n", b"y" * 1024 + b"\n", b"y" * 1025 + b"\n", b"z\n" * 600, b"no end",
+]  # fmt: skip
+
+
+def outcome(find: Callable[[], int | None]) -> int | str | None:
+    try:
+        return find()
+    except InvalidStream:
+        return "no frame"
+
+
+@given(st.lists(st.sampled_from(FRAME_LINES), max_size=7), st.binary(max_size=5))
+def test_whole_bytes_and_streams_have_the_same_frame(lines: list[bytes], after: bytes) -> None:
+    bytes_ = MARK + b"P.x\n" + b"".join(lines) + after
+
+    def by_stream() -> int | None:
+        source = ByteSource(bytes_)
+        try:
+            next(frame_record(source))
+        except StopIteration as done:
+            return len(done.value)
+        return None
+
+    found = outcome(lambda: delimit(bytes_))
+    streamed = outcome(by_stream)
+    data_missing = isinstance(found, int) and found > len(bytes_)
+    assert streamed == (None if data_missing else found)
 
 
 FRAMED_BUT_WRONG = [

@@ -81,7 +81,8 @@ class ResourceBook:
     The oldest received ones make room for new ones, so that a peer cannot fill the memory with unused text.
     """
 
-    def __init__(self, max_kept_bytes: int = 8 * MIB) -> None:
+    def __init__(self, max_kept_bytes: int = 8 * MIB, limits: EngineLimits | None = None) -> None:
+        self._limits = limits or EngineLimits()
         self._max_kept_bytes = max_kept_bytes
         self._kept_bytes = 0
         self._texts: dict[str, bytes] = {}
@@ -91,7 +92,7 @@ class ResourceBook:
         known = self._texts.get(resource.id)
         if known == resource.text:
             return
-        check_resource(resource)
+        check_resource(resource, self._limits)
         if known is not None:  # 060-RES-32: out of reach for honest hashes, and still not believed
             raise InvalidStream("another text is known under this id", rule="resource-conflict", place=resource.id)
         self._texts[resource.id] = resource.text

@@ -32,7 +32,7 @@ class EpochPhases(LoopPhases):
         super().__init__(config)
         self._module = config.module
         self._next_module: Module | None = None
-        self._modules_sent: set[str] = set()
+        self._modules_shared: set[str] = set()  # that the peer announced or was sent
         self._modules_received: dict[str, bytes] = {}
         self._peer_setup: Setup | None = None
         self._plan: ExchangePlan | None = None
@@ -44,9 +44,8 @@ class EpochPhases(LoopPhases):
 
     def _send_setup(self) -> None:
         module = self._module
-        announced = self._peer_setup is not None and self._peer_setup.module == module.id
-        if not announced and module.id not in self._modules_sent:  # P22
-            self._modules_sent.add(module.id)
+        if module.id not in self._modules_shared:  # P22
+            self._modules_shared.add(module.id)
             self._emit(SendResource(module.id, LACEGRAM, module.text.encode()))
         self._emit(SendFacts([own_setup(self.config, module).fact()]))
         self._emit(EndBlock())
@@ -56,6 +55,7 @@ class EpochPhases(LoopPhases):
     def _receive_setup(self, block: BlockReader) -> None:
         require_at_most_once(block.facts, EXCHANGE_OPERAND)
         self._peer_setup = read_setup(block.facts, self.config.index, self.config.link.here)
+        self._modules_shared.add(self._peer_setup.module)
         self._received = True
 
     def _setup_done(self) -> None:

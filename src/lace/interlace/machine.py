@@ -62,6 +62,10 @@ class InterlaceMachine(EpochPhases):
         in_block = self.phase is Phase.IDLE and self._block is not None
         return self.wants_peer_input and (self.phase in TIMED or in_block)
 
+    def expects_record(self, record: str) -> bool:
+        """Whether a record response under this hash may come now; a codec asks before it reads the bytes."""
+        return self.phase is Phase.TRANSFER and self._batch_open and record in self._book.outstanding
+
     # --- the doors ---------------------------------------------------------------------------------------------
 
     def start(self, now_ns: int) -> list[Effect]:

@@ -6,14 +6,14 @@ Rule: it names candidates in order and judges none of them; which version counts
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
-from lace.store.encode import CoordinateRow
+from lace.store.encode import NO_SIGNER, EncodedBatch
 from lace.store.segments import as_codes
 from lace.store.symbols import SymbolTable
 
@@ -40,15 +40,18 @@ class CoordinateIndex:
         """Drop what is cached: a transaction was rolled back."""
         self._space_ids.clear()
 
-    def add(
-        self, rows: Iterable[CoordinateRow], table: Sequence[int], subjects: Sequence[int], ids: Mapping[int, int]
-    ) -> None:
+    def add(self, batch: EncodedBatch, table: Sequence[int], ids: Mapping[int, int]) -> None:
         """Index the records of a batch that have ids; `table` turns the batch's codes into the store's."""
+        rows, texts, subjects = batch.coordinates, batch.texts, batch.segment.subjects
+        spaces = {
+            pair: self._space(table[pair[0]], table[pair[1]]) for pair in set(zip(rows.groups, rows.apps, strict=True))
+        }
+        columns = (rows.ordinals, rows.groups, rows.apps, rows.names, rows.tais, rows.signers, rows.data_lengths)
         prepared = [
-            (self._space(table[row.group], table[row.app]), row.name, row.tai, ids[row.ordinal],
-             table[subjects[row.ordinal]], None if row.signer is None else table[row.signer], row.data_length)
-            for row in rows
-            if row.ordinal in ids
+            (spaces[group, app], texts[name], texts[tai], ids[ordinal], table[subjects[ordinal]],
+             None if signer == NO_SIGNER else table[signer], length)
+            for ordinal, group, app, name, tai, signer, length in zip(*columns, strict=True)
+            if ordinal in ids
         ]  # fmt: skip
         prepared.sort(key=itemgetter(0, 1, 2, 3))  # in the tree's order
         self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?)", prepared)

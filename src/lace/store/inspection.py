@@ -73,13 +73,13 @@ def _segments(connection: sqlite3.Connection, symbols: SymbolTable, log: Segment
         ).fetchone()
         reached = row.last
         segment = log.live(row)
-        query = "SELECT id, code, substr(body, ?, ?) FROM records WHERE id BETWEEN ? AND ? ORDER BY id"
+        query = "SELECT id, code, CAST(substr(body, ?, ?) AS BLOB) FROM records WHERE id BETWEEN ? AND ? ORDER BY id"
         records = connection.execute(query, (MARK_BYTES + 1, HASH_CHARACTERS, row.first, row.last)).fetchall()
         if gap[0] or [entry[:2] for entry in records] != list(zip(segment.ids, segment.subjects, strict=True)):
             yield f"segment {row.id} and the records {row.first} to {row.last} differ"
         elif _highest(segment) >= next_code:
             yield f"segment {row.id} uses values that the dictionary does not have"
-        elif [bytes(entry[2]).decode() for entry in records] != symbols.texts(segment.subjects):
+        elif [entry[2].decode(errors="replace") for entry in records] != symbols.texts(segment.subjects):
             yield f"segment {row.id} knows records by other hashes than their bytes say"
     if connection.execute("SELECT count(*) FROM records WHERE id > ?", (reached,)).fetchone()[0]:
         yield f"records after {reached} are in no segment"

@@ -16,8 +16,9 @@ from lace.datalog.syntax import Fact, Predicate
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.notation.identifiers import RecordHash
-from lace.records.validate import ValidRecord
+from lace.records.validate import ValidRecord, validate
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
+from lace.store.encode import EncodedBatch
 from lace.store.segments import as_codes
 
 
@@ -123,6 +124,10 @@ class MemoryStore:
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         with self._lock:
             return [self._put(record) for record in list(records)]
+
+    def put_encoded(self, batch: EncodedBatch) -> list[PutResult]:
+        """Store a batch whose records were judged elsewhere."""
+        return self.put(validate(body, verify_signature=False) for body in batch.bodies)
 
     def _put(self, record: ValidRecord) -> PutResult:
         if record.hash in self._kept:

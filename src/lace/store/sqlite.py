@@ -112,7 +112,7 @@ class SQLiteStore:
 
     def put_encoded(self, batch: EncodedBatch) -> list[PutResult]:
         """Store a batch whose records were encoded elsewhere; one result for each of its distinct records."""
-        if not batch.hashes:
+        if not batch.bodies:
             return []
         with self._transaction("IMMEDIATE"):
             state = self._state()
@@ -138,7 +138,7 @@ class SQLiteStore:
             segment = without(segment, {code for at, code in enumerate(segment.subjects) if at not in ids})
         rows = ((record, subjects[ordinal], batch.bodies[ordinal]) for ordinal, record in ids.items())
         self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
-        self._coordinates.add(batch.coordinates, table, batch.segment.subjects, ids)
+        self._coordinates.add(batch, table, ids)
         self._log.append(translate(segment, table, as_ids(ids.values())))
 
     def _present(self, codes: Sequence[int]) -> dict[int, int]:

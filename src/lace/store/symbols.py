@@ -6,10 +6,11 @@ small entries, and nobody who writes records can choose which keys meet.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from lace.datalog.source import Codes
 from lace.store.encode import SEPARATOR
@@ -18,58 +19,36 @@ from lace.store.segments import as_codes
 BLOCK_BITS = 8
 BLOCK = 1 << BLOCK_BITS
 KEY_BYTES = 6
-KEYS_PER_QUERY = 500
+MANY = 1000  # a batch of so many texts tells whether the next will be new too
 CACHED_TEXTS = 1 << 15
 CACHED_BLOCKS = 512
-KeyFunction = Callable[[str], int]
-K = TypeVar("K")
-V = TypeVar("V")
+KeyFunction = Callable[[Iterable[str]], list[int]]
 
 
 def keyed_hash(secret: bytes) -> KeyFunction:
-    """The index key of a text under a store's own secret."""
+    """The index keys of texts under a store's own secret."""
     base = blake2b(digest_size=KEY_BYTES, key=secret)
 
-    def key_of(text: str) -> int:
-        state = base.copy()
-        state.update(text.encode())
-        return int.from_bytes(state.digest(), "little")
+    def keys_of(texts: Iterable[str]) -> list[int]:
+        keys = []
+        for text in texts:
+            state = base.copy()
+            state.update(text.encode())
+            keys.append(int.from_bytes(state.digest(), "little"))
+        return keys
 
-    return key_of
-
-
-class RecentlyUsed(Generic[K, V]):
-    """A bounded cache in two generations: what is used stays, the rest is forgotten a generation at a time."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
-
-    def get(self, key: K) -> V | None:
-        value = self._young.get(key)
-        if value is None and (value := self._old.get(key)) is not None:
-            self.put(key, value)
-        return value
-
-    def put(self, key: K, value: V) -> None:
-        if len(self._young) >= self._limit:
-            self._old, self._young = self._young, {}
-        self._young[key] = value
-
-    def clear(self) -> None:
-        self._young.clear()
-        self._old.clear()
+    return keys_of
 
 
 class SymbolTable:
     """The dictionary in a store file; its caller holds the connection's lock and transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, key_of: KeyFunction) -> None:
+    def __init__(self, connection: sqlite3.Connection, keys_of: KeyFunction) -> None:
         self._connection = connection
-        self._key_of = key_of
-        self._codes: RecentlyUsed[str, int] = RecentlyUsed(CACHED_TEXTS)
-        self._blocks: RecentlyUsed[int, list[str]] = RecentlyUsed(CACHED_BLOCKS)
+        self._keys_of = keys_of
+        self._codes: dict[str, int] = {}
+        self._blocks: dict[int, list[str]] = {}
+        self._expect_new = True  # whether the last batch brought only new texts
 
     def forget(self) -> None:
         """Drop what is cached: a transaction that gave out codes was rolled back."""
@@ -90,10 +69,12 @@ class SymbolTable:
             if cached is not None and (len(cached) == BLOCK or len(cached) > highest - (number << BLOCK_BITS)):
                 blocks[number] = cached
         missing = sorted(numbers - blocks.keys())
-        for number, data in self._select("SELECT block, texts FROM symbol_blocks WHERE block IN", missing):
+        for number, data in self._select("SELECT block, texts FROM symbol_blocks WHERE block", missing):
             blocks[number] = data.decode().split(SEPARATOR)
-            if len(missing) <= CACHED_BLOCKS:
-                self._blocks.put(number, blocks[number])
+        if len(missing) <= CACHED_BLOCKS:
+            if len(self._blocks) > CACHED_BLOCKS:
+                self._blocks.clear()
+            self._blocks.update((number, blocks[number]) for number in missing)
         return blocks
 
     def codes(self, texts: Sequence[str]) -> list[int]:
@@ -102,7 +83,7 @@ class SymbolTable:
 
     def _known_and_free(self, texts: Sequence[str]) -> tuple[list[int], dict[str, int]]:
         """The code of each text or -1, and for those without one the first key that the index has free."""
-        known = [self._codes.get(text) for text in texts]
+        known = list(map(self._codes.get, texts))
         found, free = self._find([text for text, code in zip(texts, known, strict=True) if code is None])
         return [found.get(text, -1) if code is None else code for text, code in zip(texts, known, strict=True)], free
 
@@ -110,7 +91,7 @@ class SymbolTable:
         """Codes of texts by the index; a key taken by another text is followed to the next key."""
         found: dict[str, int] = {}
         free: dict[str, int] = {}
-        waiting = [(self._key_of(text), text) for text in texts]
+        waiting = list(zip(self._keys_of(texts), texts, strict=True))
         while waiting:
             taken = self._taken(key for key, _ in waiting)
             free.update((text, key) for key, text in waiting if key not in taken)
@@ -120,32 +101,60 @@ class SymbolTable:
             for (key, text, code), stored_text in zip(candidates, stored, strict=True):
                 if stored_text == text:
                     found[text] = code
-                    self._codes.put(text, code)
                 else:
                     waiting.append((key + 1, text))
+        self._remember(found)
         return found, free
 
-    def _taken(self, keys: Iterable[int]) -> dict[int, int]:
-        return dict(self._select("SELECT key, code FROM symbol_index WHERE key IN", sorted(keys)))
+    def _remember(self, found: dict[str, int]) -> None:
+        """Texts met again are met often; those met once never come here."""
+        if len(self._codes) + len(found) > CACHED_TEXTS:
+            self._codes.clear()
+        if len(found) <= CACHED_TEXTS:
+            self._codes.update(found)
 
-    def _select(self, query: str, values: Sequence[int]) -> Iterable[tuple[int, Any]]:
-        for start in range(0, len(values), KEYS_PER_QUERY):
-            part = values[start : start + KEYS_PER_QUERY]
-            yield from self._connection.execute(f"{query} ({','.join(map(str, part))})")
+    def _taken(self, keys: Iterable[int]) -> dict[int, int]:
+        return dict(self._select("SELECT key, code FROM symbol_index WHERE key", sorted(keys)))
+
+    def _select(self, query: str, values: list[int]) -> Iterable[tuple[int, Any]]:
+        return self._connection.execute(f"{query} IN (SELECT value FROM json_each(?))", (json.dumps(values),))
 
     def assign(self, texts: Sequence[str], next_code: int) -> list[int]:
         """The code of each of some distinct texts; new ones get codes from `next_code` on, in their order."""
+        if self._expect_new:
+            codes = self._assign_unseen(texts, next_code)
+            if codes is not None:
+                return codes
         codes, free = self._known_and_free(texts)
-        if not free:
-            return codes
-        numbered = dict(zip(free, range(next_code, next_code + len(free)), strict=True))
-        self._append(list(numbered), next_code)
+        self._expect_new = len(texts) >= MANY and len(free) == len(texts) - len(self._codes.keys() & set(texts))
+        new = [text for text, code in zip(texts, codes, strict=True) if code < 0]
+        numbered = dict(zip(new, range(next_code, next_code + len(new)), strict=True))
+        self._append(new, next_code)
         self._insert_keys([(free[text], code) for text, code in numbered.items()])
-        for text, code in numbered.items():
-            self._codes.put(text, code)
         return [numbered[text] if code < 0 else code for text, code in zip(texts, codes, strict=True)]
 
+    def _assign_unseen(self, texts: Sequence[str], next_code: int) -> list[int] | None:
+        """`assign` when every text that is not cached is new; None, and nothing done, when that is not so."""
+        codes = list(map(self._codes.get, texts))
+        new = [text for text, code in zip(texts, codes, strict=True) if code is None]
+        placed = dict(zip(self._keys_of(new), range(next_code, next_code + len(new)), strict=True))
+        before = self._connection.total_changes
+        self._connection.execute("SAVEPOINT unseen")
+        keys = sorted(placed)
+        rows = zip(keys, map(placed.__getitem__, keys), strict=True)
+        self._connection.executemany("INSERT OR IGNORE INTO symbol_index VALUES (?, ?)", rows)
+        if self._connection.total_changes - before < len(new):
+            self._connection.execute("ROLLBACK TO unseen")
+            self._connection.execute("RELEASE unseen")
+            return None
+        self._connection.execute("RELEASE unseen")
+        self._append(new, next_code)
+        fresh = iter(range(next_code, next_code + len(new)))
+        return [next(fresh) if code is None else code for code in codes]
+
     def _append(self, texts: list[str], next_code: int) -> None:
+        if not texts:
+            return
         number, filled = next_code >> BLOCK_BITS, next_code & (BLOCK - 1)
         if filled:
             row = self._connection.execute("SELECT texts FROM symbol_blocks WHERE block = ?", (number,)).fetchone()
@@ -160,10 +169,11 @@ class SymbolTable:
         """Index new codes, each under the first free key from its own on; all the given keys are free now."""
         placed: dict[int, int] = {}
         while waiting:
-            displaced = {key + 1: code for key, code in waiting if placed.setdefault(key, code) != code}
-            waiting = []
-            while displaced:
-                taken = self._taken(displaced)
-                waiting += [(key, code) for key, code in displaced.items() if key not in taken]
-                displaced = {key + 1: code for key, code in displaced.items() if key in taken}
+            displaced = [(key + 1, code) for key, code in waiting if placed.setdefault(key, code) != code]
+            taken = self._taken(key for key, _ in displaced) if displaced else {}
+            while blocked := [(key, code) for key, code in displaced if key in taken]:
+                displaced = [(key, code) for key, code in displaced if key not in taken]
+                displaced += [(key + 1, code) for key, code in blocked]
+                taken = self._taken(key for key, _ in displaced)
+            waiting = displaced
         self._connection.executemany("INSERT INTO symbol_index VALUES (?, ?)", sorted(placed.items()))

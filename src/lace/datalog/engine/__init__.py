@@ -2,7 +2,8 @@
 
 from lace.datalog.engine.base import Base, CombinedSource
 from lace.datalog.engine.evaluate import evaluate
+from lace.datalog.engine.maintain import Changes, Materialized, materialize
 from lace.datalog.engine.result import Result
 from lace.datalog.engine.stats import Stats
 
-__all__ = ["Base", "CombinedSource", "Result", "Stats", "evaluate"]
+__all__ = ["Base", "Changes", "CombinedSource", "Materialized", "Result", "Stats", "evaluate", "materialize"]

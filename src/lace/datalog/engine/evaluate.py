@@ -6,12 +6,13 @@ order of rules, atoms or facts: rules run in canonical order and see what stood 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.result import Result
+from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.vector import VectorExecutor
 from lace.datalog.plan import RulePlan, Scan, Version
@@ -117,6 +118,16 @@ class Evaluation:
         """Bytes held by base facts, derived facts and their indexes."""
         derived = [self._relations[p] for p in self.checked.derived if p in self._relations]
         return self._base.nbytes() + sum(relation.nbytes() for relation in derived)
+
+    def refresh(self, runs: Mapping[Predicate, Run], stratum: Stratum) -> None:
+        """Compute a stratum anew over the runs given for the predicates below it."""
+        ranked = {predicate for predicate, _ in self.ranks}
+        self._relations.update({p: Relation(p, self.domain, [run]) for p, run in runs.items()})
+        for predicate in ranked.union(stratum.predicates):
+            self._relations.pop(predicate, None)
+        self._deferred = ranked.difference(stratum.predicates)
+        self.executor.forget_ranks()
+        self._complete(stratum)
 
     def _complete(self, stratum: Stratum) -> None:
         own = [self.relation(predicate) for predicate in stratum.predicates]

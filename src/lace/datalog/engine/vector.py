@@ -199,6 +199,10 @@ class VectorExecutor:
             counts += view.index(positions).counts(keys)
         return counts
 
+    def forget_ranks(self) -> None:
+        """Candidates changed."""
+        self._ranked = {}
+
     def _ranked_counts(self, rank: Rank) -> Counts | None:
         if rank not in self._ranked:
             views = self.views(rank.candidates)

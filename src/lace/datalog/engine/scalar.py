@@ -1,0 +1,168 @@
+"""Plans row by row (030, incremental evaluation): for changes so small that a column is not worth setting up.
+
+Rule: the same plan nodes as the column executor, turned into a chain of calls; each call extends one assignment and
+hands it on. A call that answers True stops the whole chain, which is how a proof ends at the first success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from lace.datalog.comparisons import cardinality_holds
+from lace.datalog.engine.dictionary import Dictionary
+from lace.datalog.engine.table import CodeRow, Path, Sight, Table
+from lace.datalog.engine.verdicts import Verdicts, holds
+from lace.datalog.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Without, chain
+from lace.datalog.planner import test_terms, variables_of
+from lace.datalog.syntax import Constant, Predicate, Term, Variable
+
+Assignment = list[int]
+Step = Callable[[Assignment], bool]
+Emit = Callable[[CodeRow], bool]
+CountOf = Callable[[Rank, int], int]
+
+
+class ScalarRule:
+    """A plan that starts from single rows of its first scan."""
+
+    def __init__(self, compiler: ScalarCompiler, plan: RulePlan, sight: Sight) -> None:
+        start, *nodes = chain(plan.root)
+        assert isinstance(start, Scan)
+        self.head = plan.root.predicate
+        self._slots: dict[str, int] = {}
+        self._emit: Emit = lambda row: False
+        self._constants = [(n, compiler.dictionary.code(text)) for n, text in start.constants]
+        self._equal = start.equal
+        self._taken = [(n, self._slot(name)) for n, name in start.variables]
+        step = self._project(compiler, plan.root.terms)
+        for node in reversed(nodes[:-1]):
+            assert isinstance(node, Join | Without | CountTest | Filter)
+            step = compiler.step(node, self._slot, step, sight)
+        self._step = step
+        self._width = len(self._slots)
+
+    def _slot(self, name: str) -> int:
+        return self._slots.setdefault(name, len(self._slots))
+
+    def _project(self, compiler: ScalarCompiler, terms: tuple[Term, ...]) -> Step:
+        codes = [compiler.dictionary.code(t.value) if isinstance(t, Constant) else -1 for t in terms]
+        slots = [self._slot(t.name) if isinstance(t, Variable) else -1 for t in terms]
+        parts = list(zip(codes, slots, strict=True))
+
+        def project(values: Assignment) -> bool:
+            return self._emit(tuple([values[slot] if slot >= 0 else code for code, slot in parts]))
+
+        return project
+
+    def run(self, row: CodeRow, emit: Emit) -> bool:
+        """Every head row that a starting row leads to; True if the receiver stopped it."""
+        for n, code in self._constants:
+            if row[n] != code:
+                return False
+        for first, second in self._equal:
+            if row[first] != row[second]:
+                return False
+        values = [0] * self._width
+        for n, slot in self._taken:
+            values[slot] = row[n]
+        self._emit = emit
+        return self._step(values)
+
+
+class ScalarCompiler:
+    """Makes calls out of plan nodes."""
+
+    def __init__(
+        self, table: Callable[[Predicate], Table], dictionary: Dictionary, verdicts: Verdicts, count_of: CountOf
+    ) -> None:
+        self._table = table
+        self.dictionary = dictionary
+        self._verdicts = verdicts
+        self._count_of = count_of
+
+    def step(
+        self, node: Join | Without | CountTest | Filter, slot: Callable[[str], int], follow: Step, sight: Sight
+    ) -> Step:
+        """The call for one node."""
+        match node:
+            case Join():
+                return self._join(node, slot, follow, sight)
+            case Without():
+                return self._without(node, slot, follow)
+            case CountTest():
+                return self._count_test(node, slot, follow)
+            case Filter():
+                return self._filter(node.test, slot, follow)
+            case _:
+                assert_never(node)
+
+    def _path(self, scan: Scan, on: tuple[str, ...], slot: Callable[[str], int]) -> tuple[Path, list[int]]:
+        places = {name: place for place, name in scan.variables}
+        constants = tuple((n, self.dictionary.code(text)) for n, text in scan.constants)
+        path = self._table(scan.predicate).path((constants, scan.equal), tuple(places[name] for name in on))
+        path.prepare()
+        return path, [slot(name) for name in on]
+
+    def _join(self, node: Join, slot: Callable[[str], int], follow: Step, sight: Sight) -> Step:
+        path, keys = self._path(node.scan, node.on, slot)
+        binds = [(place, slot(name)) for place, name in node.binds]
+
+        def join(values: Assignment) -> bool:
+            for row in path.find(tuple([values[k] for k in keys]), sight):
+                for place, target in binds:
+                    values[target] = row[place]
+                if follow(values):
+                    return True
+                if not binds:
+                    return False  # one match is as good as many
+            return False
+
+        return join
+
+    def _without(self, node: Without, slot: Callable[[str], int], follow: Step) -> Step:
+        path, keys = self._path(node.scan, node.on, slot)
+
+        def without(values: Assignment) -> bool:
+            return not path.find(tuple([values[k] for k in keys]), Sight.NEW) and follow(values)
+
+        return without
+
+    def _count_test(self, node: CountTest, slot: Callable[[str], int], follow: Step) -> Step:
+        bound, operator = node.bound, node.operator
+        bound_slot = slot(bound.name) if isinstance(bound, Variable) else -1
+        fixed = bound.value if isinstance(bound, Constant) else ""
+        count = self._counter(node, slot)
+
+        def count_test(values: Assignment) -> bool:
+            text = fixed if bound_slot < 0 else self.dictionary.text(values[bound_slot])
+            return cardinality_holds(count(values), operator, text) and follow(values)
+
+        return count_test
+
+    def _counter(self, node: CountTest, slot: Callable[[str], int]) -> Callable[[Assignment], int]:
+        rank = node.rank
+        if rank is not None:
+            place = slot(node.on[0])
+            return lambda values: self._count_of(rank, values[place])
+        path, keys = self._path(node.scan, node.on, slot)
+
+        def count(values: Assignment) -> int:
+            return path.count(tuple([values[k] for k in keys]), Sight.NEW)
+
+        return count
+
+    def _filter(self, test: Test, slot: Callable[[str], int], follow: Step) -> Step:
+        names = sorted(set(variables_of(test_terms(test))))
+        if len(names) == 1:
+            place = slot(names[0])
+            return lambda values: self._verdicts.one(test, values[place]) and follow(values)
+        slots = {name: slot(name) for name in names}
+
+        def value(term: Term, values: Assignment) -> str:
+            if isinstance(term, Variable):
+                return self.dictionary.text(values[slots[term.name]])
+            assert isinstance(term, Constant)
+            return term.value
+
+        return lambda values: holds(test, lambda term: value(term, values)) and follow(values)

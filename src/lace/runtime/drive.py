@@ -1,0 +1,388 @@
+"""The pump of one exchange: a ByteStream, a Session, our own side, a clock; asyncio around, threads inside (050, 060).
+
+Rule: it decides nothing. Bytes go to the session as they come, requests are carried out, answers go back. Blocking
+work runs in threads here and nowhere else. What waits is bounded: past the bounds nothing more is read from the peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar, assert_never
+
+from lace.errors import TransportError
+from lace.interlace import effects as asked
+from lace.interlace import inputs as given
+from lace.interlace.events import Event
+from lace.limits import MIB
+from lace.records.keys import verify_batch
+from lace.records.validate import SignatureTask
+from lace.runtime.clock import Clock
+from lace.runtime.ingest import Claimed, Judged, judge
+from lace.runtime.session import Outcome, ReceivedRecords, Request, Session
+from lace.runtime.side import LocalSide
+from lace.transports.base import ByteStream
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveLimits:
+    """What one link may hold and do at a time."""
+
+    max_waiting_bytes: int = 4 * MIB  # received and not yet taken by a phase, or not yet stored
+    max_batch_bytes: int = 4 * MIB  # of one commit
+    load_bytes: int = MIB // 2  # of records loaded at once for sending
+    load_records: int = 256
+    service_ns: int = 10_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
+    flush_timeout_s: float = 30.0
+    verify_slices: int = 2  # threads that verify one batch
+
+
+class Budget:
+    """Bytes that several links together may hold; shared by all drivers of a node."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.held = 0
+        self.freed = asyncio.Event()
+
+    def change(self, by: int) -> None:
+        """Take or give back."""
+        self.held += by
+        if by < 0:
+            self.freed.set()
+
+
+class Tap(Protocol):
+    """Sees the bytes of a link as they pass."""
+
+    def received(self, data: bytes) -> None: ...
+
+    def sent(self, data: bytes) -> None: ...
+
+
+class Driver:
+    """One exchange over one stream, from the first byte to the last."""
+
+    def __init__(
+        self,
+        stream: ByteStream,
+        session: Session,
+        side: LocalSide,
+        clock: Clock,
+        threads: Executor,
+        *,
+        limits: DriveLimits | None = None,
+        budget: Budget | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        on_stored: Callable[[], None] | None = None,
+        tap: Tap | None = None,
+    ) -> None:
+        self._stream = stream
+        self.session = session
+        self._side = side
+        self._threads = threads
+        self._limits = limits or DriveLimits()
+        self._budget = budget
+        self._on_event = on_event
+        self._on_stored = on_stored
+        self._tap = tap
+        self._clock = clock
+        self._start_tai_ns = clock.tai().to_ns()
+        self._start_ns = clock.monotonic_ns()
+        self._work: deque[Request] = deque()
+        self._judged: asyncio.Queue[Judged] = asyncio.Queue(1)
+        self._storing_bytes = 0
+        self._wake_work = asyncio.Event()
+        self._wake_send = asyncio.Event()
+        self._wake_timer = asyncio.Event()
+        self._room = asyncio.Event()
+        self._over = asyncio.Event()
+        self._service: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+        self._counted = 0
+
+    @property
+    def now_ns(self) -> int:
+        """TAI nanoseconds that never go back: the instant of the start and the monotonic clock since."""
+        return self._start_tai_ns + self._clock.monotonic_ns() - self._start_ns
+
+    # --- the whole of it ---------------------------------------------------------------------------------------
+
+    async def run(self) -> Outcome:
+        """Exchange until the end; LaceError only for a fault of our own program or machine."""
+        self.session.start(self.now_ns)
+        self._after()
+        loops = (self._receive(), self._send(), self._perform(), self._commit(), self._watch_time())
+        tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
+        try:
+            await self._over.wait()
+            await self._settle(sending=tasks[1], performing=tasks[2])
+        finally:
+            await self._cancel(tasks)
+            self._count(0)
+        if self._failure is not None:
+            raise self._failure
+        return self.session.outcome or Outcome(self.session.machine.result(), abort="cut", detail="by our own side")
+
+    def tell(self, news: given.LocalChanged | given.OperandChanged | given.CloseRequested) -> None:
+        """News of our own side, from the event loop's thread."""
+        if self.session.outcome is None and not self._over.is_set():
+            self._answer(news)
+
+    def cut(self) -> None:
+        """End now, wherever the exchange stands."""
+        self._stream.abort()
+        self._over.set()
+        self._after()
+
+    async def _settle(self, sending: asyncio.Task[None], performing: asyncio.Task[None]) -> None:
+        """A finished exchange flushes and closes; an aborted one closes without further bytes (050-ERR-20)."""
+        outcome = self.session.outcome
+        if outcome is None or outcome.abort or self._failure is not None:
+            self._stream.abort()
+        else:
+            await asyncio.wait([sending], timeout=self._limits.flush_timeout_s)
+            await self._stream.close()
+        await asyncio.wait([performing], timeout=self._limits.flush_timeout_s)  # the cursor, the last events
+
+    async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        running = [*tasks, *([self._service] if self._service else [])]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _guarded(self, loop: Coroutine[Any, Any, None]) -> None:
+        """A fault of our own ends this link and no other."""
+        try:
+            await loop
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - re-raised by `run`, which is waiting for it
+            self._failure = self._failure or error
+            self._over.set()
+            self._after()
+
+    # --- the loops ---------------------------------------------------------------------------------------------
+
+    async def _receive(self) -> None:
+        while not self._over.is_set():
+            await self._wait_for_room()
+            data = await self._stream.receive()
+            if self._tap is not None and data:
+                self._tap.received(data)
+            if data:
+                self.session.receive_data(data, self.now_ns)
+            else:
+                self.session.receive_eof(self.now_ns)
+            self._after()
+            if not data:
+                return
+
+    async def _wait_for_room(self) -> None:
+        while True:
+            waiting = self.session.buffered + self._storing_bytes
+            self._count(waiting)
+            crowded = self._budget is not None and self._budget.held > self._budget.max_bytes and waiting > 0
+            if waiting <= self._limits.max_waiting_bytes and not crowded:
+                return
+            self._room.clear()
+            if self._budget is not None and crowded:
+                self._budget.freed.clear()
+                await self._first_of(self._room, self._budget.freed)
+            else:
+                await self._room.wait()
+
+    @staticmethod
+    async def _first_of(*events: asyncio.Event) -> None:
+        waits = [asyncio.create_task(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _count(self, waiting: int) -> None:
+        """Tell the shared budget what this link holds."""
+        if self._budget is not None and waiting != self._counted:
+            self._budget.change(waiting - self._counted)
+            self._counted = waiting
+
+    async def _send(self) -> None:
+        """Write what the session has; once the exchange is over, return when nothing is left."""
+        while True:
+            self._wake_send.clear()
+            while data := self.session.data_to_send():
+                if self._tap is not None:
+                    self._tap.sent(data)
+                try:
+                    await self._stream.send(data)
+                except TransportError:
+                    self._lose()
+                    return
+                self._room.set()
+            if self._over.is_set():
+                return
+            await self._wake_send.wait()
+
+    def _lose(self) -> None:
+        """The peer takes no bytes any more: for the exchange that is the end of the stream (060-DISC-01)."""
+        self.session.receive_eof(self.now_ns)
+        self._after()
+
+    async def _watch_time(self) -> None:
+        while not self._over.is_set():
+            self._wake_timer.clear()
+            due = self.session.next_timer
+            delay = None if due is None else max(0.0, (due - self.now_ns) / 1e9)
+            try:
+                async with asyncio.timeout(delay):
+                    await self._wake_timer.wait()
+            except TimeoutError:
+                self.session.handle_timer(self.now_ns)
+                self._after()
+
+    async def _perform(self) -> None:
+        """Everything but sending records and committing, one request after the other."""
+        while True:
+            self._wake_work.clear()
+            while self._work:
+                request = self._work.popleft()
+                if not self._over.is_set() or isinstance(request, asked.Report | asked.SaveCursor):
+                    await self._perform_one(request)
+            if self._over.is_set():
+                return
+            await self._wake_work.wait()
+
+    async def _perform_one(self, request: Request) -> None:
+        match request:
+            case ReceivedRecords():
+                await self._judge(self._gather(request))
+            case asked.SendRecords():
+                self._service = asyncio.create_task(self._guarded(self._serve(request)))
+            case asked.Report(event):
+                if self._on_event is not None:
+                    self._on_event(event)
+            case asked.LoadCursor(key):
+                self._answer(await self._in_thread(self._side.load_cursor, key))
+            case asked.SaveCursor(key, cursor):
+                await self._in_thread(self._side.save_cursor, key, cursor)
+            case asked.PreparePolicy():
+                self._answer(await self._in_thread(self._side.prepare, request))
+            case asked.Evaluate():
+                self._answer(await self._in_thread(self._side.evaluate, request))
+            case _:
+                assert_never(request)
+
+    def _gather(self, first: ReceivedRecords) -> list[Claimed]:
+        """What arrived while the last batch was being judged goes into one."""
+        batch = list(first.records)
+        size = sum(len(data) for _, data in batch)
+        while self._work and isinstance(self._work[0], ReceivedRecords) and size < self._limits.max_batch_bytes:
+            more = self._work.popleft()
+            if isinstance(more, ReceivedRecords):
+                batch += more.records
+                size += sum(len(data) for _, data in more.records)
+        return batch
+
+    async def _judge(self, batch: list[Claimed]) -> None:
+        judged = await self._in_thread(judge, batch, None, self._verify_in_slices)
+        await self._judged.put(judged)
+
+    def _verify_in_slices(self, tasks: Sequence[SignatureTask]) -> list[str | None]:
+        """Runs in a thread: most slices in the pool, the last one here, so that a full pool cannot lock itself."""
+        slices = max(1, min(self._limits.verify_slices, len(tasks) // 32))
+        size = -(-len(tasks) // slices) or 1
+        parts = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+        futures = [self._threads.submit(verify_batch, part) for part in parts[:-1]]
+        last = verify_batch(parts[-1]) if parts else []
+        reasons: list[str | None] = []
+        for part, future in zip(parts, futures, strict=False):
+            # One that has not begun is taken back and done here.
+            reasons += verify_batch(part) if future.cancel() else future.result()
+        return reasons + last
+
+    async def _commit(self) -> None:
+        """Commit one judged batch while the next is being judged."""
+        while True:
+            judged = await self._judged.get()
+            answers = await self._in_thread(lambda found: list(self._side.store_judged(found)), judged)
+            self._storing_bytes -= judged.size
+            for answer in answers:
+                self._answer(answer)
+            if self._on_stored is not None and judged.valid:
+                self._on_stored()
+
+    async def _serve(self, request: asked.SendRecords) -> None:
+        """Load and write stored records until a bound is reached; the rest is deferred (050-XFER-01)."""
+        service = _Service(request)
+        started, position = self.now_ns, 0
+        while not service.is_full and position < len(request.hashes):
+            chunk = request.hashes[position : position + self._limits.load_records]
+            loaded = await self._in_thread(self._side.load, chunk, self._limits.load_bytes)
+            position += len(loaded)
+            for record, stored in zip(chunk, loaded, strict=False):
+                if service.take(record, stored) and stored is not None:
+                    self.session.put_record(stored)
+            self._wake_send.set()
+            await self._drained()
+            if self.now_ns - started > self._limits.service_ns:
+                break
+        self._answer(given.RecordsSent(service.sent, service.missing))
+
+    async def _drained(self) -> None:
+        """Wait until little of what was put is still unsent."""
+        while self.session.unsent_bytes > self._limits.load_bytes:
+            self._room.clear()
+            await self._room.wait()
+
+    # --- small moves -------------------------------------------------------------------------------------------
+
+    def _answer(self, answer: given.LocalInput) -> None:
+        self.session.answer(answer, self.now_ns)
+        self._after()
+
+    def _after(self) -> None:
+        """What a call into the session brought: work, bytes, another timer, the end."""
+        for request in self.session.requests():
+            if isinstance(request, ReceivedRecords):
+                self._storing_bytes += sum(len(data) for _, data in request.records)
+            self._work.append(request)
+        if self.session.outcome is not None:
+            self._over.set()
+        for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
+            event.set()
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *arguments))
+
+
+class _Service:
+    """Which of the requested records fit into one transfer phase."""
+
+    def __init__(self, request: asked.SendRecords) -> None:
+        self._request = request
+        self._total = 0
+        self.sent: list[tuple[str, int]] = []
+        self.missing: list[str] = []
+        self.is_full = False
+
+    def take(self, record: str, stored: bytes | None) -> bool:
+        """Whether this one is sent; the first that does not fit ends the service."""
+        if self.is_full:
+            return False
+        if stored is None:
+            self.missing.append(record)
+            return False
+        self._total += len(stored)
+        over_budget = bool(self.sent) and self._total > self._request.budget_bytes
+        if self._total > self._request.limit_bytes or over_budget:
+            self.is_full = True
+            return False
+        self.sent.append((record, len(stored)))
+        return True

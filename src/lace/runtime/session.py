@@ -1,0 +1,298 @@
+"""One side of one link over a byte stream: the machine and the codec joined, still without I/O (050, 060).
+
+Rule: bytes and times come in, bytes and requests go out, nothing else. Whoever drives it carries out every request in
+the order given and answers those that the machine wants answered.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import assert_never
+
+from lace.errors import InvalidStream, LocalProtocolError
+from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
+from lace.iltp.reader import StreamReader
+from lace.iltp.resources import ResourceBook, ResourceKind
+from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_record, encode_resource
+from lace.interlace import effects as asked
+from lace.interlace import inputs as given
+from lace.interlace.advertisement import Advertisement, canonical_bytes
+from lace.interlace.config import MachineConfig
+from lace.interlace.machine import InterlaceMachine
+from lace.interlace.result import InterlaceResult
+from lace.interlace.vocabulary import EXCHANGE_OPERAND
+from lace.limits import MIB, RecordLimits, StreamLimits
+from lace.notation.fact import Fact
+
+_LISTING_CHUNK = 1000  # advertisement records written at once
+_FACTS_CHUNK = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRecords:
+    """StoreRecords of the machine together with the bytes that came."""
+
+    records: Sequence[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an exchange ended; `abort` is empty unless the peer or our side broke it off."""
+
+    result: InterlaceResult
+    abort: str = ""
+    detail: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it ended as exchanges should: at a fixed point or by a clean close, with no limit in between."""
+        return not self.abort and not self.result.limit_reached
+
+
+Request = (
+    asked.LoadCursor
+    | asked.SaveCursor
+    | asked.PreparePolicy
+    | asked.Evaluate
+    | asked.SendRecords
+    | ReceivedRecords
+    | asked.Report
+)
+
+
+class Session:
+    """A machine that speaks ILTP."""
+
+    def __init__(
+        self,
+        config: MachineConfig,
+        stream_limits: StreamLimits | None = None,
+        record_limits: RecordLimits | None = None,
+    ) -> None:
+        self.machine = InterlaceMachine(config)
+        self._stream_limits = stream_limits or StreamLimits()
+        # The machine counts blocks by the agreed limit; the reader's own is only a net below it.
+        block_bytes = config.limits.max_fact_block_size + MIB
+        self._reader = StreamReader(self._stream_limits, record_limits, max_block_bytes=block_bytes)
+        self._reader.record_gate = self._admit_record
+        self._outgoing: deque[bytes | Iterator[bytes]] = deque()
+        self._requests: list[Request] = []
+        self._arrived: dict[str, bytes] = {}
+        self._resources = ResourceBook(limits=config.engine_limits)
+        self._unasked: str | None = None
+        self.outcome: Outcome | None = None
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.unsent_bytes = 0  # of records put and not yet taken by `data_to_send`
+
+    # --- what goes in ------------------------------------------------------------------------------------------
+
+    def start(self, now_ns: int) -> None:
+        """Our preface and setup; they wait for nobody (060-PREF-10)."""
+        self._outgoing.append(encode_preface())
+        self._carry_out(self.machine.start(now_ns))
+
+    def receive_data(self, data: bytes, now_ns: int) -> None:
+        """Bytes of the peer."""
+        self.bytes_in += len(data)
+        self._reader.receive(data)
+        self._read(now_ns)
+
+    def receive_eof(self, now_ns: int) -> None:
+        """The peer sends no more, however that came about."""
+        self._reader.receive_eof()
+        self._read(now_ns)
+
+    def answer(self, answer: given.LocalInput, now_ns: int) -> None:
+        """The answer to a request, or news of our own side."""
+        self._carry_out(self.machine.receive(answer, now_ns))
+        self._read(now_ns)
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Say that `next_timer` has come."""
+        if not self.machine.is_closed:
+            self._carry_out(self.machine.receive(given.TimerFired(), now_ns))
+            self._read(now_ns)
+
+    def put_record(self, stored: bytes) -> None:
+        """Write one record of a SendRecords request."""
+        self._outgoing.append(encode_record(stored))
+        self.unsent_bytes += len(stored)
+
+    # --- what comes out ----------------------------------------------------------------------------------------
+
+    def data_to_send(self) -> bytes:
+        """The next bytes for the peer, in pieces of a sensible size; empty if there are none now."""
+        while self._outgoing:
+            head = self._outgoing[0]
+            if isinstance(head, bytes):
+                data = self._join_waiting()
+            else:
+                data = next(head, b"")
+                if not data:
+                    self._outgoing.popleft()
+            if data:
+                self.bytes_out += len(data)
+                return data
+        return b""
+
+    def requests(self) -> list[Request]:
+        """What is to be done now, in order."""
+        waiting, self._requests = self._requests, []
+        return waiting
+
+    @property
+    def next_timer(self) -> int | None:
+        """When to call `handle_timer`, in the nanoseconds of the times given."""
+        return None if self.machine.is_closed else self.machine.next_timer
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of the peer that wait for their phase."""
+        return self._reader.buffered
+
+    # --- between codec and machine -----------------------------------------------------------------------------
+
+    def _join_waiting(self) -> bytes:
+        """Small pieces joined to one: a phase is a few writes, not one for each line."""
+        pieces: list[bytes] = []
+        size = 0
+        while self._outgoing and isinstance(self._outgoing[0], bytes) and size < 256 * 1024:
+            piece = self._outgoing.popleft()
+            if isinstance(piece, bytes):
+                pieces.append(piece)
+                size += len(piece)
+        self.unsent_bytes = max(0, self.unsent_bytes - size)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read(self, now_ns: int) -> None:
+        """Give the machine what it wants; what belongs to a later phase waits in the reader (060-STREAM-07)."""
+        while self.machine.wants_peer_input:
+            try:
+                items = self._reader.read_block()
+            except InvalidStream as error:
+                self._fail(error, now_ns)
+                return
+            if not items:
+                return
+            for item in _batched(items):
+                if not self.machine.wants_peer_input:  # it failed inside this block: the rest counts no more
+                    return
+                self._give(item, now_ns)
+
+    def _give(self, item: Item | list[RecordItem], now_ns: int) -> None:
+        match item:
+            case Preface():
+                return
+            case FactLines(facts, size):
+                self._give_module(facts[0], now_ns)
+                told: given.PeerInput = given.FactsReceived(facts, size)
+            case Resource():
+                try:
+                    self._resources.add(item)
+                except InvalidStream as error:
+                    self._fail(error, now_ns)
+                return
+            case BlankLine():
+                told = given.BlockEnded()
+            case EndOfStream():
+                told = given.StreamEnded(clean=True)
+            case list():
+                for record in item:  # the first under a name counts; a second aborts
+                    self._arrived.setdefault(record.claimed, record.data)
+                told = given.RecordsReceived([(record.claimed, len(record.data)) for record in item])
+            case RecordItem():
+                raise AssertionError("records come in lists")
+            case _:
+                assert_never(item)
+        self._carry_out(self.machine.receive(told, now_ns))
+
+    def _give_module(self, fact: Fact, now_ns: int) -> None:
+        """Resources wait in a bounded book, and the machine is told the one that a setup fact names."""
+        if fact.predicate == EXCHANGE_OPERAND:
+            text = self._resources.text(fact.values[1])
+            if text is not None:
+                told = given.ResourceReceived(fact.values[1], ResourceKind.LACEGRAM, text)
+                self._carry_out(self.machine.receive(told, now_ns))
+
+    def _admit_record(self, claimed: str) -> None:
+        """060-REC-05: a record that nobody asked for is refused by its name, before its bytes are waited for."""
+        if not self.machine.expects_record(claimed):
+            self._unasked = claimed
+            raise InvalidStream("a record that was not requested", rule="record-unasked", found=claimed[:80])
+
+    def _fail(self, error: InvalidStream, now_ns: int) -> None:
+        told: given.PeerInput
+        if error.rule == "stream-cut":
+            told = given.StreamEnded(clean=False)
+        elif self._unasked is not None:
+            told = given.RecordsReceived([(self._unasked, 0)])
+        else:
+            told = given.StreamFailed(str(error))
+        self._carry_out(self.machine.receive(told, now_ns))
+
+    def _carry_out(self, effects: Iterable[asked.Effect]) -> None:
+        for effect in effects:
+            self._carry_out_one(effect)
+
+    def _carry_out_one(self, effect: asked.Effect) -> None:
+        match effect:
+            case asked.SendFacts(facts):
+                self._outgoing.append(self._fact_pieces(facts))
+            case asked.SendAdvertisements(advertisements, source):
+                self._outgoing.append(self._listing_pieces(advertisements, source))
+            case asked.SendResource(identifier, kind, text):
+                self._outgoing.append(encode_resource(identifier, kind, text, self._stream_limits))
+            case asked.EndBlock():
+                self._outgoing.append(encode_blank())
+            case asked.SendChanges():
+                raise LocalProtocolError("changes travel only between two sides in one process")
+            case asked.StoreRecords(hashes):
+                self._requests.append(ReceivedRecords([(record, self._arrived.pop(record)) for record in hashes]))
+            case asked.Finish(result):
+                self.outcome = Outcome(result)
+            case asked.Abort(reason, detail, result):
+                self._outgoing.clear()  # 050-ERR-20: no further bytes
+                self._arrived.clear()
+                self.outcome = Outcome(result, abort=reason.value, detail=detail)
+            case (
+                asked.SendRecords()
+                | asked.LoadCursor()
+                | asked.SaveCursor()
+                | asked.PreparePolicy()
+                | asked.Evaluate()
+                | asked.Report()
+            ):
+                self._requests.append(effect)
+            case _:
+                assert_never(effect)
+
+    def _fact_pieces(self, facts: Sequence[Fact]) -> Iterator[bytes]:
+        remaining = iter(facts)
+        while chunk := list(islice(remaining, _FACTS_CHUNK)):
+            yield encode_facts(chunk, self._stream_limits)
+
+    def _listing_pieces(self, advertisements: Sequence[Advertisement], source: str) -> Iterator[bytes]:
+        """Canonical advertisement records, written as they are needed: a listing may be large."""
+        longest = self.machine.config.max_line_bytes
+        for start in range(0, len(advertisements), _LISTING_CHUNK):
+            chunk = advertisements[start : start + _LISTING_CHUNK]
+            yield b"".join([canonical_bytes(advertisement, source, longest) for advertisement in chunk])
+
+
+def _batched(items: Sequence[Item]) -> Iterator[Item | list[RecordItem]]:
+    """The items, consecutive records as one list."""
+    records: list[RecordItem] = []
+    for item in items:
+        if isinstance(item, RecordItem):
+            records.append(item)
+            continue
+        if records:
+            yield records
+            records = []
+        yield item
+    if records:
+        yield records

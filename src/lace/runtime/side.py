@@ -1,0 +1,85 @@
+"""Our own side of a link: the store and the evaluator behind one blocking surface.
+
+Rule: every method here may block and runs in a thread of the driver's choosing; none of them knows streams or phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from lace.errors import LaceError
+from lace.interlace import effects as asked
+from lace.interlace import inputs as given
+from lace.interlace.cursor import AdvertisementCursor
+from lace.notation.identifiers import RecordHash
+from lace.runtime.ingest import Judged, commit
+from lace.store.base import RecordStore
+
+CURSORS = "cursor"  # the settings namespace of advertisement cursors
+
+
+class PolicyEvaluator(Protocol):
+    """Makes the local executable of a plan and evaluates it."""
+
+    def prepare(self, effect: asked.PreparePolicy) -> given.PolicyPrepared | given.PolicyRefused: ...
+
+    def evaluate(self, effect: asked.Evaluate) -> given.Evaluated | given.EvaluationFailed: ...
+
+
+class LocalSide:
+    """One link's view of the store."""
+
+    def __init__(self, store: RecordStore, evaluator: PolicyEvaluator) -> None:
+        self.store = store
+        self._evaluator = evaluator
+
+    def load_cursor(self, key: str) -> given.LocalInput:
+        """What was kept for this link."""
+        return self._guard(lambda: given.CursorLoaded(self.store.get_setting(CURSORS, key)))
+
+    def save_cursor(self, key: str, cursor: AdvertisementCursor) -> None:
+        """Keep a cursor; losing one costs the next exchange a listing, so failures are not errors."""
+        try:
+            self.store.put_setting(CURSORS, key, cursor.encode())
+        except LaceError:
+            return
+
+    def prepare(self, effect: asked.PreparePolicy) -> given.LocalInput:
+        """The local executable of a plan."""
+        return self._guard(lambda: self._evaluator.prepare(effect))
+
+    def evaluate(self, effect: asked.Evaluate) -> given.LocalInput:
+        """Evaluate over the newest snapshot."""
+        return self._guard(lambda: self._evaluator.evaluate(effect))
+
+    def load(self, hashes: Sequence[str], max_bytes: int) -> list[bytes | None]:
+        """Stored bytes of the first few, None for what is no longer there; at least one, then until `max_bytes`."""
+        loaded: list[bytes | None] = []
+        size = 0
+        for record in hashes:
+            stored = self.store.get(RecordHash(record))
+            loaded.append(stored)
+            size += len(stored or b"")
+            if size >= max_bytes:
+                break
+        return loaded
+
+    def store_judged(self, judged: Judged) -> Iterator[given.LocalInput]:
+        """Commit a batch; the machine's answers to it."""
+        try:
+            stored = commit(self.store, judged)
+        except LaceError as error:
+            yield given.LocalFailed(str(error))
+            return
+        if stored:
+            yield given.RecordsStored(stored)
+        if judged.reasons:
+            yield given.RecordsRejected(judged.reasons)
+
+    @staticmethod
+    def _guard(work: Callable[[], given.LocalInput]) -> given.LocalInput:
+        try:
+            return work()
+        except LaceError as error:
+            return given.LocalFailed(str(error))

@@ -1,0 +1,239 @@
+"""Bundles: stored records back to back in a file, the form that streams carry (010, 060).
+
+Rule: no byte of a bundle is lost. What is no record comes out as Rejected, with its place and reason, and reading goes
+on at the next record that can be delimited.
+
+The index of a bundle is the file beside it with `.idx` at the end: one JSON object that names the bundle's length and
+the offset of every Nth record, so that a reader can start in the middle. A bundle without one, or with one of another
+length, is read from its start: only a record's own frame says where the next begins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from lace.errors import InvalidInput, InvalidStream, StoreError
+from lace.limits import RecordLimits
+from lace.records.grammar import MARK
+from lace.records.read import delimit
+from lace.records.validate import validate
+
+INDEX_SUFFIX = ".idx"
+INDEX_EVERY = 256
+READ_BYTES = 1 << 20
+REJECTED_PIECE_BYTES = 1 << 20  # damage longer than this comes in several pieces
+MARKLINE = re.compile(re.escape(MARK) + rb"[BPS]\.[0-9A-Z_a-z~]{43}\.H3\n")
+MARKLINE_BYTES = 55
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The bytes of one delimited record, not validated, and where they stood."""
+
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Bytes that are no valid record, where they stood, and which rule says so."""
+
+    offset: int
+    data: bytes
+    rule: str
+    reason: str
+
+    @classmethod
+    def because(cls, frame: Frame, error: InvalidInput) -> Self:
+        """A frame refused by an error."""
+        return cls(frame.offset, frame.data, error.rule or type(error).__name__, str(error))
+
+
+class BundleWriter:
+    """Writes records to a bundle and its index; memory stays small."""
+
+    def __init__(self, path: Path, *, index_every: int = INDEX_EVERY) -> None:
+        self._path = path
+        self._every = index_every
+        self._offsets: list[int] = []
+        self.records = 0
+        self.bytes = 0
+        self._file: BinaryIO = path.open("wb", buffering=READ_BYTES)
+
+    def write(self, stored: bytes) -> None:
+        """Append one stored record."""
+        if self.records % self._every == 0:
+            self._offsets.append(self.bytes)
+        self._file.write(stored)
+        self.records += 1
+        self.bytes += len(stored)
+
+    def close(self) -> None:
+        """Finish the bundle, then its index."""
+        if self._file.closed:
+            return
+        self._file.close()
+        index = {"lace-bundle-index": 1, "bytes": self.bytes, "records": self.records, "every": self._every}
+        index_path(self._path).write_text(json.dumps({**index, "offsets": self._offsets}) + "\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def index_path(path: Path) -> Path:
+    """Where the index of a bundle is."""
+    return path.with_name(path.name + INDEX_SUFFIX)
+
+
+def write_index(path: Path, *, every: int = INDEX_EVERY, limits: RecordLimits | None = None) -> int:
+    """Make the index of a bundle that has none; how many records it found."""
+    offsets = []
+    records = 0
+    for item in BundleReader(path, limits=limits).records():
+        if isinstance(item, Frame):
+            if records % every == 0:
+                offsets.append(item.offset)
+            records += 1
+    index = {"lace-bundle-index": 1, "bytes": path.stat().st_size, "records": records, "every": every}
+    index_path(path).write_text(json.dumps({**index, "offsets": offsets}) + "\n")
+    return records
+
+
+class BundleReader:
+    """Reads a bundle from any record boundary, a bounded part of it in memory."""
+
+    def __init__(self, path: Path, *, limits: RecordLimits | None = None) -> None:
+        self._path = path
+        self._limits = limits or RecordLimits()
+        try:
+            self.bytes = path.stat().st_size
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}") from error
+        self._offsets = self._read_index()
+
+    def _read_index(self) -> list[int]:
+        try:
+            index = json.loads(index_path(self._path).read_text())
+        except (OSError, ValueError):
+            return []
+        if not isinstance(index, dict) or index.get("lace-bundle-index") != 1 or index.get("bytes") != self.bytes:
+            return []
+        offsets = index.get("offsets")
+        return offsets if isinstance(offsets, list) and all(isinstance(offset, int) for offset in offsets) else []
+
+    def splits(self, wanted_bytes: int) -> list[tuple[int, int]]:
+        """Ranges of about so many bytes that begin and end at records; one range if there is no index."""
+        edges = [0]
+        for offset in self._offsets:
+            if offset - edges[-1] >= wanted_bytes:
+                edges.append(offset)
+        return list(zip(edges, [*edges[1:], self.bytes], strict=True)) if self.bytes else []
+
+    def records(self, start: int = 0, end: int | None = None) -> Iterator[Frame | Rejected]:
+        """What begins in [start, end), in order; `start` is a record boundary."""
+        stop = self.bytes if end is None else end
+        try:
+            with self._path.open("rb") as file:
+                file.seek(start)
+                yield from read_frames(file, start, stop, self._limits)
+        except OSError as error:
+            raise StoreError(f"{self._path}: {error.strerror}") from error
+
+
+class _Window:
+    """The part of a file around the reading position."""
+
+    def __init__(self, file: BinaryIO, offset: int) -> None:
+        self._file = file
+        self.buffer = b""
+        self.at = 0  # position in the buffer
+        self._base = offset  # of the buffer in the file
+        self.ended = False
+
+    @property
+    def offset(self) -> int:
+        return self._base + self.at
+
+    def more(self, at_least: int = 0) -> bool:
+        """Read on; whether there was anything."""
+        piece = b"" if self.ended else self._file.read(max(READ_BYTES, at_least))
+        self.ended = not piece
+        self.buffer = self.buffer[self.at :] + piece
+        self._base += self.at
+        self.at = 0
+        return not self.ended
+
+    def has(self, end: int) -> bool:
+        """Whether the buffer reaches to `end` bytes from the position on, after reading as much as that needs."""
+        while len(self.buffer) - self.at < end:
+            if not self.more(end - (len(self.buffer) - self.at)):
+                return False
+        return True
+
+    def take(self, length: int) -> Frame:
+        frame = Frame(self.offset, self.buffer[self.at : self.at + length])
+        self.at += length
+        return frame
+
+
+def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> Iterator[Frame | Rejected]:
+    """The frames and the damage of a file from its present position on, up to what begins before `stop`."""
+    window = _Window(file, start)
+    damage: Rejected | None = None
+    while window.offset < stop and window.has(1):
+        try:
+            length = _frame_length(window, limits)
+        except InvalidInput as error:
+            piece = _to_next_markline(window)
+            if damage is None:
+                damage = Rejected.because(piece, error)
+            else:
+                damage = replace(damage, data=damage.data + piece.data)
+            if len(damage.data) < REJECTED_PIECE_BYTES:
+                continue
+        if damage is not None:
+            yield damage
+            damage = None
+        else:
+            yield window.take(length)
+    if damage is not None:
+        yield damage
+
+
+def _frame_length(window: _Window, limits: RecordLimits) -> int:
+    """The length of the frame at the position, all of it in the buffer; InvalidInput if there is none."""
+    while (end := delimit(window.buffer, window.at, limits)) is None:
+        if not window.more():
+            raise InvalidStream("the bundle ends inside a record", rule="bundle-cut")
+    length = end - window.at
+    if not window.has(length):
+        raise InvalidStream("the bundle ends inside a record", rule="bundle-cut")
+    window.has(length + len(MARK))
+    behind = window.buffer[window.at + length : window.at + length + len(MARK)]
+    if behind and behind != MARK:
+        # No record follows: either garbage does, or this frame's own length is damaged. Its hash knows.
+        validate(window.buffer[window.at : window.at + length], limits=limits, verify_signature=False)
+    return length
+
+
+def _to_next_markline(window: _Window) -> Frame:
+    """At least one byte, up to the next place where a record may begin or as far as the buffer reaches."""
+    found = MARKLINE.search(window.buffer, window.at + 1)
+    if found is None:
+        window.more()
+        found = MARKLINE.search(window.buffer, window.at + 1)
+    if found is not None:
+        return window.take(found.start() - window.at)
+    tail = 0 if window.ended else MARKLINE_BYTES - 1  # a markline may begin in the last bytes
+    return window.take(max(1, len(window.buffer) - window.at - tail))

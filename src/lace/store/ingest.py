@@ -1,0 +1,206 @@
+"""Bundles into a store and back out, with bounded memory.
+
+Rule: one writer, and before it any number of workers that parse, hash and verify; what is refused is counted by its
+rule and handed to a sink with its reason, and the good records go in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol, TextIO
+
+from lace.limits import IngestLimits, RecordLimits
+from lace.store.base import BEFORE_ALL, PutResult, RecordStore, StoreRecordId
+from lace.store.bundle import BundleReader, BundleWriter, Frame, Rejected
+from lace.store.checking import Checked, check_frames
+from lace.store.encode import EncodedBatch
+from lace.store.worker import Worker
+
+RejectedSink = Callable[[Path, Rejected], None]
+Check = Callable[[Sequence[bytes]], Checked]
+
+
+class EncodedStore(Protocol):
+    """A store that takes batches encoded elsewhere."""
+
+    def put_encoded(self, batch: EncodedBatch) -> list[PutResult]: ...
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What became of the records of an import so far."""
+
+    stored: int = 0
+    present: int = 0  # stored before, or twice in the bundles
+    rejected: Counter[str] = field(default_factory=Counter)  # by rule
+    bytes: int = 0  # of the bundles, good and bad
+    total_bytes: int = 0
+
+    @property
+    def rejected_total(self) -> int:
+        return self.rejected.total()
+
+
+Progress = Callable[[ImportReport], None]
+
+
+class RejectedFile:
+    """A sink: one JSON object a line with bundle, offset, rule, reason, and the refused bytes in base64 as `data`."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def __call__(self, bundle: Path, rejected: Rejected) -> None:
+        line = {
+            "bundle": str(bundle), "offset": rejected.offset, "bytes": len(rejected.data),
+            "rule": rejected.rule, "reason": rejected.reason, "data": b64encode(rejected.data).decode("ascii"),
+        }  # fmt: skip
+        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    bundle: Path
+    frames: list[Frame]
+    size: int
+
+
+def import_bundles(
+    store: EncodedStore,
+    paths: Iterable[Path],
+    *,
+    workers: int | None = None,
+    rejected_sink: RejectedSink | None = None,
+    progress: Progress | None = None,
+    record_limits: RecordLimits | None = None,
+    limits: IngestLimits | None = None,
+) -> ImportReport:
+    """Store every good record of some bundles; each chunk is durable before `progress` hears of it.
+
+    `workers` is the number of processes; 0 does all work here, None takes one for each core unless it is little work.
+    """
+    readers = [(path, BundleReader(path, limits=record_limits)) for path in paths]
+    bounds = limits or IngestLimits()
+    report = ImportReport(total_bytes=sum(reader.bytes for _, reader in readers))
+    if workers is None:
+        workers = os.cpu_count() or 1 if report.total_bytes > bounds.min_bytes_for_workers else 0
+    keep = _Keeper(store, report, rejected_sink, progress)
+    waiting: deque[tuple[_Chunk, Future[Checked]]] = deque()
+    with _checkers(workers, record_limits or RecordLimits()) as submit:
+        for chunk in _chunks(readers, keep.reject, bounds):
+            waiting.append((chunk, submit([frame.data for frame in chunk.frames])))
+            while len(waiting) > workers + 1 or sum(one.size for one, _ in waiting) > bounds.max_waiting_bytes:
+                keep.store(*waiting.popleft())
+        while waiting:
+            keep.store(*waiting.popleft())
+    return report
+
+
+def _chunks(readers: list[tuple[Path, BundleReader]], reject: RejectedSink, bounds: IngestLimits) -> Iterator[_Chunk]:
+    for path, reader in readers:
+        frames: list[Frame] = []
+        size = 0
+        for item in reader.records():
+            if isinstance(item, Rejected):
+                reject(path, item)
+                continue
+            frames.append(item)
+            size += len(item.data)
+            if len(frames) >= bounds.max_chunk_records or size >= bounds.max_chunk_bytes:
+                yield _Chunk(path, frames, size)
+                frames, size = [], 0
+        if frames:
+            yield _Chunk(path, frames, size)
+
+
+@contextmanager
+def _checkers(count: int, limits: RecordLimits) -> Iterator[Callable[[Sequence[bytes]], Future[Checked]]]:
+    """A way to have chunks judged: by `count` processes, each behind a thread of ours, or right here."""
+    if count == 0:
+        yield lambda frames: _done(check_frames(frames, limits))
+        return
+    workers = [Worker(limits) for _ in range(count)]
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def check(frames: Sequence[bytes]) -> Checked:
+        worker = idle.get()
+        try:
+            return worker.check(frames)
+        finally:
+            idle.put(worker)
+
+    threads = ThreadPoolExecutor(count, thread_name_prefix="lace-import")
+    try:
+        yield lambda frames: threads.submit(check, frames)
+    finally:
+        threads.shutdown(cancel_futures=True)
+        for worker in workers:
+            worker.close()
+
+
+def _done(checked: Checked) -> Future[Checked]:
+    future: Future[Checked] = Future()
+    future.set_result(checked)
+    return future
+
+
+class _Keeper:
+    """Takes verdicts in order: stores, counts, reports."""
+
+    def __init__(
+        self, store: EncodedStore, report: ImportReport, sink: RejectedSink | None, progress: Progress | None
+    ) -> None:
+        self._store = store
+        self._report = report
+        self._sink = sink
+        self._progress = progress
+
+    def reject(self, bundle: Path, rejected: Rejected) -> None:
+        self._report.rejected[rejected.rule] += 1
+        self._report.bytes += len(rejected.data)
+        if self._sink is not None:
+            self._sink(bundle, rejected)
+
+    def store(self, chunk: _Chunk, verdict: Future[Checked]) -> None:
+        checked = verdict.result()
+        report = self._report
+        report.bytes += chunk.size
+        for ordinal, rule, reason in checked.refused:
+            frame = chunk.frames[ordinal]
+            report.bytes -= len(frame.data)
+            self.reject(chunk.bundle, Rejected(frame.offset, frame.data, rule, reason))
+        new = 0
+        if checked.kept:
+            results = self._store.put_encoded(checked.batch([frame.data for frame in chunk.frames]))
+            new = sum(result.new for result in results)
+        report.stored += new
+        report.present += len(chunk.frames) - len(checked.refused) - new
+        if self._progress is not None:
+            self._progress(report)
+
+
+def export_bundle(
+    store: RecordStore,
+    path: Path,
+    *,
+    after: StoreRecordId = BEFORE_ALL,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Write the records of a store, in insertion order, to a bundle with its index; how many."""
+    with BundleWriter(path) as writer:
+        for _, stored in store.bodies_since(after):
+            writer.write(stored)
+            if progress is not None:
+                progress(writer.bytes)
+        return writer.records

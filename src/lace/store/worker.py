@@ -1,0 +1,107 @@
+"""A process that judges records for an import, fed by `Worker` over its pipes.
+
+Rule: one request, one answer, until its input ends. Pipes instead of a process pool, so that a program without an
+`if __name__ == "__main__"` may import bundles too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import lace
+from lace.errors import LaceError, StoreError
+from lace.limits import RecordLimits
+from lace.store.checking import Checked, check_frames
+
+_SIZE = struct.Struct("<Q")
+PIPE_BYTES = 1 << 20
+PROGRAM = "from lace.store.worker import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What goes before the bytes of a chunk."""
+
+    limits: RecordLimits
+    lengths: list[int]
+
+
+class Worker:
+    """The near end of one worker process."""
+
+    def __init__(self, limits: RecordLimits) -> None:
+        package_root = str(Path(lace.__path__[0]).parent)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package_root, os.environ.get("PYTHONPATH", "")])}
+        self._limits = limits
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=environment, bufsize=PIPE_BYTES, pipesize=PIPE_BYTES,
+        )  # fmt: skip
+
+    def check(self, frames: Sequence[bytes]) -> Checked:
+        """The worker's verdict on a chunk."""
+        near_in, near_out = self._process.stdin, self._process.stdout
+        assert near_in is not None
+        assert near_out is not None
+        try:
+            _send(near_in, _Request(self._limits, [len(frame) for frame in frames]))
+            near_in.writelines(frames)
+            near_in.flush()
+            answer = _receive(near_out)
+        except (BrokenPipeError, EOFError):
+            raise StoreError("a worker process of the import ended; what was reported as stored is safe") from None
+        if isinstance(answer, LaceError):
+            raise answer
+        assert isinstance(answer, Checked)
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        with contextlib.suppress(OSError):
+            self._process.communicate()
+
+
+def _send(pipe: IO[bytes], value: object) -> None:
+    data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    pipe.write(_SIZE.pack(len(data)))
+    pipe.write(data)
+
+
+def _receive(pipe: IO[bytes]) -> object:
+    head = pipe.read(_SIZE.size)
+    if len(head) < _SIZE.size:
+        raise EOFError
+    return pickle.loads(pipe.read(_SIZE.unpack(head)[0]))
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer until the requests end."""
+    while True:
+        try:
+            request = _receive(requests)
+        except EOFError:
+            return
+        assert isinstance(request, _Request)
+        try:
+            answer: object = check_frames([requests.read(length) for length in request.lengths], request.limits)
+        except LaceError as error:
+            answer = error
+        _send(answers, answer)
+        answers.flush()
+
+
+def main() -> None:
+    """Serve on the standard pipes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the importing process decides when to stop
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,124 @@
+"""Incremental evaluation against full evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.programs import BASE, random_fact, random_facts, random_program
+from engine.rankings import NOT_RANKED, RANKED, rank_fact
+from lace.datalog import reference
+from lace.datalog.engine import Materialized, materialize
+from lace.datalog.engine import maintain as maintain_module
+from lace.datalog.engine import table as table_module
+from lace.datalog.parser import parse_program
+from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.errors import InvalidLacegram, LimitExceeded
+from lace.limits import EngineLimits
+
+seeds = st.integers(0, 2**32)
+
+
+def checked(text: str) -> CheckedProgram:
+    return check_program(parse_program(text), RAW_PROFILE)
+
+
+def state(m: Materialized, program: CheckedProgram) -> dict[Predicate, set[tuple[str, ...]]]:
+    return {predicate: set(m.rows(predicate)) for predicate in program.derived}
+
+
+def follow(
+    program: CheckedProgram, facts: set[Fact], random: Random, steps: int, make: Callable[[Random], Fact]
+) -> None:
+    m = materialize(program, sorted(facts))
+    for _ in range(steps):
+        before = state(m, program)
+        removed = set(random.sample(sorted(facts), min(len(facts), random.choice((0, 1, 1, 2, 4)))))
+        added = {make(random) for _ in range(random.choice((0, 1, 1, 2, 4)))}
+        changes = m.apply(sorted(added), sorted(removed))
+        facts = (facts - removed) | added
+        after = reference.evaluate(program, sorted(facts))
+        assert state(m, program) == after
+        for predicate in program.derived - m.ranked:
+            assert set(changes.added.get(predicate, ())) == after[predicate] - before[predicate]
+            assert set(changes.removed.get(predicate, ())) == before[predicate] - after[predicate]
+
+
+@pytest.mark.clause("030-INCR-01", "030-INCR-02", "030-INCR-03", "030-INCR-04", "030-INCR-05")
+@given(seeds)
+@settings(max_examples=100, deadline=None)
+def test_any_edit_script_gives_what_full_evaluation_gives(seed: int) -> None:
+    random = Random(seed)
+    program = check_program(random_program(random), RAW_PROFILE)
+    follow(program, set(random_facts(random)), random, 6, random_fact)
+
+
+@pytest.mark.clause("030-INCR-02", "030-INCR-05")
+@pytest.mark.parametrize("text", (RANKED | NOT_RANKED).values(), ids=(RANKED | NOT_RANKED).keys())
+@given(seeds)
+@settings(max_examples=10, deadline=None)
+def test_ranks_follow_their_candidates(text: str, seed: int) -> None:
+    random = Random(seed)
+    facts = {rank_fact(random) for _ in range(random.randint(0, 12))}
+    follow(checked(text), facts, random, 6, rank_fact)
+
+
+CLOSURE = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).\nFar(X,Y) :- Node(X), Node(Y), not Path(X,Y)."
+
+
+def small_edge(random: Random) -> Fact:
+    if random.random() < 0.2:
+        return Fact(BASE[1], (random.choice("abcde"),))
+    return Fact(BASE[0], (random.choice("abcde"), random.choice("abcde")))
+
+
+@pytest.mark.clause("030-INCR-04", "030-INCR-03")
+@given(seeds)
+@settings(max_examples=40, deadline=None)
+def test_facts_in_a_circle_do_not_keep_each_other_alive(seed: int) -> None:
+    random = Random(seed)
+    follow(checked(CLOSURE), {small_edge(random) for _ in range(8)}, random, 8, small_edge)
+
+
+@given(seeds)
+@settings(max_examples=30, deadline=None)
+def test_large_changes_are_computed_anew_with_the_same_result(seed: int) -> None:
+    random = Random(seed)
+    program = check_program(random_program(random), RAW_PROFILE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(maintain_module, "_STEP_ROWS", random.choice((0, 1)))
+        patch.setattr(table_module, "_FLUSH_FROM", 0)
+        follow(program, set(random_facts(random)), random, 4, random_fact)
+
+
+@pytest.mark.clause("030-LIM-10", "030-LIM-09")
+def test_a_change_that_passes_a_limit_leaves_everything_as_it_was() -> None:
+    edges = [Fact(BASE[0], (str(n), str(n + 1))) for n in range(4)]
+    program = checked(CLOSURE)
+    m = materialize(program, edges, EngineLimits(max_derived_facts_per_predicate=10))
+    before = state(m, program)
+    with pytest.raises(LimitExceeded, match="max_derived_facts_per_predicate"):
+        m.apply(added=[Fact(BASE[0], ("4", "5"))])
+    assert state(m, program) == before
+    m.apply(added=[Fact(BASE[0], ("4", "5"))], removed=[edges[0]])
+    assert m.contains(Fact(Predicate("Path", 2), ("1", "5")))
+    assert m.count(Predicate("Path", 2)) == 10
+
+
+@pytest.mark.clause("030-SHADOW-01")
+def test_a_change_cannot_bring_facts_of_a_derived_predicate() -> None:
+    m = materialize(checked(CLOSURE), [])
+    with pytest.raises(InvalidLacegram):
+        m.apply(added=[Fact(Predicate("Path", 2), ("a", "b"))])
+
+
+def test_a_value_that_no_fact_may_hold_changes_nothing() -> None:
+    m = materialize(checked(CLOSURE), [])
+    with pytest.raises(LimitExceeded):
+        m.apply(added=[Fact(BASE[0], ("a", "b")), Fact(BASE[0], ("a", "x" * 1025))])
+    assert m.rows(Predicate("Path", 2)) == []

@@ -1,0 +1,721 @@
+"""Setup and hello, as a peer on the wire sees them (050 SETF, SETUP, HELF, SIGN, PLAN, TAI, HLIM, FMT, SCHEMA)."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, group_module, make_pair, plex
+from interlace.scripted import TAI_TEXT, Scripted, limits_with
+from lace.interlace import inputs as given
+from lace.interlace.agreement import own_hello
+from lace.interlace.config import Link
+from lace.interlace.negotiate import ALL_FIELDS, FieldSchema, agree, link_id, offered_limits, read_hello
+from lace.interlace.phases import Phase
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.limits import ExchangeLimits
+from lace.notation.factline import parse_fact
+from lace.notation.identifiers import ExchangePlanId, Verifier
+from lace.policy.operand import Module
+
+mark = pytest.mark
+V_PLAN = ExchangePlanId.parse("E.zew87ygr8YqSix5kzMgOXgACp_hJqCdqpcS0~H_rJn0")
+BAD = AbortReason.MALFORMED_FACT_BLOCK
+OTHER = Module.author("SelectHave(P) :- Have(P), Field(P,'Group',_,'x').\nSelectAdvertised(P,S) :- Advertised(P,S).")
+
+
+# --- setup ----------------------------------------------------------------------------------------------------------
+
+
+@mark.clause("050-SETF-01", "050-SETUP-02", "050-SETF-05", "050-SETF-09", "050-MODEL-10", "050-STATE-01")
+def test_our_side_opens_with_its_module_and_its_one_operand() -> None:
+    wire = Scripted()
+    assert wire.heard() == [
+        f"<resource {ALL.id}>",
+        f"ExchangeOperand('0','{ALL.id}','Opq_s','selector')",
+        "",
+    ]
+
+
+@mark.clause("050-SETUP-08", "050-SETUP-09", "050-SETF-03", "050-PLAN-01", "050-SETF-07", "050-HELF-01")
+def test_both_sides_compute_the_plan_of_the_golden_vector() -> None:
+    pair = make_pair()
+    first, second = pair.exchange()
+    assert first.exchange_plan_id == second.exchange_plan_id == V_PLAN
+    for index, side in enumerate(pair.sides):
+        assert side.named("HelloExchangePlan") == [(V_PLAN,)]
+        assert side.named("ExchangeOperand") == [(str(index), ALL.id, ("Opq_s", "Opq_R")[index], "selector")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        pytest.param([], BAD, id="no-operand", marks=mark.clause("050-SETF-02", "050-SETUP-03")),
+        pytest.param(
+            [
+                f"ExchangeOperand('1','{ALL.id}','Opq_R','selector')",
+                f"ExchangeOperand('1','{OTHER.id}','Opq_R','selector')",
+            ],
+            BAD,
+            id="two-operands",
+            marks=mark.clause("050-SETF-02", "050-SETUP-03"),
+        ),
+        pytest.param(
+            [f"ExchangeOperand('1','{ALL.id}','Opq_R','selector')"] * 2,
+            BAD,
+            id="the-same-twice",
+            marks=mark.clause("050-FACT-11"),
+        ),
+        pytest.param(
+            [f"ExchangeOperand('0','{ALL.id}','Opq_R','selector')"],
+            BAD,
+            id="our-index",
+            marks=mark.clause("050-SETF-03"),
+        ),
+        pytest.param(
+            [f"ExchangeOperand('2','{ALL.id}','Opq_R','selector')"],
+            BAD,
+            id="no-such-index",
+            marks=mark.clause("050-SETF-03"),
+        ),
+        pytest.param(
+            [f"ExchangeOperand('1','{ALL.id}','Opq_R','expose')"],
+            BAD,
+            id="other-facet",
+            marks=mark.clause("050-SETUP-11", "050-SETUP-10"),
+        ),
+        pytest.param(
+            ["ExchangeOperand('1','R.GROUP_X','Opq_R','selector')"],
+            BAD,
+            id="symbolic-id",
+            marks=mark.clause("050-SETF-06", "050-SETF-07"),
+        ),
+        pytest.param(
+            [f"ExchangeOperand('1','{OTHER.id}','Opq_R','selector')"],
+            AbortReason.MALFORMED_MODULE,
+            id="no-bytes",
+            marks=mark.clause("050-SETUP-05", "050-SETUP-06"),
+        ),
+        pytest.param(
+            [f"HelloTAI('{TAI_TEXT}')"], BAD, id="hello-first", marks=mark.clause("050-SETUP-01", "050-FACT-10")
+        ),
+        pytest.param(
+            [f"ExchangeOperand('1','{ALL.id}','somewhere','selector')"],
+            AbortReason.PEER_VERIFIER_MISMATCH,
+            id="no-origin",
+            marks=mark.clause("050-SIGN-07"),
+        ),
+    ],
+)
+def test_a_bad_setup_block_aborts(lines: list[str], reason: AbortReason) -> None:
+    wire = Scripted()
+    wire.say(*lines)
+    assert wire.reason is reason
+    assert wire.heard()[-1] == ""  # 050-ERR-20: our own setup is all that was ever sent
+    assert wire.phase is Phase.CLOSED
+
+
+@mark.clause("050-SETUP-07", "050-ERR-07")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SelectHave(P) :- Have(P).",
+        "MaySend(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- Have(P).",
+        "SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- not Have(P).",
+        "A(P) :- Have(P), not B(P).\nB(P) :- Have(P), not A(P).\n"
+        "SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- A(P).",
+        "SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- Have(P).\n",
+        "SelectAdvertised(P,S) :-  Advertised(P,S).\nSelectHave(P) :- Have(P).",
+    ],
+    ids=["one-facet", "defines-may-send", "unsafe", "unstratified", "final-LF", "two-spaces"],
+)
+def test_a_module_that_is_not_a_canonical_selector_aborts(text: str) -> None:
+    from lace.notation.digest import digest
+    from lace.notation.identifiers import LacegramId
+
+    wire = Scripted()
+    identifier = LacegramId.of(digest(text.encode()))
+    wire.give(given.ResourceReceived(identifier, "lacegram", text.encode()))
+    wire.say(f"ExchangeOperand('1','{identifier}','Opq_R','selector')")
+    assert wire.reason is AbortReason.MALFORMED_MODULE
+
+
+@mark.clause("050-ERR-07")
+def test_module_bytes_under_another_modules_id_abort() -> None:
+    wire = Scripted(peer_module=OTHER)
+    wire.give(given.ResourceReceived(OTHER.id, "lacegram", ALL.text.encode()))
+    wire.say(wire.operand_line())
+    assert wire.reason is AbortReason.MALFORMED_MODULE
+
+
+@mark.clause("050-MODEL-11", "050-SETUP-05", "050-SETUP-09")
+def test_a_known_module_need_not_be_sent_and_the_plan_id_is_still_compared() -> None:
+    wire = Scripted(peer_module=OTHER, known_modules=(OTHER,))
+    wire.say(wire.operand_line())
+    assert wire.phase is Phase.HELLO
+    wire.hello(HelloExchangePlan=f"HelloExchangePlan('{V_PLAN}')")
+    assert wire.reason is AbortReason.EXCHANGE_PLAN_MISMATCH
+
+
+@mark.clause("050-SETF-05")
+def test_module_bytes_are_left_out_when_the_peer_announced_the_same_id_first() -> None:
+    pair = make_pair(is_open=True)
+    pair.start()
+    pair.run()
+    second = pair.sides[1]
+    second.wire.clear()
+    pair.give(pair.sides[0], given.OperandChanged(OTHER))
+    pair.run()
+    pair.give(pair.sides[1], given.OperandChanged(OTHER))
+    pair.run()
+    assert not [effect for effect in second.wire if type(effect).__name__ == "SendResource"]
+
+
+@mark.clause("050-SETF-04", "050-MODEL-12")
+def test_exposure_policy_is_never_sent() -> None:
+    pair = make_pair()
+    pair.exchange()
+    for side in pair.sides:
+        assert "AllowQueryRecord" not in repr(side.wire)
+
+
+# --- hello ----------------------------------------------------------------------------------------------------------
+
+
+@mark.clause("050-HELF-10", "050-HELF-03", "050-HELF-04", "050-HELF-05", "050-HELF-06", "050-HELF-08")
+def test_the_example_hello_negotiates_with_real_identifiers() -> None:
+    lines = [
+        f"HelloExchangePlan('{V_PLAN}')",
+        f"HelloSigner('{VERIFIER_A}')",
+        "HelloTAI('1640995200:000000000')",
+        "HelloTickInterval('10000000000')",
+        "HelloRecordFormat('H3')",
+        "HelloAdvertisedField('Type')",
+        "HelloAdvertisedField('Group')",
+        "HelloAdvertisedField('App')",
+        "HelloAdvertisedField('Signed-By')",
+        "HelloLimit('max_total_transferred_bytes','1073741824')",
+    ]
+    hello = read_hello([parse_fact(line, 1024) for line in lines], 10**18)
+    assert hello.signer == VERIFIER_A
+    assert hello.schema == FieldSchema(frozenset({"Type", "Group", "App", "Signed-By"}))
+    assert hello.limits == (("max_total_transferred_bytes", 1 << 30),)
+    assert list(hello.facts()) == sorted(
+        (parse_fact(line, 1024) for line in lines),
+        key=lambda fact: [f.values for f in hello.facts()].index(fact.values),
+    )
+    assert agree(hello, hello, ExchangeLimits(), frozenset({"App"})).tick_interval_ns == 10**10
+
+
+HELLO_FAULTS = [
+    pytest.param({"HelloExchangePlan": None}, BAD, id="no-plan", marks=mark.clause("050-PLAN-03", "050-HELF-01")),
+    pytest.param(
+        {"HelloExchangePlan": [f"HelloExchangePlan('{V_PLAN}')"] * 2},
+        BAD,
+        id="plan-twice",
+        marks=mark.clause("050-PLAN-03", "050-FACT-11"),
+    ),
+    pytest.param(
+        {"HelloExchangePlan": f"HelloExchangePlan('E.{'0' * 43}')"},
+        AbortReason.EXCHANGE_PLAN_MISMATCH,
+        id="other-plan",
+        marks=mark.clause("050-PLAN-02", "050-PLAN-01", "050-ERR-03"),
+    ),
+    pytest.param(
+        {"HelloExchangePlan": "HelloExchangePlan('E.EXAMPLE')"},
+        BAD,
+        id="symbolic-plan",
+        marks=mark.clause("050-SETF-07"),
+    ),
+    pytest.param({"HelloTAI": None}, BAD, id="no-tai", marks=mark.clause("050-TAI-01", "050-HELF-03")),
+    pytest.param(
+        {"HelloTAI": [f"HelloTAI('{TAI_TEXT}')"] * 2},
+        BAD,
+        id="tai-twice",
+        marks=mark.clause("050-HELF-03", "050-FACT-11"),
+    ),
+    pytest.param({"HelloTAI": "HelloTAI('1640995200')"}, BAD, id="tai-form", marks=mark.clause("050-TAI-11")),
+    pytest.param({"HelloTickInterval": None}, BAD, id="no-interval", marks=mark.clause("050-TAI-02", "050-HELF-04")),
+    pytest.param(
+        {"HelloTickInterval": ["HelloTickInterval('1')"] * 2},
+        BAD,
+        id="interval-twice",
+        marks=mark.clause("050-HELF-04", "050-FACT-11"),
+    ),
+    pytest.param(
+        {"HelloTickInterval": "HelloTickInterval('0')"}, BAD, id="interval-0", marks=mark.clause("050-TAI-08")
+    ),
+    pytest.param(
+        {"HelloTickInterval": f"HelloTickInterval('{10**18}')"},
+        BAD,
+        id="interval-huge",
+        marks=mark.clause("050-TAI-09"),
+    ),
+    *(
+        pytest.param(
+            {"HelloTickInterval": f"HelloTickInterval('{text}')"},
+            BAD,
+            id=f"interval-{text or 'empty'}",
+            marks=mark.clause("050-TAI-10"),
+        )
+        for text in ("-1", "1.5", "1e9", "", "01")
+    ),
+    pytest.param(
+        {"HelloRecordFormat": None},
+        AbortReason.UNSUPPORTED_RECORD_FORMAT,
+        id="no-format",
+        marks=mark.clause("050-FMT-02"),
+    ),
+    pytest.param(
+        {"HelloRecordFormat": "HelloRecordFormat('H4')"},
+        AbortReason.UNSUPPORTED_RECORD_FORMAT,
+        id="other-format",
+        marks=mark.clause("050-FMT-02", "050-ERR-04"),
+    ),
+    pytest.param(
+        {"HelloRecordFormat": "HelloRecordFormat('.H3')"},
+        AbortReason.UNSUPPORTED_RECORD_FORMAT,
+        id="dotted-format",
+        marks=mark.clause("050-HELF-05"),
+    ),
+    pytest.param(
+        {"HelloSigner": f"HelloSigner('{VERIFIER_B}')"},
+        AbortReason.PEER_VERIFIER_MISMATCH,
+        id="unproven-signer",
+        marks=mark.clause("050-SIGN-03", "050-SIGN-06", "050-SIGN-01", "050-ERR-02"),
+    ),
+    pytest.param(
+        {"HelloSigner": [f"HelloSigner('{VERIFIER_B}')"] * 2},
+        BAD,
+        id="signer-twice",
+        marks=mark.clause("050-HELF-02", "050-FACT-11"),
+    ),
+    *(
+        pytest.param(
+            {"HelloLimit": f"HelloLimit('max_loop_iterations','{text}')"},
+            BAD,
+            id=f"limit-{text or 'empty'}",
+            marks=mark.clause("050-HLIM-04"),
+        )
+        for text in ("-1", "1k", "", "016")
+    ),
+    *(
+        pytest.param(
+            {"HelloLimit": f"HelloLimit('{name}','0')"},
+            BAD,
+            id=f"{name}-0",
+            marks=mark.clause("050-HLIM-05", "050-HLIM-06"),
+        )
+        for name in (
+            "max_fact_block_size",
+            "max_advertisement_records_listed",
+            "max_narrowing_depth",
+            "max_total_transferred_bytes",
+            "max_loop_iterations",
+        )
+    ),
+    pytest.param(
+        {"MayRequest": f"MayRequest('B.{'0' * 43}.H3')"}, BAD, id="other-phase", marks=mark.clause("050-FACT-10")
+    ),
+    pytest.param({"HelloTAI": f"HelloTAI('{TAI_TEXT}','x')"}, BAD, id="arity", marks=mark.clause("050-FACT-10")),
+    pytest.param({"Greeting": "Greeting('hi')"}, BAD, id="unknown", marks=mark.clause("050-FACT-10")),
+    pytest.param({"TickReady": f"TickReady('{TAI_TEXT}')"}, BAD, id="tick", marks=mark.clause("050-FACT-10")),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), HELLO_FAULTS)
+def test_a_bad_hello_aborts(changes: dict[str, str | list[str] | None], reason: AbortReason) -> None:
+    wire = Scripted()
+    wire.setup()
+    wire.heard()
+    wire.hello(**changes)
+    assert wire.reason is reason
+    assert len([line for line in wire.heard() if line == ""]) == 0  # no byte after the fault (050-ERR-20)
+
+
+HELLO_FINE = [
+    pytest.param(
+        {"HelloLimit": "HelloLimit('max_moon_phase','-7')"},
+        id="unknown-limit",
+        marks=mark.clause("050-HLIM-03", "050-HLIM-05"),
+    ),
+    pytest.param({"HelloLimit": None}, id="no-limits", marks=mark.clause("050-HLIM-01")),
+    pytest.param(
+        {"HelloLimit": "HelloLimit('max_partition_summaries','0')"},
+        id="no-partitions",
+        marks=mark.clause("050-HLIM-05"),
+    ),
+    pytest.param(
+        {"HelloRecordFormat": ["HelloRecordFormat('H3')"] * 2 + ["HelloRecordFormat('H9')"]},
+        id="repeats",
+        marks=mark.clause("050-FACT-11", "050-FMT-01"),
+    ),
+    pytest.param(
+        {"HelloAdvertisedField": ["HelloAdvertisedField('Type')", "HelloAdvertisedField('Mood')"]},
+        id="more-fields",
+        marks=mark.clause("050-SCHEMA-06", "050-HELF-06"),
+    ),
+    pytest.param(
+        {
+            "HelloAllAdvertisedFields": "HelloAllAdvertisedFields()",
+            "HelloAdvertisedField": "HelloAdvertisedField('Type')",
+        },
+        id="all-and-some",
+        marks=mark.clause("050-HELF-07", "050-FACT-04"),
+    ),
+]
+
+
+@pytest.mark.parametrize("changes", HELLO_FINE)
+def test_an_unusual_but_proper_hello_is_accepted(changes: dict[str, str | list[str] | None]) -> None:
+    wire = Scripted()
+    wire.setup()
+    wire.hello(**changes)
+    assert wire.phase is Phase.LISTING
+
+
+@mark.clause("050-FACT-11")
+def test_the_order_of_hello_lines_does_not_count() -> None:
+    wire = Scripted()
+    wire.setup()
+    wire.say(*reversed(wire.hello_lines()))
+    assert wire.phase is Phase.LISTING
+
+
+@mark.clause("050-HLIM-02", "050-HLIM-06", "050-LIM-01")
+def test_a_limit_is_the_least_of_ours_and_all_announced() -> None:
+    wire = Scripted(limits=limits_with(max_loop_iterations=9, max_narrowing_depth=3))
+    wire.open(
+        HelloLimit=[
+            "HelloLimit('max_loop_iterations','7')",
+            "HelloLimit('max_loop_iterations','5')",
+            "HelloLimit('max_narrowing_depth','8')",
+        ]
+    )
+    agreed = wire.side.machine.agreement.negotiated.limits
+    assert (agreed.max_loop_iterations, agreed.max_narrowing_depth) == (5, 3)
+    assert agreed.phase_timeout_ns == wire.side.config.limits.phase_timeout_ns
+
+
+@mark.clause("050-HLIM-06", "050-HELF-08")
+def test_our_hello_announces_the_six_limits_and_no_timeout() -> None:
+    wire = Scripted()
+    wire.setup()
+    names = [line.split("'")[1] for line in wire.heard() if line.startswith("HelloLimit(")]
+    assert names == [
+        "max_fact_block_size",
+        "max_advertisement_records_listed",
+        "max_partition_summaries",
+        "max_narrowing_depth",
+        "max_total_transferred_bytes",
+        "max_loop_iterations",
+    ]
+    assert dict(offered_limits(ExchangeLimits(), partitions=False))["max_partition_summaries"] == 0
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "start", "skew"),
+    [
+        pytest.param(
+            "1640995200:000000001",
+            "1640995201:000000000",
+            "1640995201:000000000",
+            0,
+            id="V-11",
+            marks=mark.clause("050-TAI-03", "050-TAI-04"),
+        ),
+        pytest.param(
+            "1640995200:000000000",
+            "1640995201:000000000",
+            "1640995201:000000000",
+            1,
+            id="one-second",
+            marks=mark.clause("050-TAI-04"),
+        ),
+        pytest.param(
+            "1640995300:999999999",
+            "1640995200:000000000",
+            "1640995300:999999999",
+            100,
+            id="backwards",
+            marks=mark.clause("050-TAI-05", "050-TAI-06"),
+        ),
+        pytest.param(
+            "1640995200:000000000",
+            "1640995200:000000000",
+            "1640995200:000000000",
+            0,
+            id="equal",
+            marks=mark.clause("050-TAI-05"),
+        ),
+    ],
+)
+def test_start_and_skew_are_the_same_on_both_sides(first: str, second: str, start: str, skew: int) -> None:
+    pair = make_pair()
+    hello = own_hello(pair.sides[0].config, pair.sides[0].machine._plan or _plan(), 0)
+    from dataclasses import replace
+
+    from lace.notation.tai import TAI
+
+    a, b = replace(hello, tai=TAI.parse(first)), replace(hello, tai=TAI.parse(second))
+    for ours, theirs in ((a, b), (b, a)):
+        agreed = agree(ours, theirs, ExchangeLimits(), frozenset())
+        assert (agreed.start, agreed.skew_seconds) == (start, skew)
+
+
+def _plan() -> object:
+    from lace.policy.compile import agree as compile_operands
+
+    return compile_operands(ALL, ALL)
+
+
+@mark.clause("050-TAI-07")
+def test_the_tick_interval_is_the_numerically_greater() -> None:
+    wire = Scripted(tick_interval_ns=9)
+    wire.open(HelloTickInterval="HelloTickInterval('10')")
+    assert wire.side.machine.agreement.negotiated.tick_interval_ns == 10
+
+
+@mark.clause(
+    "050-TAI-12",
+    "050-TAI-13",
+    "050-TAI-14",
+    "050-RUN-05",
+    "050-RUN-06",
+    "050-RUN-07",
+    "050-RUN-13",
+    "050-RUN-16",
+    "050-TAI-06",
+)
+def test_both_engines_get_one_start_one_tick_and_one_skew_and_the_same() -> None:
+    pair = make_pair()
+    pair.sides[1].offset_ns = 2_500_000_000
+    pair.exchange()
+    times = []
+    for side in pair.sides:
+        for facts in side.runtime:
+            named = {predicate.name: values for predicate, values in facts}
+            assert len([f for f in facts if f.predicate.name in ("StartTAI", "TickTAI", "ClockSkewSeconds")]) == 3
+            times.append((named["StartTAI"], named["TickTAI"], named["ClockSkewSeconds"]))
+    assert set(times) == {(("1640995202:500000000",), ("1640995202:500000000",), ("2",))}
+
+
+# --- signers --------------------------------------------------------------------------------------------------------
+
+
+def signed_link(**changes: object) -> Link:
+    from dataclasses import replace
+
+    link = Link(here=VERIFIER_A, peer=VERIFIER_B, signs_hello=True, peer_signs_hello=True)
+    return replace(link, **changes)
+
+
+@mark.clause(
+    "050-SIGN-04",
+    "050-RUN-02",
+    "050-RUN-01",
+    "050-RUN-12",
+    "050-ADVF-03",
+    "050-LINK-03",
+    "050-RESULT-02",
+    "050-RESULT-04",
+    "050-SIGN-08",
+    "050-RUN-09",
+)
+def test_two_proven_signers_are_peers_sources_and_a_link() -> None:
+    pair = make_pair(signed=True)
+    for side in pair.sides:
+        side.put(plex("mine", group=f"g{side.config.index}"))
+    first, second = pair.exchange()
+    assert (first.peer_verifier, second.peer_verifier) == (VERIFIER_B, VERIFIER_A)
+    assert first.link_id == second.link_id == link_id(VERIFIER_A, VERIFIER_B, V_PLAN)
+    for side, own, peer in zip(pair.sides, (VERIFIER_A, VERIFIER_B), (VERIFIER_B, VERIFIER_A), strict=True):
+        assert {values[1] for values in side.named("Advertised")} == {own}
+        named = {predicate.name: values for predicate, values in side.runtime[-1]}
+        assert named["Here"] == (own,)
+        assert named["Peer"] == (peer,)
+        assert side.named("ExchangeOperand")[0][2] == own
+
+
+@mark.clause("050-SIGN-02", "050-SIGN-05", "050-RUN-11", "050-ADVF-04", "050-RESULT-02", "050-RESULT-04", "050-LINK-05")
+def test_without_proof_there_is_no_signer_no_peer_and_no_link() -> None:
+    pair = make_pair(link=Link(here=VERIFIER_A))
+    pair.sides[0].put(plex("x"))
+    first, _ = pair.exchange()
+    for side in pair.sides:
+        assert side.named("HelloSigner") == []
+        assert all(predicate.name != "Peer" for predicate, _ in side.runtime[-1])
+    assert first.peer_verifier is None
+    assert first.link_id is None
+    assert {values[1] for values in pair.sides[0].named("Advertised")} == {"Opq_s"}
+
+
+@mark.clause("050-SIGN-05", "050-ADVF-03", "050-RUN-02")
+def test_a_transport_proof_alone_sets_the_peer_but_not_the_source_label() -> None:
+    wire = Scripted(link=Link(peer=VERIFIER_B)).open()
+    assert wire.side.machine.agreement.peer == VERIFIER_B
+    assert wire.side.machine.agreement.peer_source == wire.label
+    assert wire.side.machine.agreement.viewer == VERIFIER_B
+    assert wire.side.machine.agreement.link_id is None
+
+
+@pytest.mark.parametrize(
+    ("link", "origin", "signer"),
+    [
+        pytest.param(signed_link(), VERIFIER_A, VERIFIER_B, id="claims-ours", marks=mark.clause("050-SIGN-09")),
+        pytest.param(signed_link(), VERIFIER_B, None, id="claim-without-proof", marks=mark.clause("050-SIGN-10")),
+        pytest.param(Link(), VERIFIER_B, None, id="claim-on-a-bare-link", marks=mark.clause("050-SIGN-10")),
+        pytest.param(
+            signed_link(),
+            Verifier.of(b"\x08" * 32),
+            VERIFIER_B,
+            id="another-than-proven",
+            marks=mark.clause("050-SIGN-11"),
+        ),
+        pytest.param(
+            signed_link(),
+            VERIFIER_B,
+            Verifier.of(b"\x08" * 32),
+            id="signer-is-not-the-proven",
+            marks=mark.clause("050-SIGN-06", "050-ERR-02"),
+        ),
+        pytest.param(
+            signed_link(peer_signs_hello=False),
+            VERIFIER_B,
+            VERIFIER_B,
+            id="binding-proves-no-signature",
+            marks=mark.clause("050-SIGN-03"),
+        ),
+        pytest.param(
+            signed_link(expected_peer=Verifier.of(b"\x08" * 32)),
+            VERIFIER_B,
+            VERIFIER_B,
+            id="not-whom-we-expect",
+            marks=mark.clause("050-ERR-02"),
+        ),
+    ],
+)
+def test_an_identity_that_is_not_proven_aborts(link: Link, origin: str, signer: str | None) -> None:
+    wire = Scripted(link=link)
+    wire.say(wire.operand_line(origin=origin))
+    if not wire.side.is_over:
+        wire.hello(HelloSigner=f"HelloSigner('{signer}')" if signer else None)
+    assert wire.reason is AbortReason.PEER_VERIFIER_MISMATCH
+
+
+@mark.clause("050-SIGN-07", "050-SIGN-09")
+def test_an_opaque_origin_is_relabelled_and_never_compared() -> None:
+    wire = Scripted()
+    wire.say(wire.operand_line(origin="Opq_s"))  # the label that we wrote ourselves
+    wire.hello()
+    assert wire.phase is Phase.LISTING
+    assert wire.side.machine.agreement.peer_source == "Opq_R"
+
+
+@mark.clause("050-LINK-01", "050-LINK-02")
+def test_the_link_id_is_that_of_the_golden_vector() -> None:
+    first, second = Verifier.parse("V." + "0" * 43 + ".H3"), Verifier.parse("V.1" + "0" * 42 + ".H3")
+    expected = "11329cd8c2a9883dc8541bee45fdddf9ea37510f16c0e81a5e6260c0c492d206"
+    assert link_id(first, second, V_PLAN) == link_id(second, first, V_PLAN) == expected
+
+
+@mark.clause("050-ADVF-05", "050-LINK-06")
+def test_a_local_cursor_key_makes_no_identity() -> None:
+    pair = make_pair(cursor_key="tcp:example.com:4790")
+    first, _ = pair.exchange()
+    assert first.link_id is None
+    assert first.peer_verifier is None
+
+
+# --- schema ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        pytest.param(None, None, None, id="all-all", marks=mark.clause("050-SCHEMA-03")),
+        pytest.param(None, {"Type"}, {"Type"}, id="all-some", marks=mark.clause("050-SCHEMA-02")),
+        pytest.param(
+            {"Type", "App"},
+            {"App", "TAI"},
+            {"App"},
+            id="some-some",
+            marks=mark.clause("050-SCHEMA-01", "050-SCHEMA-04"),
+        ),
+        pytest.param({"Type"}, {"type"}, set(), id="case", marks=mark.clause("050-SCHEMA-04", "050-SCHEMA-06")),
+    ],
+)
+def test_the_schema_is_what_both_can(ours: set[str] | None, theirs: set[str] | None, expected: set[str] | None) -> None:
+    def schema(names: set[str] | None) -> FieldSchema:
+        return FieldSchema(None if names is None else frozenset(names))
+
+    assert schema(ours).meet(schema(theirs)) == schema(theirs).meet(schema(ours)) == schema(expected)
+
+
+@pytest.mark.parametrize(
+    ("module", "fields", "passes"),
+    [
+        pytest.param(group_module("u"), {"HelloAdvertisedField": "HelloAdvertisedField('Group')"}, True, id="met"),
+        pytest.param(
+            group_module("u"),
+            {"HelloAdvertisedField": None},
+            False,
+            id="missing",
+            marks=mark.clause("050-ADVF-11", "050-SCHEMA-07", "050-ERR-05", "050-ADVF-10"),
+        ),
+        pytest.param(
+            group_module("u"),
+            {"HelloAdvertisedField": None, "HelloAllAdvertisedFields": "HelloAllAdvertisedFields()"},
+            True,
+            id="met-by-all",
+        ),
+        pytest.param(
+            Module.author("SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- AdvertisedField(P,S,_,_,'x')."),
+            {"HelloAllAdvertisedFields": None, "HelloAdvertisedField": "HelloAdvertisedField('Group')"},
+            False,
+            id="all-needed",
+            marks=mark.clause("050-ADVF-12", "050-SCHEMA-08", "050-ERR-05"),
+        ),
+        pytest.param(
+            Module.author("SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- AdvertisedField(P,S,_,_,'x')."),
+            {},
+            True,
+            id="all-given",
+            marks=mark.clause("050-SCHEMA-08"),
+        ),
+    ],
+)
+def test_the_schema_must_meet_the_plan(module: Module, fields: dict[str, str | None], passes: bool) -> None:
+    wire = Scripted(module=module)
+    wire.setup()
+    wire.hello(**fields)
+    assert wire.reason is (None if passes else AbortReason.UNSUPPORTED_FIELD_SCHEMA)
+
+
+@mark.clause("050-SCHEMA-05", "050-SCHEMA-09", "050-SCHEMA-04")
+def test_with_an_empty_schema_only_the_bare_record_is_advertised() -> None:
+    wire = Scripted(stored=(plex("x"),), schema=ALL_FIELDS).open()
+    listed = [line for line in wire.heard() if line.startswith("Advertis")]
+    assert len(listed) == 1
+    assert listed[0].startswith("Advertised(")
+
+
+@mark.clause("050-SCHEMA-09", "050-SCHEMA-06", "050-ADVREC-01", "050-ADVREC-02")
+def test_exactly_the_negotiated_fields_are_advertised() -> None:
+    wire = Scripted(stored=(plex("x", headers=[("Mood", "fine")]),), schema=ALL_FIELDS)
+    wire.open(
+        HelloAdvertisedField=[
+            "HelloAdvertisedField('Mood')",
+            "HelloAdvertisedField('Data-Length')",
+            "HelloAdvertisedField('Signed-By')",
+        ]
+    )
+    names = [line.split("'")[5] for line in wire.heard() if line.startswith("AdvertisedField(")]
+    assert names == ["Data-Length", "Mood"]
+
+
+def test_hello_is_refused_before_anything_is_agreed() -> None:
+    with pytest.raises(ProtocolAbort, match="stands 0 times"):
+        read_hello([], 1)

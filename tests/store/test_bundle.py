@@ -1,0 +1,148 @@
+"""Bundles: what is written comes back, and no byte of a damaged one is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lace.errors import InvalidInput, StoreError
+from lace.limits import RecordLimits
+from lace.records.grammar import MARK
+from lace.records.validate import validate
+from lace.store import bundle
+from lace.store.bundle import BundleReader, BundleWriter, Frame, Rejected, index_path, read_frames, write_index
+from store.samples import assortment, blob, plex, seal
+
+STORED = [record.stored for record in assortment()]
+LIMITS = RecordLimits()
+
+
+def frames_of(data: bytes) -> list[Frame | Rejected]:
+    return list(read_frames(io.BytesIO(data), 0, len(data), LIMITS))
+
+
+def valid_among(items: list[Frame | Rejected]) -> list[bytes]:
+    good = []
+    for item in items:
+        if isinstance(item, Frame):
+            try:
+                good.append(validate(item.data).stored)
+            except InvalidInput:
+                continue
+    return good
+
+
+def write(path: Path, every: int = 4) -> None:
+    with BundleWriter(path, index_every=every) as writer:
+        for stored in STORED:
+            writer.write(stored)
+
+
+def test_a_bundle_is_its_records_back_to_back(tmp_path: Path) -> None:
+    path = tmp_path / "a.bundle"
+    write(path)
+    assert path.read_bytes() == b"".join(STORED)
+    assert [item.data for item in BundleReader(path).records()] == STORED
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_splits_cover_every_record_once(tmp_path: Path, indexed: bool) -> None:
+    path = tmp_path / "a.bundle"
+    write(path)
+    if not indexed:
+        index_path(path).unlink()
+    reader = BundleReader(path)
+    splits = reader.splits(500)
+    assert len(splits) > 1 if indexed else splits == [(0, reader.bytes)]
+    assert [item.data for start, end in splits for item in reader.records(start, end)] == STORED
+
+
+def test_an_index_can_be_made_later(tmp_path: Path) -> None:
+    path = tmp_path / "a.bundle"
+    write(path)
+    written = json.loads(index_path(path).read_text())
+    index_path(path).unlink()
+    assert write_index(path, every=4) == len(STORED)
+    assert json.loads(index_path(path).read_text()) == written
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"lace-bundle-index":1,"bytes":7,"offsets":[3]}', '{"offsets":"x"}', "\x00"]
+)
+def test_an_index_that_does_not_fit_is_not_used(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.bundle"
+    write(path)
+    index_path(path).write_text(text)
+    assert BundleReader(path).splits(1) == [(0, path.stat().st_size)]
+
+
+def test_a_missing_bundle_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No such file"):
+        BundleReader(tmp_path / "none")
+
+
+@given(at=st.integers(0, len(STORED) - 1), garbage=st.binary(min_size=1, max_size=200))
+def test_garbage_between_records_is_rejected_and_the_records_are_not(at: int, garbage: bytes) -> None:
+    items = frames_of(b"".join([*STORED[:at], garbage, *STORED[at:]]))
+    assert b"".join(item.data for item in items) == b"".join([*STORED[:at], garbage, *STORED[at:]])
+    assert valid_among(items) == STORED
+
+
+@given(where=st.integers(0, len(b"".join(STORED)) - 1), flip=st.integers(1, 255))
+def test_one_damaged_byte_costs_at_most_its_own_record(where: int, flip: int) -> None:
+    whole = bytearray(b"".join(STORED))
+    whole[where] ^= flip
+    end, hit = 0, -1
+    while end <= where:
+        hit += 1
+        end += len(STORED[hit])
+    items = frames_of(bytes(whole))
+    assert b"".join(item.data for item in items) == bytes(whole)
+    good = valid_among(items)
+    remaining = iter(good)  # a record inside the damaged one may have come out on its own
+    assert all(stored in remaining for stored in STORED[:hit] + STORED[hit + 1 :])
+
+
+@given(cut=st.integers(0, len(b"".join(STORED)) - 1))
+def test_a_cut_bundle_gives_what_is_whole(cut: int) -> None:
+    items = frames_of(b"".join(STORED)[:cut])
+    assert b"".join(item.data for item in items) == b"".join(STORED)[:cut]
+    whole = 0
+    while len(b"".join(STORED[: whole + 1])) <= cut:
+        whole += 1
+    assert valid_among(items)[:whole] == STORED[:whole]
+
+
+def test_a_wrong_length_does_not_swallow_the_records_behind_it() -> None:
+    liar = blob(b"x" * 100).stored.replace(b"Data-Length: 100", b"Data-Length: 900")
+    items = frames_of(liar + b"".join(STORED))
+    assert [item.data for item in items if isinstance(item, Rejected)] == [liar]
+    assert valid_among(items) == STORED
+
+
+def test_a_seal_with_a_damaged_head_leaves_its_plex() -> None:
+    inner = plex("in a seal", data=b"abc")
+    damaged = seal("in a seal", data=b"abc").stored.replace(MARK, b"????: ", 1)
+    items = frames_of(damaged + STORED[0])
+    assert valid_among(items) == [inner.stored, STORED[0]]
+
+
+def test_records_cross_the_edges_of_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "READ_BYTES", 7)
+    garbage = b"garbage" * 30
+    items = frames_of(garbage + b"".join(STORED))
+    assert [item.data for item in items] == [garbage, *STORED]
+
+
+def test_long_damage_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "READ_BYTES", 1000)
+    monkeypatch.setattr(bundle, "REJECTED_PIECE_BYTES", 2000)
+    items = frames_of(bytes(50_000) + STORED[3])
+    assert valid_among(items) == [STORED[3]]
+    assert max(len(item.data) for item in items if isinstance(item, Rejected)) < 4000
+    assert b"".join(item.data for item in items) == bytes(50_000) + STORED[3]

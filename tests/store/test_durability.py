@@ -1,0 +1,269 @@
+"""Kill -9, full disks, read-only files, other processes and files that are no stores."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lace
+from lace.datalog.syntax import Fact
+from lace.errors import NotFound, StoreError
+from lace.facts.derive import derive_facts
+from lace.facts.predicates import HAVE, RECORD_PREDICATES
+from lace.limits import StoreLimits
+from lace.notation.identifiers import RecordHash
+from lace.records.validate import validate
+from lace.store import SQLiteStore, open_store, schema
+from store.samples import assortment, blob, plex
+
+TESTS = Path(__file__).parent.parent
+PROGRAM = str(Path(__file__).parent / "processes.py")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(lace.__path__[0]).parent), str(TESTS)])}
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, PROGRAM, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def told(*arguments: object) -> list[str]:
+    command = [sys.executable, PROGRAM, *map(str, arguments)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENVIRONMENT, check=True)
+    return list(run.stdout.splitlines())
+
+
+def require_whole(store: SQLiteStore, acknowledged: list[str]) -> None:
+    assert [text for text in acknowledged if not store.have(RecordHash(text))] == []
+    assert store.check_integrity() == []
+    snapshot = store.snapshot()
+    facts = Counter(Fact(predicate, row) for predicate in RECORD_PREDICATES for row in snapshot.iterate(predicate))
+    bodies = [validate(body) for _, body in store.bodies_since()]
+    assert facts == Counter(fact for record in bodies for fact in derive_facts(record))
+
+
+@pytest.mark.parametrize("batch", [1, 40])
+def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path, batch: int) -> None:
+    path = tmp_path / "a.lace"
+    acknowledged: list[str] = []
+    chance = random.Random(batch)
+    for attempt in range(3):
+        with start("write", path, attempt * 100_000, batch) as writer:
+            assert writer.stdout is not None
+            acknowledged.append(writer.stdout.readline().strip())
+            time.sleep(chance.random() * 0.15)
+            writer.kill()
+            lines = writer.stdout.read().split("\n")
+            acknowledged += lines[:-1]  # the last line may be cut
+        with open_store(path) as store:
+            require_whole(store, acknowledged)
+    assert len(acknowledged) > 3
+
+
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    *acknowledged, error = told("limited", path, 700_000)
+    assert error.startswith("error")
+    assert "full" in error
+    assert "is safe" in error
+    assert len(acknowledged) > 10
+    with open_store(path) as store:
+        require_whole(store, acknowledged)
+        assert store.put([plex("there is room again")])[0].new
+        require_whole(store, acknowledged)
+
+
+def test_a_store_at_its_page_limit_goes_on_after_the_error(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a.lace", create=True) as store:
+        store.put(assortment())
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+        with pytest.raises(StoreError, match="disk is full"):
+            store.put([blob(bytes(100_000))])
+        assert not store.have(blob(bytes(100_000)).hash)
+        store._connection.execute("PRAGMA max_page_count = 1000000")
+        assert store.put([blob(bytes(100_000))])[0].new
+        require_whole(store, [record.hash for record in assortment()])
+
+
+def test_a_second_writer_waits_then_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    with open_store(path, create=True, limits=StoreLimits(busy_timeout_ms=50)) as store:
+        store.put(assortment()[:3])
+        with start("hold", path) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "holding\n"
+            with pytest.raises(StoreError, match="another process is writing"):
+                store.put(assortment())
+            assert store.have(assortment()[0].hash)  # reading goes on meanwhile
+            assert store.snapshot().count(HAVE) == 3
+            holder.communicate("")
+        assert store.put(assortment())[-1].new
+
+
+def test_readers_follow_a_writing_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    open_store(path, create=True).close()
+    with open_store(path, read_only=True) as reader, start("write", path, 0, 5) as writer:
+        assert writer.stdout is not None
+        seen: set[str] = set()
+        cursor = reader.cursor()
+        for _ in range(12):
+            acknowledged = writer.stdout.readline().strip()
+            changes = reader.changes(cursor)
+            assert changes is not None
+            seen |= set(changes.added_records)
+            seen -= set(changes.removed_records)
+            cursor = changes.cursor
+            assert acknowledged in seen
+        writer.kill()
+        writer.stdout.read()
+        changes = reader.changes(cursor)
+        assert changes is not None
+        seen = (seen | set(changes.added_records)) - set(changes.removed_records)
+        assert seen == {row[0] for row in reader.snapshot().iterate(HAVE)}
+
+
+def test_a_store_opened_for_reading_takes_no_writes(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    with open_store(path, create=True) as store:
+        store.put(assortment())
+    with open_store(path, read_only=True) as store:
+        with pytest.raises(StoreError, match="read-only"):
+            store.put([plex("more")])
+        require_whole(store, [record.hash for record in assortment()])
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that any user may enter, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_file_without_write_permission_is_a_clear_error(open_folder: Path) -> None:
+    path = open_folder / "a.lace"
+    with open_store(path, create=True) as store:
+        store.put(assortment())
+    path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+    open_folder.chmod(0o555)
+    (line,) = told("put_one", path)
+    assert line.startswith("error")
+    assert "read-only" in line or "cannot be opened" in line
+    with open_store(path, read_only=True) as store:
+        require_whole(store, [record.hash for record in assortment()])
+
+
+@pytest.mark.parametrize("content", [b"hello, this is not a database at all" * 40, b"\x00" * 5000, b"short"])
+def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.lace"
+    path.write_bytes(content)
+    for options in ({}, {"create": True}, {"read_only": True}):
+        with pytest.raises(StoreError, match="not a lace store"):
+            open_store(path, **options)  # type: ignore[arg-type]
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine(x)")
+    connection.close()
+    for options in ({}, {"create": True}, {"read_only": True}):
+        with pytest.raises(StoreError, match="not a lace store"):
+            open_store(path, **options)  # type: ignore[arg-type]
+
+
+def test_missing_empty_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="there is no store"):
+        open_store(tmp_path / "none.lace")
+    (tmp_path / "empty.lace").touch()
+    with pytest.raises(StoreError, match="empty"):
+        open_store(tmp_path / "empty.lace")
+    with pytest.raises(StoreError, match="directory"):
+        open_store(tmp_path, create=True)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        open_store(tmp_path / "no" / "such" / "folder.lace", create=True)
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    with open_store(path, create=True) as store:
+        store._connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
+    with pytest.raises(StoreError, match="newer program"):
+        open_store(path)
+
+
+def test_an_older_store_is_brought_up_to_date_when_opened_for_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.lace"
+    with open_store(path, create=True) as store:
+        store.put(assortment())
+    monkeypatch.setattr(
+        schema, "MIGRATIONS", (*schema.MIGRATIONS, "CREATE TABLE later(x);\nINSERT INTO later VALUES (7);\n")
+    )
+    with pytest.raises(StoreError, match="old schema 1"):
+        open_store(path, read_only=True)
+    with open_store(path) as store:
+        assert store._connection.execute("SELECT x FROM later").fetchall() == [(7,)]
+        require_whole(store, [record.hash for record in assortment()])
+    open_store(path, read_only=True).close()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.lace"
+    open_store(path, create=True).close()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            schema, "MIGRATIONS", (*schema.MIGRATIONS, "CREATE TABLE later(x);\nINSERT INTO nowhere VALUES (7);\n")
+        )
+        with pytest.raises(StoreError, match="nowhere"):
+            open_store(path)
+    with open_store(path) as store:
+        tables = store._connection.execute("SELECT name FROM sqlite_master").fetchall()
+        assert ("later",) not in tables
+
+
+DAMAGE = {
+    "DELETE FROM records WHERE id = 3": "records",
+    "UPDATE records SET body = body || x'00' WHERE id = 3": "counters",
+    "DELETE FROM coordinates WHERE record = 4; UPDATE coordinates SET record = 4 WHERE record = 5": "coordinate",
+    "DELETE FROM symbol_index WHERE code = 7": "symbol index",
+    "UPDATE symbol_blocks SET texts = CAST(texts || char(10) || 'x' AS BLOB)": "symbol blocks",
+    "DELETE FROM segments": "no segment",
+    "UPDATE state SET next_code = 5": "values",
+    "INSERT INTO tombstones SELECT id, code FROM records WHERE id = 2": "differ",
+}
+
+
+@pytest.mark.parametrize("statements", DAMAGE)
+def test_the_integrity_check_finds_damage(tmp_path: Path, statements: str) -> None:
+    with open_store(tmp_path / "a.lace", create=True) as store:
+        store.put(assortment())
+        assert store.check_integrity() == []
+        for statement in statements.split(";"):
+            store._connection.execute(statement)
+        assert any(DAMAGE[statements] in problem for problem in store.check_integrity())
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "a.lace", create=True)
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.high_water()

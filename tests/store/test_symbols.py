@@ -1,0 +1,60 @@
+"""The dictionary: dense codes, kept for ever, whatever keys collide."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lace.store import schema
+from lace.store.segments import as_codes
+from lace.store.symbols import SymbolTable, keyed_hash
+
+words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
+
+
+def table_with(modulus: int | None) -> SymbolTable:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    schema.migrate(connection)
+    secret = connection.execute("SELECT index_key FROM state").fetchone()[0]
+    if modulus is None:
+        return SymbolTable(connection, keyed_hash(secret))
+
+    def few_keys(texts: Iterable[str]) -> list[int]:
+        return [sum(text.encode()) % modulus for text in texts]
+
+    connection.execute("UPDATE symbol_index SET key = ?", (few_keys(["0"])[0],))
+    return SymbolTable(connection, few_keys)
+
+
+@pytest.mark.parametrize("modulus", [None, 1, 3, 50])
+@given(batches=st.lists(words, max_size=6))
+def test_texts_get_dense_codes_once_even_when_keys_collide(modulus: int | None, batches: list[list[str]]) -> None:
+    table = table_with(modulus)
+    expected = {"0": 0}
+    for batch in batches:
+        codes = table.assign(batch, len(expected))
+        for text in batch:
+            expected.setdefault(text, len(expected))
+        assert codes == [expected[text] for text in batch]
+    assert table.codes(list(expected)) == list(expected.values())
+    table.forget()
+    assert table.codes(list(expected)) == list(expected.values())
+    assert table.texts(as_codes(expected.values())) == list(expected)
+    assert table.codes(["\x01 never stored"]) == [-1]
+
+
+def test_a_thousand_texts_cross_blocks() -> None:
+    table = table_with(None)
+    texts = [f"text {number}" for number in range(1000)]
+    assert table.assign(texts[:700], 1) == list(range(1, 701))
+    assert table.assign([*texts[600:], "0"], 701) == [*range(601, 1001), 0]
+    assert table.texts(as_codes(range(1001))) == ["0", *texts]
+    assert table.texts(as_codes([512, 1, 512])) == [texts[511], texts[0], texts[511]]
+
+
+def test_two_stores_do_not_share_index_keys() -> None:
+    assert keyed_hash(bytes(16))(["same"]) != keyed_hash(bytes([1] * 16))(["same"])
