@@ -130,7 +130,7 @@ def lower(
         view=kind,
         program=_check(rules, limits),
         provenance=Provenance(tuple(rules)),
-        inert=tuple(rule_id(rule) for rule in peer.module.rules if peer_view.resolve(rule) is None),
+        inert=_inert(peer, kind),
     )
 
 
@@ -179,6 +179,13 @@ def _operand_rules(operand: SelectorOperand, view: View) -> Iterator[LoweredRule
                 origin=operand.origin,
                 source=(operand.module.id, rule_id(rule)),
             )
+
+
+def _inert(peer: SelectorOperand, kind: ViewKind) -> tuple[RuleId, ...]:
+    if kind is not ViewKind.NOTHING:
+        return ()
+    empty = EmptyView("")
+    return tuple(rule_id(rule) for rule in peer.module.rules if empty.resolve(rule) is None)
 
 
 def _view_rules(view: View, origin: str) -> Iterator[LoweredRule]:
