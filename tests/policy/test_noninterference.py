@@ -24,7 +24,7 @@ from lace.policy.operand import SELECTOR_PROFILE, Module
 from policy.hostile import hostile_module, worlds
 from policy.world import ALICE, EVERYTHING, GROUP_X, exposures, record, run, selector
 
-SEEDS = range(int(os.environ.get("LACE_POLICY_SEEDS", "80")))  # more of them for a long run
+SEEDS = range(int(os.environ.get("LACE_POLICY_SEEDS", "50")))  # more of them for a long run
 # Our own selector looks at visible records only, so that whatever differs would be the peer's doing.
 OWN = selector("Have(P), Field(P,'Group',_,'X')")
 Relations = dict[Predicate, set[tuple[str, ...]]]
@@ -128,7 +128,7 @@ def test_with_nothing_exposed_no_record_at_all_matters_to_the_peer() -> None:
 @pytest.mark.parametrize("expose", [(GROUP_X,), (EVERYTHING,), ()], ids=["gated", "all", "nothing"])
 def test_rewriting_rules_and_filtering_facts_give_the_same(expose: tuple[str, ...]) -> None:
     """The peer's module alone over a filtered source derives what its scoped, rewritten copy derives."""
-    for seed in SEEDS[:60]:
+    for seed in SEEDS[:40]:
         peer, facts = hostile_module(seed), worlds(seed).second
         outcome = run(facts, local=OWN, peer=peer, expose=expose)
         alone = check_program(peer.lacegram.program, SELECTOR_PROFILE)
@@ -144,11 +144,11 @@ def test_the_generator_reaches_what_it_is_for() -> None:
         assert sum(part in text for text in texts.values()) >= 4, part
     assert sum(bool(re.search(r"^(H\d)\(.*:-.* \1\(", text, re.MULTILINE)) for text in texts.values()) >= 4
     selecting = swayed = 0
-    for seed in range(50):
+    for seed in range(40):
         pair, peer = worlds(seed), hostile_module(seed)
         outcome = run(pair.first, local=OWN, peer=peer, expose=[GROUP_X])
         selecting += bool(outcome.selected(1) or outcome.claims(1))
         full = [run(facts, local=OWN, peer=peer, expose=[EVERYTHING]) for facts in (pair.first, pair.second)]
         swayed += (full[0].selected(1), full[0].claims(1)) != (full[1].selected(1), full[1].claims(1))
-    assert selecting >= 15, selecting
-    assert swayed >= 10, swayed  # without the view these would have told the two stores apart
+    assert selecting >= 12, selecting
+    assert swayed >= 8, swayed  # without the view these would have told the two stores apart

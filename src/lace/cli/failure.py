@@ -14,6 +14,7 @@ import click
 from lace.errors import (
     InvalidExchangePlan,
     InvalidInput,
+    InvalidLacegram,
     KeyUnavailable,
     LaceError,
     LimitExceeded,
@@ -112,6 +113,8 @@ def _details(error: BaseException) -> list[tuple[str, str]]:
         details = [("where", error.place), ("found", error.found), ("rule", error.rule)]
         if isinstance(error, InvalidExchangePlan):
             details += [("reason", str(finding)) for finding in error.findings]
+        if isinstance(error, InvalidLacegram):
+            details += [("shown", error.picture), ("try", error.advice)]
     elif isinstance(error, OSError) and error.filename is not None:
         details = [("file", os.fsdecode(error.filename))]
     elif isinstance(error, LimitExceeded):
