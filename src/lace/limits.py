@@ -36,6 +36,7 @@ class EngineLimits:
     max_stratum_iterations: int = 1_000_000
     max_tuple_arity: int = 8
     max_value_bytes: int = 1024
+    max_rule_literals: int = 64  # of one body; choosing a join order is quadratic in it, and operands come from peers
     max_working_rows: int = 1 << 27  # rows that one join step may hold before projection
 
 
@@ -90,5 +91,5 @@ class IngestLimits:
 
     max_chunk_records: int = 4096  # one chunk is one durable transaction
     max_chunk_bytes: int = 6 * MIB
-    max_waiting_bytes: int = 40 * MIB  # read and not yet stored
+    max_waiting_bytes: int = 24 * MIB  # read and not yet stored
     min_bytes_for_workers: int = 4 * MIB  # below this, starting processes costs more than it saves
