@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from executors.executors import Relations, run_embedded, run_reference
 from executors.programs import Scenario, scenarios
 from executors.solvers import nemo_can_say, run_clingo, run_nemo
+from lace.datalog import engine
 from lace.datalog.canonical import canonical_text
 from lace.datalog.formatting import format_program
 from lace.datalog.parser import parse_program
@@ -209,3 +210,5 @@ def test_goals_choose_from_the_whole_result(scenario: Scenario) -> None:
         wanted = {row for row in rows if first is None or row[0] == first}
         goal = Atom(predicate, tuple(terms))
         assert evaluate(checked(scenario.program), scenario.facts, goals=[goal]) == {predicate: wanted}
+        asked = engine.evaluate(checked(scenario.program), scenario.facts, goals=[goal]).rows(predicate)
+        assert {row for row in asked if first is None or row[0] == first} == wanted
