@@ -8,7 +8,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
 # The first Python that is new enough; `make PYTHON=/path/to/python …` overrides.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench clauses docs format lock clean
@@ -31,14 +31,15 @@ check: $(STAMP) ## lint, format and types
 bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--quick for a short run)
 	@for file in $$(ls bench/*.py | grep -v bench/report.py); do \
 		echo "== $$file"; $(RUN) $$file $(BENCH) || exit 1; done
-	$(RUN) tools/render_benchmarks.py
+	$(if $(BENCH),,$(RUN) tools/render_benchmarks.py)
 
 clauses: $(STAMP) ## how many clauses of the specifications a test names, and which none does
 	$(RUN) tools/clauses.py
 
 docs: $(STAMP) ## check the documentation: links, the command reference, examples
 	$(RUN) tools/check_docs.py
-	$(RUN) -m pytest -q -p no:randomly --doctest-modules src/lace/notation src/lace/cli/output.py tests/test_readme.py
+	$(RUN) tools/render_benchmarks.py --check
+	$(RUN) -m pytest -q tests/test_docs.py tests/test_readme.py
 
 format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .

@@ -95,7 +95,8 @@ def run(command: str, env: dict[str, str]) -> bool:
         stdin=subprocess.DEVNULL,
         timeout=COMMAND_TIMEOUT_SECONDS,
     )
-    print(textwrap.indent(done.stdout.decode("utf-8", "replace").rstrip("\n"), "  ", lambda _: True))
+    if done.stdout:
+        print(textwrap.indent(done.stdout.decode("utf-8", "replace").rstrip("\n"), "  ", lambda _: True))
     if wanted:
         print(dim(f"  (exit code {done.returncode})"))
     print()
@@ -127,7 +128,8 @@ def main() -> int:
         if not play(section, env):
             print(f"the demo stopped in {section.relative_to(ROOT)}", file=sys.stderr)
             return 1
-    print(f"Played {len(sections)} sections in {time.monotonic() - started:.0f} s. What they made is in demo-out/.")
+    seconds = time.monotonic() - started
+    print(f"Sections played: {len(sections)}, in {seconds:.0f} s. What they made is in demo-out/.")
     return 0
 
 

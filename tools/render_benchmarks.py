@@ -1,8 +1,8 @@
 """Render bench/results/*.json into docs/benchmarks.md.
 
 Each file is {"topic", "title", "columns", "rows", "claims": [{"text", "wanted", "got", "ok"}], "notes", "plots"} as
-bench/report.py writes it. A topic with no full run shows its quick run, and says so. `--check` writes nothing and
-exits 1 if the page is out of date.
+bench/report.py writes it. Quick runs are not published. `--check` writes nothing and exits 1 if the page is out of
+date.
 """
 
 from __future__ import annotations
@@ -27,12 +27,9 @@ the same machine, so they travel better than absolute figures.
 
 
 def results(folder: Path) -> list[dict[str, Any]]:
-    """One result per topic, the full run where there is one, by topic name."""
-    found: dict[str, dict[str, Any]] = {}
-    for path in [*sorted((folder / "quick").glob("*.json")), *sorted(folder.glob("*.json"))]:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        found[result["topic"]] = result
-    return [found[topic] for topic in sorted(found)]
+    """One result per topic, by topic name."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    return sorted(found, key=lambda result: str(result["topic"]))
 
 
 def row_of(cells: list[str]) -> str:

@@ -40,6 +40,16 @@ class EngineLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainLimits:
+    """What one explanation may look at."""
+
+    max_facts: int = 1_000_000  # derived facts looked at for one proof
+    max_bindings: int = 10_000  # bindings followed at one atom of a rule that failed
+    max_depth: int = 4  # absences explained below an absence
+    max_examples: int = 3  # facts shown beside a count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeLimits:
     """050: what one exchange may use."""
 

@@ -146,6 +146,16 @@ def test_debug_shows_the_traceback_and_its_absence_does_not(monkeypatch: pytest.
     assert isinstance(long.exception, errors.StoreError)
 
 
+def test_an_interrupt_is_one_word_and_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command("completion")
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lace.cli.completion.command", interrupted)
+    result = CliRunner().invoke(app, ["completion"])
+    assert (result.exit_code, result.stderr) == (ExitCode.INTERRUPTED, "interrupted\n")
+
+
 def test_a_reader_that_stops_reading_is_no_error() -> None:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     command = f'"{sys.executable}" -m lace.cli completion bash | true; echo "${{PIPESTATUS[0]}}"'

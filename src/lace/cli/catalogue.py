@@ -26,6 +26,8 @@ CATALOGUE = (
     Entry("Records", "facts", "lace.cli.facts", "Print the facts of one record or of all, one a line."),
     Entry("Records", "rm", "lace.cli.rm", "Remove records and their facts."),
     Entry("Stores", "init", "lace.cli.init", "Create an empty lace."),
+    Entry("Stores", "import", "lace.cli.import_", "Store the records of bundles, refusing the bad ones."),
+    Entry("Stores", "export", "lace.cli.export", "Write records to a bundle."),
     Entry("Stores", "stat", "lace.cli.stat", "Show how much a lace holds."),
     Entry("Stores", "verify", "lace.cli.verify", "Re-hash every record, re-verify every signature."),
     Entry("Keys", "key", "lace.cli.key", "Make, list, show and import signing keys."),

@@ -94,7 +94,9 @@ def import_(name: str, file: str, as_json: bool) -> None:
     from lace.errors import InvalidText, KeyUnavailable
     from lace.records.keys import SigningSecret
 
-    if file == "-":
+    if file == "-" and sys.stdin.isatty():
+        text = str(click.prompt("secret", hide_input=True, err=True))
+    elif file == "-":
         text = sys.stdin.read(MAX_SECRET_BYTES)
     else:
         with Path(file).open(encoding="ascii", errors="replace") as opened:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.arguments import Prefix, lace_argument, opened
-from lace.cli.output import human_size, json_option, print_json, print_table, short_hash
+from lace.cli.output import human_size, json_option, print_json, print_table, short_hash, shown_hash
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
@@ -41,9 +41,9 @@ def command(path: Path, prefix: str, columns: str | None, tips: bool, blobs: boo
         if as_json:
             _print_json_rows(rows, ["Data-Length"] if blobs else chosen)
         elif blobs:
-            print_table(["record", "size"], ([short_hash(r.hash), human_size(int(r["Data-Length"]))] for r in rows))
+            print_table(["record", "size"], ([shown_hash(r.hash), human_size(int(r["Data-Length"]))] for r in rows))
         elif columns:
-            print_table(["record", *chosen], ([short_hash(row.hash), *_cells(row, chosen)] for row in rows))
+            print_table(["record", *chosen], ([shown_hash(row.hash), *_cells(row, chosen)] for row in rows))
         else:
             print_table(OVERVIEW, (_overview(lace, row) for row in rows), right=frozenset({"size"}))
 
@@ -63,7 +63,7 @@ def _cells(row: Row, columns: Sequence[str]) -> list[str]:
 def _overview(lace: Lace, row: Row) -> list[str]:
     size = int(row["Data-Length"]) or lace.content_length(row.hash)  # an empty body may stand for chunks
     signer = row["Signed-By"]
-    return [short_hash(row.hash), row.coordinate, _utc(row["TAI"]), human_size(size), short_hash(signer) or "-"]
+    return [shown_hash(row.hash), row.coordinate, _utc(row["TAI"]), human_size(size), short_hash(signer) or "-"]
 
 
 def _utc(tai: str) -> str:

@@ -1,6 +1,6 @@
 """How `lace` prints: tables for people, one JSON object per line for programs, progress on stderr for what takes long.
 
-Rule: standard output carries the answer and nothing else; hashes are cut short only on a terminal.
+Rule: standard output carries the answer and nothing else; the hash of a record is cut short only on a terminal.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 PROGRESS_AFTER_SECONDS = 2.0
 ELLIPSIS = "…"
+SHORT_HASH = 14
+PAGE_ROWS = 1000
 
 
 def json_option(function: F) -> F:
@@ -47,16 +50,23 @@ def print_fields(rows: Iterable[tuple[str, object]]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
-    """A table: drawn by rich on a terminal, aligned plain text with nothing cut elsewhere."""
-    if sys.stdout.isatty():
-        _print_rich_table(columns, rows, right)
+    """A table: drawn by rich on a terminal, aligned plain text with nothing cut elsewhere.
+
+    Rows beyond the first thousand stream past in plain text, as wide as those were, so that any number of them can.
+    """
+    coming = iter(rows)
+    page = list(islice(coming, PAGE_ROWS))
+    if sys.stdout.isatty() and len(page) < PAGE_ROWS:
+        _print_rich_table(columns, page, right)
     else:
-        _print_plain_table(columns, list(rows), right)
+        _print_plain_table(columns, page, coming, right)
 
 
-def _print_plain_table(columns: Sequence[str], rows: list[Sequence[str]], right: frozenset[str]) -> None:
-    widths = [max([len(column), *(len(row[i]) for row in rows)]) for i, column in enumerate(columns)]
-    for row in (columns, *rows):
+def _print_plain_table(
+    columns: Sequence[str], page: list[Sequence[str]], coming: Iterator[Sequence[str]], right: frozenset[str]
+) -> None:
+    widths = [max([len(column), *(len(row[i]) for row in page)]) for i, column in enumerate(columns)]
+    for row in chain([columns], page, coming):
         cells = [
             cell.rjust(width) if column in right else cell.ljust(width)
             for cell, width, column in zip(row, widths, columns, strict=True)
@@ -78,8 +88,13 @@ def _print_rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], rig
 
 
 def short_hash(text: str) -> str:
-    """A hash as a terminal shows it: enough to recognise, and enough to type back."""
-    return text[:14] + ELLIPSIS if sys.stdout.isatty() and len(text) > 20 else text
+    """A hash cut to what is enough to recognise it, and to type it back."""
+    return text[:SHORT_HASH] + ELLIPSIS if len(text) > SHORT_HASH else text
+
+
+def shown_hash(text: str) -> str:
+    """A record's hash: short on a terminal, whole where another program may read it."""
+    return short_hash(text) if sys.stdout.isatty() else text
 
 
 def human_size(size: int) -> str:

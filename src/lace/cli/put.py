@@ -52,10 +52,13 @@ def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json:
     content = sys.stdin.buffer if file == "-" else Path(file)
     with metered(f"storing {name}", size, in_bytes=True) as meter:
         found = lace.put(content, name=name, progress=meter.advance, **heading)
+    coordinate = _coordinate(heading, name)
     if as_json:
-        print_json({"hash": found, "coordinate": _coordinate(heading, name), "file": file})
+        print_json({"hash": found, "coordinate": coordinate, "file": file})
     else:
         click.echo(found)
+    if lace.resolve(coordinate) != found:
+        print_warning(f"a newer record stands at {coordinate}, so this one is not its tip")
 
 
 def _put_directory(lace: Lace, folder: Path, name: str, heading: dict[str, Any], as_json: bool) -> ExitCode:

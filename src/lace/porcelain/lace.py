@@ -6,11 +6,11 @@ Rule: every verb acts on this store alone. Nothing here prints, and nothing here
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from lace.errors import InvalidText, NotFound
 from lace.facts.derive import derive_facts
@@ -24,8 +24,9 @@ from lace.porcelain.check import Damage, verify_store
 from lace.porcelain.content import Heading, Sign, content_length, read_content, write_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.source import Content, Counted, Progress, opened_content
+from lace.porcelain.transfer import Writable, all_bodies, covered_bodies, write_bundle, write_stream
 from lace.porcelain.tree import TreeResult, put_tree
-from lace.records.coordinate import Coordinate, HashAddress, parse_address, parse_prefix
+from lace.records.coordinate import Coordinate, HashAddress, Prefix, parse_address, parse_prefix
 from lace.records.keys import SigningKey
 from lace.records.link import link_header
 from lace.records.model import Header, Plex, Record, Seal, ValidRecord
@@ -33,8 +34,13 @@ from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.keyring import KeyRing
 from lace.store.base import RecordStore, StoreStat
+from lace.store.ingest import EncodedStore, ImportReport, RejectedSink, import_bundles
 
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
+
+
+class LaceStore(RecordStore, EncodedStore, Protocol):
+    """What a lace needs of a store: records, and batches that were judged elsewhere."""
 
 
 class Lace:
@@ -42,7 +48,7 @@ class Lace:
 
     def __init__(
         self,
-        store: RecordStore,
+        store: LaceStore,
         *,
         clock: Clock | None = None,
         keys: KeyRing | None = None,
@@ -151,6 +157,27 @@ class Lace:
             return
         for _, stored in self.store.bodies_since():
             yield from derive_facts(validate(stored, limits=self.limits, verify_signature=False))
+
+    def import_(
+        self,
+        *bundles: str | Path,
+        rejected: RejectedSink | None = None,
+        progress: Callable[[ImportReport], None] | None = None,
+    ) -> ImportReport:
+        """Store every good record of some bundles; a bad one is counted and, with its reason, handed to `rejected`."""
+        paths = [Path(bundle) for bundle in bundles]
+        return import_bundles(self.store, paths, rejected_sink=rejected, progress=progress, record_limits=self.limits)
+
+    def export(self, sink: str | Path | Writable, prefix: str = "//", *, progress: Progress | None = None) -> int:
+        """Write stored records back to back, those that a prefix covers with their chunks, or all; how many.
+
+        A path gets a bundle with its index beside it, both only when they are whole.
+        """
+        wanted = parse_prefix(prefix)
+        chosen = all_bodies(self.store) if wanted == Prefix() else covered_bodies(self.store, wanted, self.load)
+        if isinstance(sink, str | Path):
+            return write_bundle(Path(sink), chosen, progress or _unwatched)
+        return write_stream(sink, chosen, progress or _unwatched)
 
     def delete(self, *hashes: str) -> int:
         """Remove records and their facts, all or none; NotFound if one is not there."""

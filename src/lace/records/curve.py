@@ -10,6 +10,7 @@ with R = P (even y, so recovery id 0), s' = −e·r and z = −s·r it is Q = s�
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import urandom
 from typing import Any
 
 from lace.records import exact
@@ -103,10 +104,8 @@ def _in_place(scalar: bytes, change: Callable[[Any], int]) -> bytes:
 
 def _new_context() -> Any:
     """A context of our own, blinded once, so that signing does not run on the bare tables."""
-    from secrets import token_bytes
-
     context = _ffi.gc(_lib.secp256k1_context_create(1), _lib.secp256k1_context_destroy)
-    _lib.secp256k1_context_randomize(context, token_bytes(32))
+    _lib.secp256k1_context_randomize(context, urandom(32))
     return context
 
 

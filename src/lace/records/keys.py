@@ -5,9 +5,9 @@ Rule: a secret leaves this module only through `SigningSecret.reveal`; never in 
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Iterable
+from os import urandom
 from typing import NoReturn, Self
 
 from lace.errors import InvalidSignature, InvalidText, KeyUnavailable
@@ -15,7 +15,7 @@ from lace.notation import b64a
 from lace.notation.digest import key_deriver
 from lace.notation.identifiers import Verifier
 from lace.records import curve
-from lace.records.exact import N, P
+from lace.records.exact import N, P, lift_x
 from lace.records.model import Plex, Seal
 
 # 009-KDF-03: 🖧 is U+1F5A7.
@@ -50,7 +50,7 @@ class SigningSecret(_Secret):
         self._material = bytes(material)
 
     @classmethod
-    def generate(cls, randomness: Randomness = secrets.token_bytes) -> Self:
+    def generate(cls, randomness: Randomness = urandom) -> Self:
         """A fresh secret."""
         return cls(randomness(32))
 
@@ -90,7 +90,7 @@ class SigningKey(_Secret):
         self.verifier = Verifier.of(point[1:])  # 009-KEY-04: −d·G has the same x
 
     @classmethod
-    def generate(cls, randomness: Randomness = secrets.token_bytes) -> Self:
+    def generate(cls, randomness: Randomness = urandom) -> Self:
         """A key of a random scalar (009-KEY-01, 009-KEY-02)."""
         while True:
             drawn = randomness(32)
@@ -130,7 +130,7 @@ class SigningKey(_Secret):
 
 def _fresh_aux() -> bytes:
     while True:
-        aux = secrets.token_bytes(32)
+        aux = urandom(32)
         if any(aux):
             return aux
 
@@ -189,15 +189,13 @@ def _refusal(combine: curve.Combine, px: bytes, msg32: bytes, sig64: bytes) -> s
     e = int.from_bytes(_derive_challenge(rx + px + msg32, 32), "big") % N
     found = combine(px, s, e)
     # A compressed point of even y begins with 02: one comparison settles 009-VER-01, -02, -05, -06 and -07.
-    if found is not None and found[0] == 2 and found[1:] == rx:
+    if found == b"\x02" + rx:
         return None
     return _mismatch(px, rx, found)
 
 
 def _mismatch(px: bytes, rx: bytes, found: bytes | None) -> str:
     """What exactly is wrong, worked out only for signatures that fail."""
-    from lace.records.exact import lift_x
-
     if int.from_bytes(rx, "big") >= P:
         return "r is not below the field prime"
     if lift_x(int.from_bytes(px, "big")) is None:

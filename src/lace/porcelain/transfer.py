@@ -1,0 +1,70 @@
+"""Records out of a store as bytes back to back: the form that bundles and streams carry.
+
+Rule: a record in memory at a time, and a file under its name only when it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from lace.notation.identifiers import RecordHash
+from lace.porcelain.content import Load, is_manifest, manifest_pieces
+from lace.porcelain.listing import covered_entries
+from lace.records.coordinate import Prefix
+from lace.records.model import ValidRecord
+from lace.store.base import RecordStore
+from lace.store.bundle import BundleWriter, index_path
+
+
+class Writable(Protocol):
+    """Anything that takes bytes."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+def all_bodies(store: RecordStore) -> Iterator[bytes]:
+    """Everything, in the order in which it came."""
+    return (stored for _, stored in store.bodies_since())
+
+
+def covered_bodies(store: RecordStore, prefix: Prefix, load: Load) -> Iterator[bytes]:
+    """What a prefix covers, the chunks of a manifest before it; a chunk that several share comes once for each."""
+    for entry in covered_entries(store, prefix):
+        yield from _with_chunks(load(entry.hash), load)
+
+
+def _with_chunks(record: ValidRecord, load: Load) -> Iterator[bytes]:
+    if is_manifest(record):
+        for piece in manifest_pieces(record):
+            yield from _with_chunks(load(RecordHash(piece.target)), load)
+    yield record.stored
+
+
+def write_stream(sink: Writable, bodies: Iterator[bytes], progress: Callable[[int], None]) -> int:
+    """Write to an open sink; how many records."""
+    count = 0
+    for stored in bodies:
+        sink.write(stored)
+        progress(len(stored))
+        count += 1
+    return count
+
+
+def write_bundle(path: Path, bodies: Iterator[bytes], progress: Callable[[int], None]) -> int:
+    """Write a bundle and its index, which take their names when both are whole; how many records."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with BundleWriter(part) as writer:
+            for stored in bodies:
+                writer.write(stored)
+                progress(len(stored))
+        os.replace(part, path)
+        os.replace(index_path(part), index_path(path))
+    except BaseException:
+        part.unlink(missing_ok=True)
+        index_path(part).unlink(missing_ok=True)
+        raise
+    return writer.records
