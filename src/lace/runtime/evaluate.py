@@ -1,0 +1,191 @@
+"""A lowered policy over a store that changes: from plan, snapshot, runtime and advertisement facts to what may be sent
+and requested (040, 050), by the embedded engine.
+
+Rule: an evaluation sees one explicit snapshot (050-SEND-03) and answers with changes since the one before. Small
+changes are followed incrementally; large ones are worth evaluating anew, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lace.datalog.engine import Materialized, materialize
+from lace.datalog.source import ColumnSource
+from lace.errors import LaceError, LocalProtocolError
+from lace.facts.predicates import FIELD
+from lace.interlace import inputs as given
+from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
+from lace.interlace.effects import Evaluate, PreparePolicy
+from lace.interlace.negotiate import NO_FIELDS
+from lace.limits import EngineLimits
+from lace.notation.fact import Fact
+from lace.policy.exposure import Exposure
+from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
+from lace.store.base import RecordStore, Snapshot, StoreCursor
+
+# Facts of one change above which evaluating anew is cheaper than following.
+MAX_FOLLOWED_FACTS = 20_000
+_BULK_RECORDS = 64  # records above which fields are read by name instead of by record
+
+
+class StoreEvaluator:
+    """The evaluator of one side of one link."""
+
+    def __init__(
+        self,
+        store: RecordStore,
+        exposures: Sequence[Exposure] = (),
+        *,
+        limits: EngineLimits | None = None,
+        options: LoweringOptions | None = None,
+        max_followed_facts: int = MAX_FOLLOWED_FACTS,
+    ) -> None:
+        self._store = store
+        self._exposures = tuple(exposures)
+        self._limits = limits or EngineLimits()
+        self._options = options or LoweringOptions()
+        self._max_followed = max_followed_facts
+        self.policy: LoweredPolicy | None = None
+        self._schema = NO_FIELDS
+        self._reset()
+
+    def _reset(self) -> None:
+        self._derived: Materialized | None = None
+        self._cursor = StoreCursor()
+        self._runtime: frozenset[Fact] = frozenset()
+        self._claims: dict[str, Advertisement] = {}
+        self._source = ""
+
+    # --- the two questions of a machine ------------------------------------------------------------------------
+
+    def prepare(self, effect: PreparePolicy) -> given.PolicyPrepared | given.PolicyRefused:
+        """The local executable of a plan; everything of the one before is forgotten."""
+        options = LoweringOptions(
+            send_gate=effect.send_gate, trust_peer=self._options.trust_peer, local_view=self._options.local_view
+        )
+        try:
+            self.policy = lower(
+                effect.plan,
+                local_index=effect.local_index,
+                viewer=effect.viewer,
+                exposures=self._exposures,
+                options=options,
+                limits=self._limits,
+            )
+        except LaceError as error:
+            return given.PolicyRefused(str(error))
+        self._schema = effect.schema
+        self._reset()
+        return given.PolicyPrepared()
+
+    def evaluate(self, effect: Evaluate) -> given.Evaluated | given.EvaluationFailed:
+        """What changed in the two sets, over the store's newest snapshot."""
+        try:
+            return self._evaluate(effect)
+        except LaceError as error:
+            return given.EvaluationFailed(str(error))
+
+    # --- evaluation --------------------------------------------------------------------------------------------
+
+    def _evaluate(self, effect: Evaluate) -> given.Evaluated:
+        runtime = frozenset(effect.runtime.facts())
+        self._source = effect.source
+        for claim in effect.advertised_removed:
+            self._claims.pop(claim.hash, None)
+        self._claims.update((claim.hash, claim) for claim in effect.advertised_added)
+        followed = self._follow(effect, runtime)
+        return self._start(runtime) if followed is None else followed
+
+    def _start(self, runtime: frozenset[Fact]) -> given.Evaluated:
+        """Evaluate anew over the newest snapshot, and compare with what was derived before."""
+        policy = self._lowered()
+        before = self._sets(policy)
+        snapshot = self._store.snapshot()
+        extra = [*runtime, *self._facts_of(self._claims.values())]
+        self._derived = materialize(policy.program, snapshot, self._limits, extra=extra)
+        self._cursor, self._runtime = snapshot.cursor, runtime
+        after = self._sets(policy)
+        changes = [(new - old, old - new) for old, new in zip(before, after, strict=True)]
+        return self._answer(*changes[0], *changes[1], snapshot)
+
+    def _follow(self, effect: Evaluate, runtime: frozenset[Fact]) -> given.Evaluated | None:
+        """Follow what changed; None if it is too much, or the store no longer knows."""
+        if self._derived is None or len(effect.advertised_added) + len(effect.advertised_removed) > self._max_followed:
+            return None
+        changes = self._store.changes(self._cursor)
+        if changes is None or not (self._is_small(changes.added) and self._is_small(changes.removed)):
+            return None
+        removed = [*self._facts_of(effect.advertised_removed), *(self._runtime - runtime), *_all_facts(changes.removed)]
+        added = [*self._facts_of(effect.advertised_added), *(runtime - self._runtime), *_all_facts(changes.added)]
+        self._cursor, self._runtime = changes.cursor, runtime
+        if not added and not removed:
+            return given.Evaluated(store_mark=self._cursor.record)
+        derived = self._derived.apply(added, removed)
+        policy = self._lowered()
+        sets = [
+            {row[0] for row in side.get(predicate, ())}
+            for predicate in (policy.sendable, policy.requestable)
+            for side in (derived.added, derived.removed)
+        ]
+        return self._answer(sets[0], sets[1], sets[2], sets[3], None)
+
+    def _is_small(self, source: ColumnSource) -> bool:
+        return sum(source.count(predicate) for predicate in source.predicates()) <= self._max_followed
+
+    def _sets(self, policy: LoweredPolicy) -> tuple[set[str], set[str]]:
+        derived = self._derived
+        if derived is None:
+            return set(), set()
+        sendable = {row[0] for row in derived.rows(policy.sendable, ordered=False)}
+        return sendable, {row[0] for row in derived.rows(policy.requestable, ordered=False)}
+
+    def _lowered(self) -> LoweredPolicy:
+        if self.policy is None:
+            raise LocalProtocolError("nothing was prepared to evaluate")
+        return self.policy
+
+    def _answer(
+        self,
+        send_added: set[str],
+        send_removed: set[str],
+        request_added: set[str],
+        request_removed: set[str],
+        snapshot: Snapshot | None,
+    ) -> given.Evaluated:
+        return given.Evaluated(
+            send_added=self._advertise(sorted(send_added), snapshot),
+            send_removed=sorted(send_removed),
+            request_added=sorted(request_added),
+            request_removed=sorted(request_removed),
+            store_mark=self._cursor.record,
+        )
+
+    # --- advertisements ----------------------------------------------------------------------------------------
+
+    def _advertise(self, records: Sequence[str], snapshot: Snapshot | None) -> list[Advertisement]:
+        """One advertisement for each record, with the negotiated fields it has (050-SEND-08)."""
+        if not records or self._schema == NO_FIELDS:
+            return [Advertisement(record) for record in records]
+        source = snapshot or self._store.snapshot()
+        fields: dict[str, list[FieldClaim]] = {record: [] for record in records}
+        if len(records) <= _BULK_RECORDS:
+            rows: Iterable[tuple[str, ...]] = (row for record in records for row in source.query(FIELD, record))
+        elif self._schema.names is None:
+            rows = source.iterate(FIELD)
+        else:
+            rows = (row for name in self._schema.names for row in source.query(FIELD, None, name))
+        for record, name, index, value in rows:
+            if record in fields and self._schema.allows(name):
+                fields[record].append(FieldClaim(name, index, value))
+        return [Advertisement(record, canonical_fields(found)) for record, found in fields.items()]
+
+    def _facts_of(self, claims: Iterable[Advertisement]) -> Iterator[Fact]:
+        source = self._source
+        for claim in claims:
+            yield from advertisement_facts(claim, source)
+
+
+def _all_facts(source: ColumnSource) -> Iterator[Fact]:
+    for predicate in source.predicates():
+        for row in source.iterate(predicate):
+            yield Fact(predicate, row)

@@ -1,0 +1,170 @@
+"""The store evaluator against the naive one: the same sets after every change, followed or evaluated anew."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from interlace.pair import ALL, VERIFIER_A, blob, group_module, plex
+from lace.datalog import reference
+from lace.datalog.syntax import Fact
+from lace.interlace import inputs as given
+from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts
+from lace.interlace.effects import Evaluate, PreparePolicy
+from lace.interlace.negotiate import ALL_FIELDS, NO_FIELDS, FieldSchema
+from lace.interlace.runtimefacts import RuntimeFacts
+from lace.limits import EngineLimits
+from lace.notation.tai import TAI
+from lace.policy.compile import agree
+from lace.policy.exposure import Exposure, expose_all
+from lace.policy.operand import Module
+from lace.policy.origin import Source, Viewer
+from lace.records.validate import validate
+from lace.runtime.evaluate import StoreEvaluator
+from lace.store.memory import MemoryStore
+
+RECORDS = [blob(bytes([n])) for n in range(5)] + [plex(f"n{n}", group="uvw"[n % 3], app="ab"[n % 2]) for n in range(12)]
+MODULES = [
+    ALL,
+    group_module("u"),
+    Module.author(
+        "SelectHave(P) :- Have(P), not Blocked(P).\nBlocked(P) :- Field(P,'App',_,'a').\n"
+        "SelectAdvertised(P,S) :- Advertised(P,S), Cardinality(Have(_),'<','9')."
+    ),
+    Module.author(
+        "SelectHave(P) :- Have(P), not Theirs(P).\nTheirs(P) :- Advertised(P,_).\n"
+        "SelectAdvertised(P,S) :- Advertised(P,S), TickTAI(T), LexCompare(T,'>=','1640995210:000000000')."
+    ),
+]
+EXPOSURES = [(), (expose_all(),), (Exposure.author("AllowQueryRecord(V,P) :- Have(P), Field(P,'Group',_,'u')."),)]
+SOURCE = Source("Opq_p")
+
+
+def runtime(tick: int) -> RuntimeFacts:
+    tai = TAI("1640995200:000000000")
+    return RuntimeFacts(
+        here=VERIFIER_A, peer=None, transport="", encrypted=False, start=tai, tick=tai.plus_ns(tick), skew_seconds=0
+    )
+
+
+class World:
+    """A store, a peer's claims, and both evaluators."""
+
+    def __init__(self, seed: int, max_followed: int) -> None:
+        self.rng = random.Random(seed)
+        self.store = MemoryStore()
+        pick = self.rng.choice
+        self.evaluator = StoreEvaluator(self.store, pick(EXPOSURES), max_followed_facts=max_followed)
+        plan = agree(pick(MODULES), pick(MODULES))
+        effect = PreparePolicy(
+            plan=plan,
+            local_index=self.rng.randrange(2),
+            viewer=Viewer("Opq_x"),
+            schema=FieldSchema(frozenset({"Group"})),
+            send_gate=self.rng.random() < 0.7,
+        )
+        assert isinstance(self.evaluator.prepare(effect), given.PolicyPrepared)
+        self.claims: dict[str, Advertisement] = {}
+        self.sendable: dict[str, Advertisement] = {}
+        self.requestable: set[str] = set()
+        self.tick = 0
+
+    def step(self) -> None:
+        added: list[Advertisement] = []
+        removed: list[Advertisement] = []
+        for _ in range(self.rng.randrange(4)):
+            valid = validate(self.rng.choice(RECORDS))
+            match self.rng.randrange(4):
+                case 0:
+                    self.store.delete(valid.hash)
+                case 1:
+                    self.store.put([valid])
+                case _:
+                    if valid.hash in self.claims and self.claims[valid.hash] not in added:
+                        removed.append(self.claims.pop(valid.hash))
+                    elif valid.hash not in self.claims and all(claim.hash != valid.hash for claim in removed):
+                        group = (FieldClaim("Group", "0", self.rng.choice("uv")),) if self.rng.random() < 0.8 else ()
+                        self.claims[valid.hash] = Advertisement(valid.hash, group)
+                        added.append(self.claims[valid.hash])
+        self.tick += self.rng.choice([0, 0, 10**10])
+        self.check(added, removed)
+
+    def check(self, added: list[Advertisement], removed: list[Advertisement]) -> None:
+        answer = self.evaluator.evaluate(
+            Evaluate(runtime=runtime(self.tick), source=SOURCE, advertised_added=added, advertised_removed=removed)
+        )
+        assert isinstance(answer, given.Evaluated)
+        for record in answer.send_removed:
+            del self.sendable[record]
+        for claim in answer.send_added:
+            assert claim.hash not in self.sendable
+            self.sendable[claim.hash] = claim
+        assert set(answer.request_removed) <= self.requestable
+        assert self.requestable.isdisjoint(answer.request_added)
+        self.requestable = (self.requestable - set(answer.request_removed)) | set(answer.request_added)
+        self.compare()
+
+    def compare(self) -> None:
+        policy = self.evaluator.policy
+        assert policy is not None
+        snapshot = self.store.snapshot()
+        facts = [Fact(p, row) for p in snapshot.predicates() for row in snapshot.iterate(p)]
+        facts += runtime(self.tick).facts()
+        for claim in self.claims.values():
+            facts += advertisement_facts(claim, SOURCE)
+        derived = reference.evaluate(policy.program, facts)
+        assert set(self.sendable) == {row[0] for row in derived.get(policy.sendable, ())}
+        assert self.requestable == {row[0] for row in derived.get(policy.requestable, ())}
+        for record, claim in self.sendable.items():
+            groups = [row[3] for row in snapshot.iterate(next(p for p in snapshot.predicates() if p.name == "Field"))
+                      if row[:2] == (record, "Group")]  # fmt: skip
+            assert [field.value for field in claim.fields] == groups
+
+
+@pytest.mark.clause("050-SEND-03", "050-EVAL-01", "050-ENG-05", "050-ENG-06", "050-SEND-08")
+@pytest.mark.parametrize("max_followed", [0, 10**6])
+@pytest.mark.parametrize("seed", range(12))
+def test_followed_and_evaluated_anew_are_the_sets_of_the_naive_evaluator(seed: int, max_followed: int) -> None:
+    world = World(seed, max_followed)
+    for _ in range(12):
+        world.step()
+
+
+@pytest.mark.clause("050-EVAL-04")
+def test_a_limit_is_an_answer_and_no_exception() -> None:
+    store = MemoryStore()
+    store.put([validate(record) for record in RECORDS])
+    cross = Module.author(
+        "SelectHave(P) :- Have(P), Pair(P,_).\nPair(P,Q) :- Have(P), Have(Q).\n"
+        "SelectAdvertised(P,S) :- Advertised(P,S)."
+    )
+    evaluator = StoreEvaluator(store, (expose_all(),), limits=EngineLimits(max_derived_facts_per_predicate=20))
+    plan = agree(cross, ALL)
+    prepared = PreparePolicy(plan=plan, local_index=0, viewer=Viewer("Opq_x"), schema=NO_FIELDS, send_gate=True)
+    assert isinstance(evaluator.prepare(prepared), given.PolicyPrepared)
+    asked = Evaluate(runtime=runtime(0), source=SOURCE, advertised_added=[], advertised_removed=[])
+    answer = evaluator.evaluate(asked)
+    assert isinstance(answer, given.EvaluationFailed)
+    assert "max_derived_facts_per_predicate" in answer.detail
+
+
+@pytest.mark.parametrize("count", [3, 100])
+def test_advertisements_carry_the_fields_of_the_schema_however_many_there_are(count: int) -> None:
+    store = MemoryStore()
+    store.put([validate(plex(f"n{n}", headers=[("Mood", "b"), ("Mood", "a")])) for n in range(count)])
+    for schema in (ALL_FIELDS, FieldSchema(frozenset({"Mood", "Absent"}))):
+        evaluator = StoreEvaluator(store, (expose_all(),))
+        plan = agree(ALL, ALL)
+        evaluator.prepare(
+            PreparePolicy(plan=plan, local_index=0, viewer=Viewer("Opq_x"), schema=schema, send_gate=True)
+        )
+        answer = evaluator.evaluate(
+            Evaluate(runtime=runtime(0), source=SOURCE, advertised_added=[], advertised_removed=[])
+        )
+        assert isinstance(answer, given.Evaluated)
+        assert len(answer.send_added) == count
+        for claim in answer.send_added:
+            mood = [(field.position, field.value) for field in claim.fields if field.name == "Mood"]
+            assert mood == [("0", "b"), ("1", "a")]
+            assert ("Type" in [field.name for field in claim.fields]) is (schema == ALL_FIELDS)
