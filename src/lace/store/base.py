@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NewType, Protocol, Self
+from typing import NamedTuple, NewType, Protocol, Self
 
 from lace.datalog.source import ColumnSource
 from lace.notation.identifiers import RecordHash
@@ -24,8 +24,7 @@ StoreRecordId = NewType("StoreRecordId", int)
 BEFORE_ALL = StoreRecordId(0)
 
 
-@dataclass(frozen=True, slots=True)
-class PutResult:
+class PutResult(NamedTuple):
     """What became of one record of a put."""
 
     hash: RecordHash

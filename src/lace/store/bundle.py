@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from lace.errors import InvalidInput, InvalidStream, StoreError
 from lace.limits import RecordLimits
@@ -32,8 +32,7 @@ MARKLINE = re.compile(re.escape(MARK) + rb"[BPS]\.[0-9A-Z_a-z~]{43}\.H3\n")
 MARKLINE_BYTES = 55
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """The bytes of one delimited record, not validated, and where they stood."""
 
     offset: int
@@ -217,8 +216,10 @@ def _frame_length(window: _Window, limits: RecordLimits) -> int:
         if not window.more():
             raise InvalidStream("the bundle ends inside a record", rule="bundle-cut")
     length = end - window.at
-    if not window.has(length):
+    if end > len(window.buffer) and not window.has(length):
         raise InvalidStream("the bundle ends inside a record", rule="bundle-cut")
+    if window.buffer.startswith(MARK, end):
+        return length
     window.has(length + len(MARK))
     behind = window.buffer[window.at + length : window.at + length + len(MARK)]
     if behind and behind != MARK:

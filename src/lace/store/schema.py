@@ -4,7 +4,7 @@ Rule: a migration that was ever released never changes; a new one is appended. `
 
 - `records`: bodies by StoreRecordId, and by the code of their hash text. Scans use segments instead.
 - `symbol_blocks`: block b holds the texts of codes 256·b … 256·b+255, joined by LF.
-- `symbol_index`: 48-bit keyed hash of a text → code; a taken key moves on to key + 1.
+- `symbol_index`: 44-bit keyed hash of a text → code; a taken key moves on to key + 1.
 - `segments`: packed columns of runs of records. `tombstones`: records that are deleted but still in a segment.
 - `removals`: packed facts of deleted records, so that a follower can take them out of what it derived.
 - `spaces`, `coordinates`: Plexes and Seals in the order group, app | name, TAI.

@@ -19,9 +19,13 @@ from lace.store.segments import as_codes
 BLOCK_BITS = 8
 BLOCK = 1 << BLOCK_BITS
 KEY_BYTES = 6
+PACKED_BITS = 16  # of an ordinal beside its key in one 63-bit integer
+PACKED_TEXTS = 1 << PACKED_BITS
+KEY_SPARE_BITS = KEY_BYTES * 8 + PACKED_BITS - 60
 MANY = 1000  # a batch of so many texts tells whether the next will be new too
 CACHED_TEXTS = 1 << 15
 CACHED_BLOCKS = 512
+ALWAYS = {"0": 0}  # the code that every dictionary begins with
 KeyFunction = Callable[[Iterable[str]], list[int]]
 
 
@@ -34,7 +38,7 @@ def keyed_hash(secret: bytes) -> KeyFunction:
         for text in texts:
             state = base.copy()
             state.update(text.encode())
-            keys.append(int.from_bytes(state.digest(), "little"))
+            keys.append(int.from_bytes(state.digest(), "little") >> KEY_SPARE_BITS)
         return keys
 
     return keys_of
@@ -46,13 +50,13 @@ class SymbolTable:
     def __init__(self, connection: sqlite3.Connection, keys_of: KeyFunction) -> None:
         self._connection = connection
         self._keys_of = keys_of
-        self._codes: dict[str, int] = {}
+        self._codes = dict(ALWAYS)
         self._blocks: dict[int, list[str]] = {}
         self._expect_new = True  # whether the last batch brought only new texts
 
     def forget(self) -> None:
         """Drop what is cached: a transaction that gave out codes was rolled back."""
-        self._codes.clear()
+        self._codes = dict(ALWAYS)
         self._blocks.clear()
 
     def texts(self, codes: Codes) -> list[str]:
@@ -109,7 +113,7 @@ class SymbolTable:
     def _remember(self, found: dict[str, int]) -> None:
         """Texts met again are met often; those met once never come here."""
         if len(self._codes) + len(found) > CACHED_TEXTS:
-            self._codes.clear()
+            self._codes = dict(ALWAYS)
         if len(found) <= CACHED_TEXTS:
             self._codes.update(found)
 
@@ -130,27 +134,41 @@ class SymbolTable:
         new = [text for text, code in zip(texts, codes, strict=True) if code < 0]
         numbered = dict(zip(new, range(next_code, next_code + len(new)), strict=True))
         self._append(new, next_code)
-        self._insert_keys([(free[text], code) for text, code in numbered.items()])
+        keys = [free[text] for text in new]
+        if len(set(keys)) == len(keys):
+            self._insert_free(keys, next_code)
+        else:
+            self._insert_keys(list(zip(keys, numbered.values(), strict=True)))
         return [numbered[text] if code < 0 else code for text, code in zip(texts, codes, strict=True)]
 
     def _assign_unseen(self, texts: Sequence[str], next_code: int) -> list[int] | None:
         """`assign` when every text that is not cached is new; None, and nothing done, when that is not so."""
         codes = list(map(self._codes.get, texts))
         new = [text for text, code in zip(texts, codes, strict=True) if code is None]
-        placed = dict(zip(self._keys_of(new), range(next_code, next_code + len(new)), strict=True))
         before = self._connection.total_changes
         self._connection.execute("SAVEPOINT unseen")
-        keys = sorted(placed)
-        rows = zip(keys, map(placed.__getitem__, keys), strict=True)
-        self._connection.executemany("INSERT OR IGNORE INTO symbol_index VALUES (?, ?)", rows)
+        self._insert_free(self._keys_of(new), next_code)
         if self._connection.total_changes - before < len(new):
             self._connection.execute("ROLLBACK TO unseen")
             self._connection.execute("RELEASE unseen")
             return None
         self._connection.execute("RELEASE unseen")
         self._append(new, next_code)
+        if len(self._codes) == len(ALWAYS):  # nothing is known yet about what comes often
+            self._remember(dict(zip(new, range(next_code, next_code + len(new)), strict=True)))
         fresh = iter(range(next_code, next_code + len(new)))
         return [next(fresh) if code is None else code for code in codes]
+
+    def _insert_free(self, keys: list[int], first_code: int) -> None:
+        """Index consecutive codes under their keys, leaving out keys that are taken.
+
+        One statement over packed integers, in the tree's order: half the time of one statement for each row.
+        """
+        insert = f"""INSERT OR IGNORE INTO symbol_index
+            SELECT value >> {PACKED_BITS}, ?1 + (value & {PACKED_TEXTS - 1}) FROM json_each(?2)"""
+        for start in range(0, len(keys), PACKED_TEXTS):
+            packed = sorted([key << PACKED_BITS | at for at, key in enumerate(keys[start : start + PACKED_TEXTS])])
+            self._connection.execute(insert, (first_code + start, f"[{','.join(map(str, packed))}]"))
 
     def _append(self, texts: list[str], next_code: int) -> None:
         if not texts:
