@@ -155,6 +155,12 @@ class Node:
             self.metrics.add("reconnects_total")
             pause = min(pause * 2, self._limits.backoff_most_s)
 
+    def keep_in_background(
+        self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None
+    ) -> None:
+        """`keep`, until the node stops."""
+        self._spawn(self.keep(address, terms, transport))
+
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
