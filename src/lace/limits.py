@@ -90,5 +90,5 @@ class IngestLimits:
 
     max_chunk_records: int = 4096  # one chunk is one durable transaction
     max_chunk_bytes: int = 6 * MIB
-    max_waiting_bytes: int = 40 * MIB  # read and not yet stored
+    max_waiting_bytes: int = 24 * MIB  # read and not yet stored
     min_bytes_for_workers: int = 4 * MIB  # below this, starting processes costs more than it saves

@@ -11,7 +11,7 @@ import pytest
 from lace.datalog.source import ColumnSource
 from lace.datalog.syntax import Fact, Predicate
 from lace.facts.derive import derive_facts
-from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_PREDICATES
+from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK, RECORD_PREDICATES
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord
 from lace.store import MemoryStore, RecordStore, StoreCursor, StoreRecordId, open_store
@@ -137,6 +137,21 @@ def test_deleting_removes_the_record_and_its_facts(store: RecordStore) -> None:
     assert put_again[0].id == len(records) + 1
     assert facts_of(store.snapshot()) == expected(*rest, records[2])
     assert store.stat().stored_bytes == sum(len(record.stored) for record in [*rest, records[2]])
+
+
+@pytest.mark.clause("020-ID-03", "020-ID-04")
+def test_an_identifier_without_have_is_only_a_text(store: RecordStore) -> None:
+    target = blob(b"linked")
+    unknown = "P.00.H9"  # of a definition nobody here supports
+    linking = plex("linking", headers=(("+Link", f"source {target.hash}"), ("+Link", f"source {unknown}")))
+    store.put([target, linking])
+    assert {row[0] for row in store.snapshot().iterate(HAVE)} == {target.hash, linking.hash}
+    store.delete(target.hash)
+    snapshot = store.snapshot()
+    assert [row[4] for row in snapshot.iterate(RECORD_LINK)] == [target.hash, unknown]
+    assert list(snapshot.query(HAVE, target.hash)) == list(snapshot.query(FIELD, target.hash)) == []
+    assert list(snapshot.query(HAVE, unknown)) == []
+    assert store.get(target.hash) is None
 
 
 def test_ids_count_insertions_and_are_never_used_again(store: RecordStore) -> None:

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,36 @@ def test_readers_follow_a_writing_process(tmp_path: Path) -> None:
         assert changes is not None
         seen = (seen | set(changes.added_records)) - set(changes.removed_records)
         assert seen == {row[0] for row in reader.snapshot().iterate(HAVE)}
+
+
+def test_two_writers_take_turns(tmp_path: Path) -> None:
+    records = [plex(f"n/{number}", headers=(("K", str(number % 5)),)) for number in range(120)]
+    path = tmp_path / "a.lace"
+    with open_store(path, create=True) as first, open_store(path) as second:
+        for at in range(0, len(records), 6):
+            first.put(records[at : at + 3])
+            second.snapshot()
+            second.put(records[at + 2 : at + 6])
+            first.delete(records[at].hash)
+        kept = [record.hash for at, record in enumerate(records) if at % 6]
+        for store in (first, second):
+            require_whole(store, [*kept])
+            assert {row[0] for row in store.snapshot().iterate(HAVE)} == set(kept)
+
+
+def test_threads_share_one_store(tmp_path: Path) -> None:
+    records = [plex(f"n/{number}", data=bytes([number])) for number in range(60)]
+    with open_store(tmp_path / "a.lace", create=True) as store, ThreadPoolExecutor(6) as threads:
+
+        def put_and_read(at: int) -> int:
+            store.put([records[at]])
+            snapshot = store.snapshot()
+            assert (records[at].hash,) in set(snapshot.iterate(HAVE))
+            return snapshot.record_count
+
+        counts = list(threads.map(put_and_read, range(len(records))))
+        assert max(counts) == len(records)
+        require_whole(store, [record.hash for record in records])
 
 
 def test_a_store_opened_for_reading_takes_no_writes(tmp_path: Path) -> None:

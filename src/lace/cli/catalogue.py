@@ -37,6 +37,10 @@ CATALOGUE = (
     Entry("Exchange", "store", "lace.cli.store", "Send records of a lace to a peer."),
     Entry("Exchange", "tap", "lace.cli.tap", "Show a stream decoded, with sizes and times."),
     Entry("Exchange", "cert", "lace.cli.cert", "Make a self-signed certificate for wss and print its pin."),
+    Entry("Rules", "check", "lace.cli.check", "Check rule files and show every error."),
+    Entry("Rules", "explain", "lace.cli.explain", "Show why a fact holds, or why it does not."),
+    Entry("Rules", "fmt", "lace.cli.fmt", "Write rule files in canonical order and spacing."),
+    Entry("Rules", "id", "lace.cli.id", "Print the identifier of a rule file."),
     Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),
 )

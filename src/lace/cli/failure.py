@@ -13,6 +13,7 @@ import click
 
 from lace.errors import (
     InvalidInput,
+    InvalidLacegram,
     KeyUnavailable,
     LaceError,
     LimitExceeded,
@@ -109,6 +110,8 @@ def _details(error: BaseException) -> list[tuple[str, str]]:
     details: list[tuple[str, str]] = []
     if isinstance(error, InvalidInput):
         details = [("where", error.place), ("found", error.found), ("rule", error.rule)]
+        if isinstance(error, InvalidLacegram):
+            details += [("shown", error.picture), ("try", error.advice)]
     elif isinstance(error, OSError) and error.filename is not None:
         details = [("file", os.fsdecode(error.filename))]
     elif isinstance(error, LimitExceeded):

@@ -86,7 +86,7 @@ class Without:
         return f"Without on ({','.join(self.on)}) {self.scan}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # one object per ranked place, so that it is a quick key
 class Rank:
     """How a counted predicate orders its candidates, so that a count is a position (030-CARD-12).
 

@@ -314,7 +314,10 @@ class SQLiteStore:
     # --- the rest
 
     def get_setting(self, namespace: str, key: str) -> bytes | None:
-        return self.settings(namespace).get(key)
+        with self._transaction("DEFERRED") as connection:
+            query = "SELECT value FROM settings WHERE namespace = ? AND key = ?"
+            row = connection.execute(query, (namespace, key)).fetchone()
+        return None if row is None else bytes(row[0])
 
     def put_setting(self, namespace: str, key: str, value: bytes | None) -> None:
         with self._transaction("IMMEDIATE") as connection:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from itertools import count
+from itertools import count, islice
 from operator import itemgetter
 
 import numpy as np
@@ -84,9 +84,10 @@ class Dictionary:
 
     def settle(self) -> None:
         """Check the texts that came in since the last time, and make them readable by code."""
-        if len(self._codes) == len(self._texts):
+        missing = len(self._codes) - len(self._texts)
+        if not missing:
             return
-        fresh = list(self._codes)[len(self._texts) :] if self._texts else list(self._codes)
+        fresh = list(islice(reversed(self._codes), missing))[::-1]  # a dict keeps the order of its numbers
         check_texts(fresh, self._limits)
         self._texts += fresh
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 
+from lace.datalog.demand import Demanded, demand
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.result import Result
@@ -37,11 +38,14 @@ def evaluate(
     goals: Iterable[Atom] | None = None,
     limits: EngineLimits = _DEFAULT_LIMITS,
 ) -> Result:
-    """Every derived fact; with goals, what they ask for and whatever was needed to answer."""
+    """Every derived fact; with goals, the facts that match them and no more work than they need."""
     base = source if isinstance(source, Base) else Base(source, limits)
-    evaluation = Evaluation(checked, base, extra, limits)
+    demanded = demand(checked, goals) if goals is not None else Demanded(checked, {})
+    own = RowSource(extra)
+    admit(checked, [*base.parts, own], limits)
+    evaluation = Evaluation(demanded.checked, base, own, limits)
     evaluation.run()
-    return Result(evaluation, base)
+    return Result(evaluation, base, demanded.answers)
 
 
 class LiveSizes:
@@ -64,24 +68,22 @@ class LiveSizes:
 class Evaluation:
     """One program over one snapshot."""
 
-    def __init__(self, checked: CheckedProgram, base: Base, extra: Iterable[Fact], limits: EngineLimits) -> None:
+    def __init__(self, checked: CheckedProgram, base: Base, own: RowSource, limits: EngineLimits) -> None:
         self.checked = checked
         self.limits = limits
         self.stats = Stats()
         self._base = base
         self.dictionary = base.dictionary
         started = perf_counter()
-        self._relations = self._load(extra)
+        self._relations = self._load(own)
         self.domain = self.dictionary.size
         self.ranks = ranked_predicates(checked.program)
         self._deferred = {predicate for predicate, _ in self.ranks}
         self.executor = VectorExecutor(self.relation, self.dictionary, base.verdicts, limits, self.stats)
         self.stats.load_seconds = perf_counter() - started
 
-    def _load(self, extra: Iterable[Fact]) -> dict[Predicate, Relation]:
+    def _load(self, own: RowSource) -> dict[Predicate, Relation]:
         """Base relations, with every value of facts and rules encoded, so that no code is new afterwards."""
-        own = RowSource(extra)
-        admit(self.checked, [*self._base.parts, own], self.limits)
         runs = {predicate: list(self._base.runs(predicate)) for predicate in sorted(self.checked.base)}
         for predicate in sorted(self.checked.base):
             rows = own.rows(predicate)

@@ -40,7 +40,7 @@ class Index(Protocol):
     def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
         """Every (place in keys, row) pair, in the order of keys."""
 
-    def find(self, key: Sequence[int]) -> Rows:
+    def find(self, key: Sequence[int]) -> Sequence[int]:
         """The rows of one key."""
 
 
@@ -87,6 +87,7 @@ class Unique:
 
     def __init__(self, row_of: npt.NDArray[np.int32]) -> None:
         self._row_of = row_of
+        self._cells = row_of.data  # plain integers, for one key at a time
         self._domain = len(row_of) - 1
         self.nbytes = row_of.nbytes
         self.most = 1
@@ -99,9 +100,9 @@ class Unique:
         places = np.flatnonzero(rows >= 0)
         return places, rows[places].astype(np.int64)
 
-    def find(self, key: Sequence[int]) -> Rows:
-        row = self._row_of[key[0]] if key[0] < self._domain else -1
-        return np.array([row], np.int64) if row >= 0 else NO_ROWS
+    def find(self, key: Sequence[int]) -> Sequence[int]:
+        row = self._cells[key[0]] if key[0] < self._domain else -1
+        return (row,) if row >= 0 else ()
 
 
 class Grouped:
@@ -109,6 +110,7 @@ class Grouped:
 
     def __init__(self, offsets: npt.NDArray[np.int32], order: npt.NDArray[np.int32] | None) -> None:
         self._offsets = offsets
+        self._cells = offsets.data
         self._order = order
         self._domain = len(offsets) - 2
         self.most = int((offsets[1:] - offsets[:-1]).max())
@@ -126,11 +128,14 @@ class Grouped:
         places, rows = spread(*self._ranges(keys))
         return places, rows if self._order is None else self._order[rows].astype(np.int64)
 
-    def find(self, key: Sequence[int]) -> Rows:
+    def find(self, key: Sequence[int]) -> Sequence[int]:
         if key[0] >= self._domain:
-            return NO_ROWS
-        rows = np.arange(self._offsets[key[0]], self._offsets[key[0] + 1], dtype=np.int64)
-        return rows if self._order is None else self._order[rows].astype(np.int64)
+            return ()
+        low, high = self._cells[key[0]], self._cells[key[0] + 1]
+        if self._order is None:
+            return range(low, high)
+        found: list[int] = self._order[low:high].tolist()
+        return found
 
 
 class Sorted:
@@ -157,8 +162,9 @@ class Sorted:
         places, rows = spread(*self.ranges(packed))
         return places, self._order[rows]
 
-    def find(self, key: Sequence[int]) -> Rows:
-        return self.expand([np.array([code], np.uint32) for code in key])[1]
+    def find(self, key: Sequence[int]) -> Sequence[int]:
+        found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
+        return found
 
 
 class Checked:
@@ -187,8 +193,9 @@ class Checked:
     def counts(self, keys: Sequence[Codes]) -> Rows:
         return np.bincount(self.expand(keys)[0], minlength=len(keys[0]))
 
-    def find(self, key: Sequence[int]) -> Rows:
-        return self.expand([np.array([code], np.uint32) for code in key])[1]
+    def find(self, key: Sequence[int]) -> Sequence[int]:
+        found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
+        return found
 
 
 def build_index(columns: Sequence[Codes], domain: int) -> Index:

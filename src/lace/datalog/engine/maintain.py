@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lace.datalog.admission import admit_source, check_fact
-from lace.datalog.engine.base import Base, Facts
+from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.ranking_state import RankStates
 from lace.datalog.engine.relation import Relation
@@ -63,7 +63,9 @@ class Materialized:
     def __init__(self, checked: CheckedProgram, base: Base, extra: Iterable[Fact], limits: EngineLimits) -> None:
         self._checked = checked
         self._limits = limits
-        self._evaluation = Evaluation(checked, base, extra, limits)
+        own = RowSource(extra)
+        admit(checked, [*base.parts, own], limits)
+        self._evaluation = Evaluation(checked, base, own, limits)
         self._evaluation.run()
         self._dictionary = base.dictionary
         self._tables: dict[Predicate, Table] = {}

@@ -5,17 +5,19 @@ Rule: reading a result changes nothing; texts are looked up only for what is rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lace.datalog.engine.base import Base
 from lace.datalog.engine.index import Codes
+from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import distinct_codes
 from lace.datalog.source import Row
 from lace.datalog.syntax import Fact, Predicate
+from lace.errors import LaceError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,9 +29,10 @@ if TYPE_CHECKING:
 class Result:
     """The facts of every predicate of the program, base and derived."""
 
-    def __init__(self, evaluation: Evaluation, base: Base) -> None:
+    def __init__(self, evaluation: Evaluation, base: Base, answers: Mapping[Predicate, Predicate]) -> None:
         self._evaluation = evaluation
         self._base = base
+        self._answers = answers  # with goals: the predicates that hold what was asked for
 
     @property
     def stats(self) -> Stats:
@@ -38,16 +41,21 @@ class Result:
 
     @property
     def derived(self) -> tuple[Predicate, ...]:
-        """The predicates that rules derive, sorted."""
-        return tuple(sorted(self._evaluation.checked.derived))
+        """The predicates that rules derive, or those that goals asked for, sorted."""
+        return tuple(sorted(self._answers or self._evaluation.checked.derived))
+
+    def _relation(self, predicate: Predicate) -> Relation:
+        if self._answers and predicate not in self._answers:
+            raise LaceError(f"{predicate} was not asked for by a goal")
+        return self._evaluation.relation(self._answers.get(predicate, predicate))
 
     def count(self, predicate: Predicate) -> int:
         """How many facts a predicate has."""
-        return self._evaluation.relation(predicate).rows
+        return self._relation(predicate).rows
 
     def columns(self, predicate: Predicate) -> list[Codes]:
         """The facts of a predicate as columns of codes, rows aligned."""
-        run = self._evaluation.relation(predicate).whole()
+        run = self._relation(predicate).whole()
         return [run.column(position) for position in range(predicate.arity)]
 
     def text_columns(self, predicate: Predicate) -> list[list[str]]:
@@ -73,7 +81,7 @@ class Result:
     def contains(self, fact: Fact) -> bool:
         """Whether a fact holds."""
         predicate, values = fact
-        relation = self._evaluation.relation(predicate)
+        relation = self._relation(predicate)
         if not predicate.arity:
             return relation.rows > 0
         codes = [self._base.dictionary.find(value) for value in values]

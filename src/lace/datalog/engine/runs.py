@@ -31,6 +31,7 @@ class Run:
         self._views: dict[Selection, Run] = {}
         self._distinct: dict[int, int] = {}
         self._flags: dict[int, Mask] = {}
+        self._cells: list[memoryview] | None = None
 
     def column(self, position: int) -> Codes:
         """The codes at a position."""
@@ -69,6 +70,13 @@ class Run:
                 self._distinct[position] = len(np.unique(column))
         return self._distinct[position]
 
+    def most(self, position: int) -> int:
+        """How many rows share the most common code at a position."""
+        column = self.column(position)
+        if is_dense(self.domain, self.rows):
+            return int(np.bincount(column).max(initial=0))
+        return int(np.unique(column, return_counts=True)[1].max(initial=0))
+
     def select(self, selection: Selection) -> Run:
         """The rows that match constants and equal positions."""
         if selection == NO_SELECTION:
@@ -92,9 +100,11 @@ class Run:
         assert mask is not None
         return np.flatnonzero(mask)
 
-    def row(self, number: int, arity: int) -> tuple[int, ...]:
-        """One row as plain integers."""
-        return tuple(int(self.column(position)[number]) for position in range(arity))
+    def cells(self, arity: int) -> list[memoryview]:
+        """The columns as plain integers, for one row at a time."""
+        if self._cells is None:
+            self._cells = [np.ascontiguousarray(self.column(position)).data for position in range(arity)]
+        return self._cells
 
     def own_bytes(self) -> int:
         """Bytes of the columns held by this run itself."""

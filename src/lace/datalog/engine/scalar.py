@@ -155,8 +155,8 @@ class ScalarCompiler:
     def _filter(self, test: Test, slot: Callable[[str], int], follow: Step) -> Step:
         names = sorted(set(variables_of(test_terms(test))))
         if len(names) == 1:
-            place = slot(names[0])
-            return lambda values: self._verdicts.one(test, values[place]) and follow(values)
+            place, judged = slot(names[0]), self._verdicts.judged(test)
+            return lambda values: judged.one(values[place]) and follow(values)
         slots = {name: slot(name) for name in names}
 
         def value(term: Term, values: Assignment) -> str:

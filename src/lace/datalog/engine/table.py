@@ -8,18 +8,18 @@ see it (`Sight.EITHER`), rules that derive the new state do not (`Sight.NEW`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import numpy as np
 
-from lace.datalog.engine.index import NO_ROWS, Rows
 from lace.datalog.engine.relation import empty_run
 from lace.datalog.engine.runs import ColumnRun, Run, Selection
 from lace.datalog.syntax import Predicate
 
 CodeRow = tuple[int, ...]
 Key = tuple[int, ...]
+_COMPARE_ROWS = 64  # from here on rows are compared as columns
 _FLUSH_FROM = 16_384  # rows beside the columns that are always cheap enough
 
 
@@ -70,7 +70,7 @@ class Table:
             return self.main.rows > 0
         if self._member is None:
             positions = range(self.predicate.arity)
-            best = max(positions, key=self.main.distinct)  # the fewest rows to compare
+            best = min(positions, key=self.main.most)  # never many rows to compare
             self._member = Path(self, ((), ()), (best,))
         return self._member.in_main(row)
 
@@ -151,9 +151,9 @@ class Table:
         domain = max(self.main.domain, int(new.max(initial=0)) + 1)
         return ColumnRun(columns, len(columns[0]), domain)
 
-    def _main_places(self, row: CodeRow) -> Rows:
+    def _main_places(self, row: CodeRow) -> list[int]:
         self._in_main(row)
-        return self._member.main_places(row) if self._member else NO_ROWS
+        return list(self._member.main_places(row)) if self._member else []
 
     def flush(self) -> None:
         """Fold everything into columns."""
@@ -194,8 +194,10 @@ class Path:
 
     def prepare(self) -> None:
         """Build what the first look would build."""
-        if self._positions and self._main().rows:
-            self._main().index(self._positions)
+        view = self._main()
+        if self._positions and view.rows:
+            view.index(self._positions)
+            view.cells(self._arity)
 
     def _main(self) -> Run:
         if self._view is None:
@@ -204,7 +206,10 @@ class Path:
 
     def _matches(self, row: CodeRow) -> bool:
         constants, equal = self._selection
-        return all(row[n] == code for n, code in constants) and all(row[a] == row[b] for a, b in equal)
+        for n, code in constants:
+            if row[n] != code:
+                return False
+        return not equal or all(row[first] == row[second] for first, second in equal)
 
     def add(self, row: CodeRow) -> None:
         """A row came beside the columns."""
@@ -219,15 +224,17 @@ class Path:
             if not self._extra[key]:
                 del self._extra[key]
 
-    def main_places(self, row: CodeRow) -> Rows:
+    def main_places(self, row: CodeRow) -> Sequence[int]:
         """Where a row stands in the columns."""
         view = self._main()
         places = view.index(self._positions).find([row[n] for n in self._positions])
-        for n in range(self._arity):
-            if not len(places):
-                break
-            places = places[view.column(n)[places] == row[n]]
-        return places
+        if len(places) > _COMPARE_ROWS:
+            found = np.array(places)
+            for n in range(self._arity):
+                found = found[view.column(n)[found] == row[n]]
+            return [int(place) for place in found]
+        cells = view.cells(self._arity)
+        return [place for place in places if all(cells[n][place] == row[n] for n in range(self._arity))]
 
     def in_main(self, row: CodeRow) -> bool:
         """Whether a row stands in the columns."""
@@ -252,9 +259,10 @@ class Path:
             columns = [view.column(n).tolist() for n in range(self._arity)]
             return list(zip(*columns, strict=True)) if columns else [()]
         places = view.index(self._positions).find(key)
-        if not len(places):
+        if not places:
             return []
-        return list(zip(*[view.column(n)[places].tolist() for n in range(self._arity)], strict=True))
+        cells = view.cells(self._arity)
+        return [tuple([column[place] for column in cells]) for place in places]
 
     def count(self, key: Key, sight: Sight) -> int:
         """How many rows a key has."""

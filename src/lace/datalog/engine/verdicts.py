@@ -43,17 +43,71 @@ def constant_value(term: Term) -> str:
     return term.value
 
 
+class Judged:
+    """The answers of a builtin with one variable, by code."""
+
+    def __init__(self, test: Test, dictionary: Dictionary) -> None:
+        self._test = test
+        self._dictionary = dictionary
+        self.table = np.zeros(dictionary.size, np.uint8)
+
+    def mask(self, column: Codes) -> Mask:
+        """Which rows pass."""
+        self._grow()
+        verdicts = self.table[column]
+        unknown = verdicts == _UNKNOWN
+        if unknown.any():
+            codes = distinct_codes(column[unknown], len(self.table))
+            self.table[codes] = np.where(self._judge(self._dictionary.texts(codes)), _TRUE, _FALSE)
+            verdicts = self.table[column]
+        return np.equal(verdicts, _TRUE)
+
+    def one(self, code: int) -> bool:
+        """Whether a single value passes."""
+        if code >= len(self.table):
+            self._grow()
+        verdict = self.table.item(code)
+        if verdict == _UNKNOWN:
+            verdict = _TRUE if self._judge([self._dictionary.text(code)])[0] else _FALSE
+            self.table[code] = verdict
+        return verdict == _TRUE
+
+    def _grow(self) -> None:
+        size = self._dictionary.size
+        if len(self.table) < size:
+            grown = np.zeros(size + (size >> 3) + 64, np.uint8)
+            grown[: len(self.table)] = self.table
+            self.table = grown
+
+    def _judge(self, texts: list[str]) -> Mask:
+        plain = _plain_shape(self._test)
+        if plain is not None:  # prefix and suffix, the common case, in one expression per text
+            start, end = plain
+            least = len(start) + len(end)
+            answers = [t.startswith(start) and len(t) >= least and t.endswith(end) for t in texts]
+        else:
+            answers = [holds(self._test, _reader({}, text)) for text in texts]
+        return np.array(answers, np.bool_)
+
+
 class Verdicts:
     """Answers of builtins, kept by test."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._single: dict[Test, npt.NDArray[np.uint8]] = {}
+        self._judged: dict[Test, Judged] = {}
 
     @property
     def nbytes(self) -> int:
         """What the kept answers hold."""
-        return sum(table.nbytes for table in self._single.values())
+        return sum(judged.table.nbytes for judged in self._judged.values())
+
+    def judged(self, test: Test) -> Judged:
+        """The answers of a test with one variable."""
+        found = self._judged.get(test)
+        if found is None:
+            found = self._judged[test] = Judged(test, self._dictionary)
+        return found
 
     def mask(self, test: Test, columns: Mapping[str, Codes], rows: int) -> Mask:
         """Which rows pass."""
@@ -63,7 +117,7 @@ class Verdicts:
         if isinstance(test, Unequal):
             return self._unequal(test, columns)
         if len(names) == 1:
-            return self._one_variable(test, columns[names[0]])
+            return self.judged(test).mask(columns[names[0]])
         if isinstance(test, Compare):
             return self._compare(test, columns)
         return self._distinct_tuples(test, names, columns)
@@ -76,44 +130,6 @@ class Verdicts:
         return (
             columns[term.name] if isinstance(term, Variable) else np.uint32(self._dictionary.code(constant_value(term)))
         )
-
-    def _one_variable(self, test: Test, column: Codes) -> Mask:
-        table = self._table(test)
-        verdicts = table[column]
-        unknown = verdicts == _UNKNOWN
-        if unknown.any():
-            codes = distinct_codes(column[unknown], len(table))
-            answers = self._judge(test, self._dictionary.texts(codes))
-            table[codes] = np.where(answers, _TRUE, _FALSE)
-            verdicts = table[column]
-        return np.equal(verdicts, _TRUE)
-
-    def one(self, test: Test, code: int) -> bool:
-        """The verdict for a single code of a test with one variable."""
-        table = self._table(test)
-        if table[code] == _UNKNOWN:
-            table[code] = _TRUE if self._judge(test, [self._dictionary.text(code)])[0] else _FALSE
-        return bool(table[code] == _TRUE)
-
-    def _table(self, test: Test) -> npt.NDArray[np.uint8]:
-        table = self._single.get(test)
-        size = self._dictionary.size
-        if table is None or len(table) < size:
-            grown = np.zeros(size + (size >> 3) + 64 if table is not None else size, np.uint8)
-            if table is not None:
-                grown[: len(table)] = table
-            table = self._single[test] = grown
-        return table
-
-    def _judge(self, test: Test, texts: list[str]) -> Mask:
-        plain = _plain_shape(test)
-        if plain is not None:  # prefix and suffix tests without a Python call per rule of comparisons
-            start, end = plain
-            least = len(start) + len(end)
-            answers = [t.startswith(start) and len(t) >= least and t.endswith(end) for t in texts]
-        else:
-            answers = [holds(test, _reader({}, text)) for text in texts]
-        return np.array(answers, np.bool_)
 
     def _compare(self, test: Compare, columns: Mapping[str, Codes]) -> Mask:
         assert isinstance(test.left, Variable)

@@ -1,0 +1,48 @@
+"""`lace fmt FILE…`: canonical order and spelling, comments kept."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from lace.cli.failure import ExitCode
+from lace.cli.files import output_to
+from lace.cli.rules import read_text
+
+
+@click.command("fmt")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--check", is_flag=True, help="Write nothing; list the files that would change and exit with 1.")
+@click.option("--canonical", is_flag=True, help="Print the canonical text: no comments, no final line break.")
+def command(files: tuple[str, ...], check: bool, canonical: bool) -> ExitCode:
+    """Write rule files in canonical order and spacing.
+
+    Comments and annotations stay with the rule that they stand before; a rule that is there twice becomes one. `-`
+    reads standard input and writes standard output.
+    """
+    if canonical and (check or len(files) != 1):
+        raise click.UsageError("--canonical takes one file and no --check.")
+    changed = [file for file in files if _formatted(file, write=not check, canonical=canonical)]
+    if check:
+        for file in changed:
+            click.echo(file)
+    return ExitCode.BAD if check and changed else ExitCode.OK
+
+
+def _formatted(file: str, *, write: bool, canonical: bool) -> bool:
+    """Format one file; whether it is another text now."""
+    from lace.datalog.annotations import format_annotated, read_annotated
+    from lace.datalog.canonical import canonical_text
+
+    before = read_text(file)
+    source = read_annotated(before, name=file)
+    if canonical:
+        sys.stdout.buffer.write(canonical_text(source.program).encode())
+        return False
+    after = format_annotated(source)
+    if write and (file == "-" or after != before):
+        with output_to(None if file == "-" else Path(file)) as sink:
+            sink.write(after.encode())
+    return after != before

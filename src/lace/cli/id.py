@@ -1,0 +1,39 @@
+"""`lace id FILE`: the identifier of a rule file."""
+
+from __future__ import annotations
+
+import click
+
+from lace.cli.output import json_option, print_json
+from lace.cli.rules import profile_named, profile_option, read_rules
+
+
+@click.command("id")
+@click.argument("file")
+@click.option("--rules", "show_rules", is_flag=True, help="Also print the identifier of every rule.")
+@profile_option
+@json_option
+def command(file: str, show_rules: bool, profile: str, as_json: bool) -> None:
+    """Print the identifier of a rule file.
+
+    `R.…` names the canonical text, whatever the spelling, order and comments of the file; `U.…` names one rule. Only
+    valid rules have identifiers. With --json the annotations stand beside their rules.
+    """
+    from lace.datalog.annotations import canonicalize
+    from lace.datalog.canonical import rule_id
+
+    name, text = read_rules(file)
+    result = canonicalize(text, profile=profile_named(profile), name=name)
+    lines = result.lacegram.text.split("\n") if result.lacegram.text else []
+    if as_json:
+        rules = [{"id": rule_id(line), "rule": line, **_note(result.sidecar.get(rule_id(line)))} for line in lines]
+        print_json({"file": name, "id": result.lacegram.id, "rules": rules})
+        return
+    click.echo(result.lacegram.id)
+    if show_rules:
+        for line in lines:
+            click.echo(f"{rule_id(line)}  {line}")
+
+
+def _note(annotation: object) -> dict[str, object]:
+    return {"annotation": annotation} if annotation else {}

@@ -1,0 +1,59 @@
+"""What the rule commands share: reading rule files, choosing a profile.
+
+Rule: a rule file is annotated source; standard input is `-`, and text with `:-` in it is rules, not a file name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.errors import InvalidLacegram, InvalidText
+from lace.notation.text import decode_text
+
+if TYPE_CHECKING:
+    from lace.datalog.validate import Profile
+
+F = TypeVar("F", bound=Callable[..., Any])
+PROFILES = ("local", "selector", "exposure", "raw")
+
+
+def profile_option(function: F) -> F:
+    """`--profile`: whose names are reserved."""
+    text = "Which names are reserved: over a store, in a selector operand, in an exposure module, or none."
+    return click.option("--profile", type=click.Choice(PROFILES), default="local", show_default=True, help=text)(
+        function
+    )
+
+
+def profile_named(name: str) -> Profile:
+    """The profile of a name."""
+    if name == "selector":
+        from lace.policy.operand import SELECTOR_PROFILE
+
+        return SELECTOR_PROFILE
+    if name == "exposure":
+        from lace.policy.exposure import EXPOSURE_PROFILE
+
+        return EXPOSURE_PROFILE
+    from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE
+
+    return RAW_PROFILE if name == "raw" else LOCAL_PROFILE
+
+
+def read_text(name: str) -> str:
+    """The text of a file, or of standard input."""
+    data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    try:
+        return decode_text(data.removeprefix(b"\xef\xbb\xbf"))
+    except InvalidText as error:
+        raise InvalidLacegram(error.message, rule=error.rule, place=name, found=error.found) from None
+
+
+def read_rules(argument: str) -> tuple[str, str]:
+    """Name and text of rules given as a file, standard input, or in place."""
+    return ("<rules>", argument) if ":-" in argument else (argument, read_text(argument))

@@ -1,0 +1,98 @@
+"""Goals with bound places: the same answers, less work."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.programs import BASE, LEVELS, VALUES, random_facts, random_program
+from engine.rankings import RANKED, rank_fact
+from lace.datalog import reference
+from lace.datalog.engine import evaluate
+from lace.datalog.parser import parse_atom, parse_program
+from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Fact, Predicate, Term, Variable
+from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.errors import LaceError
+
+seeds = st.integers(0, 2**32)
+
+
+def checked(text: str) -> CheckedProgram:
+    return check_program(parse_program(text), RAW_PROFILE)
+
+
+def random_goal(random: Random) -> Atom:
+    predicate = random.choice([p for level in LEVELS for p in level] + list(BASE))
+    choices: list[Term] = [ANONYMOUS, Variable("X"), *map(Constant, VALUES[:4])]
+    return Atom(predicate, tuple(random.choice(choices) for _ in range(predicate.arity)))
+
+
+@pytest.mark.clause("030-EVAL-04")
+@given(seeds)
+@settings(max_examples=200, deadline=None)
+def test_goals_get_exactly_the_facts_of_full_evaluation_that_match(seed: int) -> None:
+    random = Random(seed)
+    program, facts = check_program(random_program(random), RAW_PROFILE), random_facts(random)
+    goals = [random_goal(random) for _ in range(random.randint(1, 3))]
+    expected = reference.evaluate(program, facts)
+    for predicate in BASE:
+        expected[predicate] = {fact.values for fact in facts if fact.predicate == predicate}
+    result = evaluate(program, facts, goals=goals)
+    for predicate in {goal.predicate for goal in goals}:
+        matching = [goal for goal in goals if goal.predicate == predicate]
+        rows = {
+            row for row in expected.get(predicate, ()) if any(reference.match(g, row, {}) is not None for g in matching)
+        }
+        assert set(result.rows(predicate)) == rows
+
+
+@pytest.mark.parametrize("text", RANKED.values(), ids=RANKED.keys())
+@pytest.mark.parametrize("seed", range(4))
+def test_a_goal_over_ranks_is_answered(text: str, seed: int) -> None:
+    random = Random(seed)
+    facts = [rank_fact(random) for _ in range(15)]
+    goal = Atom(Predicate("Top", 1), (Constant("a"),))
+    expected = reference.evaluate(checked(text), facts, goals=[goal])
+    assert set(evaluate(checked(text), facts, goals=[goal]).rows(goal.predicate)) == expected[goal.predicate]
+
+
+GENERATIONS = "Same(X,Y) :- Up(X,Z), Up(Y,Z).\nSame(X,Y) :- Up(X,A), Same(A,B), Up(Y,B)."
+
+
+def tree(depth: int) -> list[Fact]:
+    up, level, facts = Predicate("Up", 2), ["r"], []
+    for _ in range(depth):
+        facts += [Fact(up, (node + side, node)) for node in level for side in "01"]
+        level = [node + side for node in level for side in "01"]
+    return facts
+
+
+def test_same_generation_of_one_node_touches_only_its_part() -> None:
+    facts = tree(9)
+    goal = parse_atom("Same('r0000',Y)")
+    whole = evaluate(checked(GENERATIONS), facts)
+    part = evaluate(checked(GENERATIONS), facts, goals=[goal])
+    assert part.count(goal.predicate) == 16
+    touched = sum(part.stats.of(plan.root.input).rows for plan in part.stats.plans)
+    assert touched < 200 < whole.count(goal.predicate) / 100
+
+
+def test_what_was_not_asked_for_is_not_answered_as_if_it_were_empty() -> None:
+    result = evaluate(checked(GENERATIONS), tree(2), goals=[parse_atom("Same('r0',Y)")])
+    with pytest.raises(LaceError):
+        result.rows(Predicate("Up", 2))
+
+
+def test_negation_inside_a_recursion_is_still_answered() -> None:
+    text = """Reach(X,Y) :- Edge(X,Y), not Bad(X,Y).
+Reach(X,Y) :- Reach(X,Z), Edge(Z,Y), not Bad(X,Y).
+Bad(X,Y) :- Edge(X,Y), Odd(Y).
+Bad(X,Y) :- Bad(X,Z), Edge(Z,Y), Odd(Y).
+Odd(Y) :- Edge(Y,Z), Edge(Z,_), not Edge(Z,Y)."""
+    edges = [Fact(BASE[0], (a, b)) for a, b in ("ab", "bc", "cb", "bd", "de", "ea", "ef", "fe")]
+    program, goal = checked(text), parse_atom("Reach('a',Y)")
+    expected = reference.evaluate(program, edges, goals=[goal])
+    assert set(evaluate(program, edges, goals=[goal]).rows(goal.predicate)) == expected[goal.predicate]
