@@ -2,14 +2,13 @@
 
 A section is Markdown: a heading, plain words, and ```console blocks whose lines begin with `$ `. A command ending in
 `\\` goes on in the next line. A command that is meant to fail ends in `  # exits N`. Sections run in the order of
-their names, in one folder (demo-out/, made anew) and with a key ring of their own, so that a section can use what an
-earlier one made. A demo that goes wrong exits 1: `make demo` is also a test.
-
-usage: python tools/demo.py [SECTION…]  (SECTION: a part of a file's name; without: all)
+their names, in one folder (demo-out/, or --stage; made anew) and with a key ring of their own, so that a section can
+use what an earlier one made. A demo that goes wrong exits 1: `make demo` is also a test.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -22,7 +21,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = ROOT / "demo"
-STAGE = ROOT / "demo-out"
 COMMAND_TIMEOUT_SECONDS = 600
 EXITS = re.compile(r"\s+# exits (\d+)$")
 ON_TERMINAL = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -64,9 +62,9 @@ def say(text: str) -> None:
     print()
 
 
-def environment() -> dict[str, str]:
+def environment(stage: Path) -> dict[str, str]:
     """The commands run with this interpreter's `lace` and a key ring inside the stage."""
-    scripts = STAGE / ".bin"
+    scripts = stage / ".bin"
     scripts.mkdir(parents=True)
     for name, module in (("lace", "-m lace.cli"), ("python", "")):
         script = scripts / name
@@ -77,18 +75,18 @@ def environment() -> dict[str, str]:
         **os.environ,
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "LACE_HOME": str(STAGE / ".lace"),
+        "LACE_HOME": str(stage / ".lace"),
     }
 
 
-def run(command: str, env: dict[str, str]) -> bool:
+def run(command: str, stage: Path, env: dict[str, str]) -> bool:
     """Show a command, run it on the stage, and tell whether it ended as announced."""
     wanted = int(match.group(1)) if (match := EXITS.search(command)) else 0
     shown = EXITS.sub("", command)
     print(bold(f"  $ {shown}"), flush=True)
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail\n{shown}"],
-        cwd=STAGE,
+        cwd=stage,
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -105,31 +103,38 @@ def run(command: str, env: dict[str, str]) -> bool:
     return done.returncode == wanted
 
 
-def play(section: Path, env: dict[str, str]) -> bool:
+def play(section: Path, stage: Path, env: dict[str, str]) -> bool:
     """One section; stops at the first command that goes wrong."""
     for kind, text in parts(section.read_text(encoding="utf-8")):
         if kind == "title":
             print(f"{bold(text)}\n{'─' * len(text)}\n")
         elif kind == "words":
             say(text)
-        elif not run(text, env):
+        elif not run(text, stage, env):
             return False
     return True
 
 
 def main() -> int:
-    wanted = sys.argv[1:]
-    if STAGE.exists():
-        shutil.rmtree(STAGE)
-    env = environment()
+    parser = argparse.ArgumentParser(description="Play the sections of demo/*.md.")
+    parser.add_argument("sections", nargs="*", help="a part of a section's file name; without: all of them")
+    parser.add_argument("--stage", type=Path, default=ROOT / "demo-out", help="the folder to play in, made anew")
+    arguments = parser.parse_args()
+    wanted: list[str] = arguments.sections
+    stage: Path = arguments.stage.resolve()
+    if stage.exists():
+        if not (stage / ".bin").is_dir():  # only what a demo made is cleared away
+            parser.error(f"{stage} exists and no demo made it")
+        shutil.rmtree(stage)
+    env = environment(stage)
     started = time.monotonic()
     sections = [path for path in sorted(SECTIONS.glob("*.md")) if not wanted or any(w in path.stem for w in wanted)]
     for section in sections:
-        if not play(section, env):
+        if not play(section, stage, env):
             print(f"the demo stopped in {section.relative_to(ROOT)}", file=sys.stderr)
             return 1
     seconds = time.monotonic() - started
-    print(f"Sections played: {len(sections)}, in {seconds:.0f} s. What they made is in demo-out/.")
+    print(f"Sections played: {len(sections)}, in {seconds:.0f} s. What they made is in {stage.name}/.")
     return 0
 
 
