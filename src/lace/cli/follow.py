@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,12 +89,12 @@ def _print_events(hooks: Hooks, *, as_json: bool, ticks: bool) -> None:
     from lace.cli.events import event_fields, event_text
     from lace.interlace.events import Ticked
 
-    def tell(kind: str, text: str, **fields: object) -> None:
+    def tell(what: str, said: str, **fields: object) -> None:
         if as_json:
-            print_json({"event": kind, **fields})
+            print_json({"event": what, **fields})
         else:
-            click.echo(text)
-        click.get_text_stream("stdout").flush()
+            click.echo(said)
+        sys.stdout.flush()
 
     def on_event(info: LinkInfo, event: Event) -> None:
         if ticks or not isinstance(event, Ticked):

@@ -45,7 +45,7 @@ def command(
     as_json: bool,
     **links: Any,
 ) -> ExitCode:
-    """Exchange records with a peer until neither wants anything more.
+    """Exchange records with a peer until neither wants more.
 
     Both sides agree on a plan made of their two selectors, list what they may send, ask for what they lack, and stop
     at the fixed point. Without --select… everything is selected; without --expose nothing of yours is shown, and so

@@ -173,9 +173,7 @@ def make_terms(
     return ExchangeTerms(module=module, exposures=exposures, is_open=is_open, send_gate=send_gate)
 
 
-def make_node(
-    lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limits: NodeLimits | None = None
-) -> Node:
+def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limits: NodeLimits | None = None) -> Node:
     """A node over a lace; call it inside an event loop."""
     from lace.runtime.clock import SystemClock
     from lace.runtime.evaluate import StoreEvaluator

@@ -169,14 +169,14 @@ class _Reader:
         return {int(uid): verifier for uid, verifier in table.items()}
 
     def _limits(self) -> dict[str, float]:
-        table = self._take("limits", dict, {})
+        table: dict[str, Any] = self._take("limits", dict, {})
         for name, value in table.items():
             if name not in _LIMITS:
                 self._refuse(f"limits.{name}", f"the limits are {', '.join(_LIMITS)}")
-            wanted: tuple[type, ...] = (int, float) if name.endswith("_s") else (int,)
-            if isinstance(value, bool) or not isinstance(value, wanted) or value <= 0:
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            if (not is_number and not (name.endswith("_s") and isinstance(value, float))) or value <= 0:
                 self._refuse(f"limits.{name}", "a limit is a number above 0")
-        return table
+        return dict(table)
 
     def _take(self, name: str, kind: type, default: Any) -> Any:
         value = self._table.pop(name, default)

@@ -16,7 +16,16 @@ import click
 
 from lace.cli.arguments import opened
 from lace.cli.failure import ExitCode
-from lace.cli.links import AddressType, LinkChoices, PinType, VerifierType, captured, link_options, make_node, trace_option
+from lace.cli.links import (
+    AddressType,
+    LinkChoices,
+    PinType,
+    VerifierType,
+    captured,
+    link_options,
+    make_node,
+    trace_option,
+)
 from lace.cli.logbook import Logbook
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
 
@@ -54,7 +63,9 @@ class Serving:
 @click.command("serve")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.argument("addresses", type=AddressType(), nargs=-1, metavar="ADDRESS…")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take all from a lace.toml.")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take all from a lace.toml."
+)
 @select_options
 @expose_option
 @link_options

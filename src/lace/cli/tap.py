@@ -14,7 +14,7 @@ from lace.cli.failure import ExitCode
 from lace.cli.output import human_size, json_option, print_json, short_hash
 
 if TYPE_CHECKING:
-    from lace.runtime.trace import Passed, Teller, Told, Way
+    from lace.runtime.trace import Teller, Told, Way
     from lace.transports.base import ByteStream
 
 ARROW = {"in": "<", "out": ">"}
