@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lace.porcelain.listing import Row
     from lace.porcelain.opening import generate_key
     from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
+    from lace.porcelain.query import Answer, query
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
     from lace.records.validate import validate
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TAI",
+    "Answer",
     "Blob",
     "Fact",
     "InvalidExchangePlan",
@@ -75,6 +77,7 @@ __all__ = [
     "Verifier",
     "generate_key",
     "open",
+    "query",
     "validate",
 ]
 
@@ -89,6 +92,7 @@ _HOMES = {
     "lace.porcelain.lace": "Lace",
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",
+    "lace.porcelain.query": "Answer query",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
     "lace.records.validate": "validate",

@@ -41,6 +41,10 @@ CATALOGUE = (
     Entry("Rules", "explain", "lace.cli.explain", "Show why a fact holds, or why it does not."),
     Entry("Rules", "fmt", "lace.cli.fmt", "Write rule files in canonical order and spacing."),
     Entry("Rules", "id", "lace.cli.id", "Print the identifier of a rule file."),
+    Entry("Rules", "query", "lace.cli.query", "Show the facts that rules derive."),
+    Entry("Pipeline", "pipeline", "lace.cli.pipeline", "Validate, index, evaluate and reconcile archives on Spark."),
+    Entry("Exchange", "plan", "lace.cli.plan", "Show the exchange plan of two selectors and the rules one side runs."),
+    Entry("Exchange", "view", "lace.cli.view", "Show exactly what a peer's rules could see of a lace."),
     Entry("More", "completion", "lace.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     Entry("More", "help", "lace.cli.help", "Explain a command or a topic."),
 )
