@@ -122,9 +122,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.clause("060-WSF-02", "060-STDIO-01", "060-TCP-03", "060-UNIX-04", "060-WS-02", "060-STREAM-02")
 def test_every_transport_and_role_gives_the_result_of_one_process(home: Path) -> None:
     ws, wss, tcp = free_port(), free_port(), free_port()
-    cert = json.loads(
-        lace("cert", "127.0.0.1", "--cert", f"{home}/c.pem", "--cert-key", f"{home}/k.pem", "--json").stdout
-    )
+    files = ["--cert", f"{home}/c.pem", "--cert-key", f"{home}/k.pem"]
+    cert = json.loads(lace("cert", "127.0.0.1", *files, "--json").stdout)
     addresses = [f"unix:{home}/s.sock", f"tcp:127.0.0.1:{tcp}", f"ws:127.0.0.1:{ws}", f"wss:127.0.0.1:{wss}"]
     expected = [end.have for end in in_one_process()]
     plan = in_one_process()[0].outcome.result.exchange_plan_id
