@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
+    from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
     from lace.porcelain.opening import generate_key
@@ -49,6 +50,7 @@ __all__ = [
     "TAI",
     "Answer",
     "Blob",
+    "Explanation",
     "Fact",
     "InvalidExchangePlan",
     "InvalidInput",
@@ -75,6 +77,7 @@ __all__ = [
     "TransportError",
     "ValidRecord",
     "Verifier",
+    "explain",
     "generate_key",
     "open",
     "query",
@@ -92,6 +95,7 @@ _HOMES = {
     "lace.porcelain.lace": "Lace",
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",
+    "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.query": "Answer query",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
