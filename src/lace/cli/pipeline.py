@@ -1,0 +1,156 @@
+"""`lace pipeline …`: archives of records on Spark, step by step or all at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.output import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from lace.spark.jobs.evaluate import PeerPolicy
+    from lace.spark.manifest import Manifest
+
+STEP_HELP = {
+    "ingest": "Read bundles and stores; keep each stored record once.",
+    "validate": "Check hashes, structure and signatures; put bad records into quarantine.",
+    "facts": "Write the record facts as Parquet tables.",
+    "evaluate": "Find what may go to each peer.",
+    "advertise": "Write each peer's listing, partition counts and Merkle roots.",
+    "reconcile": "Find what this archive and others lack of each other.",
+    "report": "Write report.html and report.json.",
+    "publish": "Write bundles and a store with exactly what each peer may have.",
+}
+
+
+class NamedPath(click.ParamType[tuple[str, Path]]):
+    """`NAME=PATH`."""
+
+    name = "name=path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
+        if isinstance(value, tuple):
+            return value
+        label, equals, path = str(value).partition("=")
+        if not (label and equals and path):
+            self.fail(f"{value!r} is not NAME=PATH", param, ctx)
+        return label, Path(path)
+
+
+_EXISTING = click.Path(exists=True, path_type=Path)
+_OPTIONS: list[Callable[[Any], Any]] = [
+    click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Directory of the tables."),
+    click.option("--input", "-i", "inputs", multiple=True, type=_EXISTING, help="Bundle, store or directory."),
+    click.option("--select", "selectors", multiple=True, type=_EXISTING, help="Our own rule file."),
+    click.option("--select-coordinate", "coordinates", multiple=True, help="Our selection by prefix: //u//ding//."),
+    click.option("--expose", default="selected", show_default=True, help="all, selected, none or a rule file."),
+    click.option("--peer", "peers", multiple=True, type=NamedPath(), help="NAME=FILE: a peer and its rule file."),
+    click.option("--archive", "archives", multiple=True, type=NamedPath(), help="NAME=PATH to reconcile with."),
+    click.option("--master", help="Spark master: local[*] (default), spark://…, or sc://… for Spark Connect."),
+    click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle."),
+]
+
+
+def _options(function: Any) -> Any:
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return json_option(function)
+
+
+@click.group("pipeline", short_help="Validate, index, evaluate and reconcile archives on Spark.")
+def command() -> None:
+    """Validate, index, evaluate and reconcile archives on Spark.
+
+    `run` does every step; each step is a command of its own too. A step that was done for the same input is passed
+    over, new input is added, and after a crash the same command goes on where it was. Nothing is lost: what is no
+    valid record stands in the quarantine table with its bytes and the rule it broke.
+    """
+
+
+@command.command("run")
+@_options
+def run_all(**options: Any) -> None:
+    """Run every step."""
+    from lace.spark.pipeline import STEPS
+
+    _run(STEPS, options)
+
+
+def _add_step(step: str) -> None:
+    @command.command(step, help=STEP_HELP[step])
+    @_options
+    def run_step(**options: Any) -> None:
+        _run([step], options)
+
+
+for _step in STEP_HELP:
+    _add_step(_step)
+
+
+def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
+    from lace.spark.pipeline import Pipeline, PipelineSettings
+    from lace.spark.session import spark_session
+
+    peers = _peer_policies(options)
+    settings = PipelineSettings(
+        output=options["output"],
+        inputs=options["inputs"],
+        peers=peers,
+        archives=dict(options["archives"]),
+        split_bytes=options["split_mib"] << 20,
+    )
+    began = time.monotonic()
+
+    def say(step: str, what: str) -> None:
+        click.echo(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
+
+    say("spark", "starting")
+    spark = spark_session(options["master"], app_name="lace pipeline")
+    manifest = Pipeline(spark, settings, say).run(steps)
+    _show(manifest, options["output"], options["as_json"])
+
+
+def _peer_policies(options: dict[str, Any]) -> list[PeerPolicy]:
+    """The plan with each peer, lowered for this side; a verifier as a peer's name is its identity."""
+    from lace.policy.compile import agree
+    from lace.policy.exposure import expose
+    from lace.policy.lower import lower
+    from lace.policy.operand import Module
+    from lace.policy.origin import Viewer
+    from lace.policy.select import select
+    from lace.spark.jobs.evaluate import PeerPolicy
+
+    if not options["peers"]:
+        return []
+    texts = [path.read_text(encoding="utf-8") for path in options["selectors"]]
+    ours = select(coordinates=options["coordinates"], sources=texts)
+    choice = options["expose"]
+    if choice not in ("all", "selected", "none"):
+        choice = Path(choice).read_text(encoding="utf-8")
+    exposures = expose(choice, selector=ours)
+    policies = []
+    for name, path in options["peers"]:
+        plan = agree(ours, Module.author(path.read_text(encoding="utf-8"), name=str(path)))
+        viewer = Viewer(name if name.startswith("V.") else plan.operands[1].origin)
+        lowered = lower(plan, local_index=0, viewer=viewer, exposures=exposures)
+        policies.append(PeerPolicy(name=name, policy=lowered))
+    return policies
+
+
+def _show(manifest: Manifest, output: Path, as_json: bool) -> None:
+    if as_json:
+        for step, done in manifest.steps.items():
+            print_json({"step": step, "seconds": round(done.seconds, 3), **done.counts})
+        return
+    rows = [
+        (step, ", ".join(f"{key} {value:,}" for key, value in done.counts.items()), f"{done.seconds:.1f} s")
+        for step, done in manifest.steps.items()
+    ]
+    print_table(["step", "result", "time"], rows, right=frozenset({"time"}))
+    click.echo(f"\ntables and manifest: {output}")
+    if (output / "report.html").exists():
+        click.echo(f"report: {output / 'report.html'}")

@@ -1,0 +1,159 @@
+"""Put the body of a predicate where it is read, if it has one rule and no recursion (030).
+
+Rule: the program means the same for every predicate that is kept; only intermediate relations disappear. What one
+record decides in several named steps becomes one rule, and so one pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from lace.datalog.stratify import read_atom, strata
+from lace.datalog.syntax import (
+    Atom,
+    Cardinality,
+    Compare,
+    Constant,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Program,
+    Rule,
+    Term,
+    TextShape,
+    TrueLiteral,
+    Unequal,
+    Variable,
+)
+
+Substitution = Mapping[Variable, Term]
+
+
+def unfold(program: Program, keep: Iterable[Predicate], worth_it: Callable[[Rule], bool], max_body: int) -> Program:
+    """Unfold every predicate that has one rule which is `worth_it` or read once; bodies stay within `max_body`."""
+    kept = set(keep)
+    single = _single_rules(program)
+    uses = Counter(found[0].predicate for rule in program.rules for x in rule.body if (found := read_atom(x)))
+    done: dict[Predicate, Rule] = {}
+    rules: list[Rule] = []
+    for stratum in strata(program):
+        for rule in stratum.rules:
+            flat = _unfolded(rule, done, max_body)
+            rules.append(flat)
+            predicate = flat.head.predicate
+            if single.get(predicate) is rule and (worth_it(flat) or uses[predicate] == 1):
+                done[predicate] = flat
+    return _without_unread(Program(tuple(rules)), kept)
+
+
+def _single_rules(program: Program) -> dict[Predicate, Rule]:
+    """Predicates with one rule, not recursive, whose head is distinct variables: those a use can be replaced by."""
+    found: dict[Predicate, Rule] = {}
+    for stratum in strata(program):
+        if stratum.recursive or len(stratum.rules) != 1:
+            continue
+        rule = stratum.rules[0]
+        variables = [term for term in rule.head.terms if isinstance(term, Variable)]
+        if len(variables) == len(rule.head.terms) == len(set(variables)):
+            found[rule.head.predicate] = rule
+    return found
+
+
+def _unfolded(rule: Rule, done: Mapping[Predicate, Rule], max_body: int) -> Rule:
+    body: list[Literal] = []
+    for place, literal in enumerate(rule.body):
+        definition = done.get(literal.atom.predicate) if isinstance(literal, Positive) else None
+        if definition is None or not isinstance(literal, Positive) or len(rule.body) + len(definition.body) > max_body:
+            body.append(literal)
+        else:
+            body += _instance(definition, literal.atom, place, rule)
+    return replace(rule, body=tuple(dict.fromkeys(body)) or (TrueLiteral(),))
+
+
+def _instance(definition: Rule, use: Atom, place: int, reader: Rule) -> list[Literal]:
+    """The definition's body for one use: head variables as the use says, all others renamed apart."""
+    taken = {variable.name for x in (*reader.body, Positive(reader.head)) for variable in literal_variables(x)}
+    given: dict[Variable, Term] = {}
+    for variable, term in zip(definition.head.terms, use.terms, strict=True):
+        assert isinstance(variable, Variable)
+        # `_` at a use still needs a name inside, where the variable may stand more than once.
+        given[variable] = term if isinstance(term, Variable | Constant) else fresh(variable.name, place, taken)
+    for literal in definition.body:
+        for variable in literal_variables(literal):
+            if variable not in given:
+                given[variable] = fresh(variable.name, place, taken)
+    return [substitute(literal, given) for literal in definition.body if not isinstance(literal, TrueLiteral)]
+
+
+def fresh(name: str, place: int, taken: set[str]) -> Variable:
+    """A variable that nothing in the reading rule is called."""
+    candidate = f"{name}_{place}"
+    while candidate in taken:
+        candidate += "x"
+    taken.add(candidate)
+    return Variable(candidate)
+
+
+def literal_variables(literal: Literal) -> list[Variable]:
+    """The variables of a literal, repeats kept."""
+    return [term for term in _terms(literal) if isinstance(term, Variable)]
+
+
+def _terms(literal: Literal) -> tuple[Term, ...]:
+    match literal:
+        case Positive(atom) | Negated(atom):
+            return atom.terms
+        case Unequal(left, right) | Compare(_, left, _, right):
+            return left, right
+        case TextShape(text, start, _, end):
+            return text, start, end
+        case Cardinality(atom, _, bound):
+            return (*atom.terms, bound)
+        case TrueLiteral():
+            return ()
+        case _:
+            assert_never(literal)
+
+
+def substitute(literal: Literal, given: Substitution) -> Literal:
+    """The literal with terms in place of its variables."""
+
+    def new(term: Term) -> Term:
+        return given.get(term, term) if isinstance(term, Variable) else term
+
+    def atom_of(atom: Atom) -> Atom:
+        return replace(atom, terms=tuple(map(new, atom.terms)))
+
+    match literal:
+        case Positive(atom):
+            return Positive(atom_of(atom))
+        case Negated(atom):
+            return Negated(atom_of(atom))
+        case Cardinality(atom=atom, bound=bound):
+            return replace(literal, atom=atom_of(atom), bound=new(bound))
+        case Unequal(left=left, right=right) | Compare(left=left, right=right):
+            return replace(literal, left=new(left), right=new(right))
+        case TextShape(text=text, start=start, end=end):
+            return replace(literal, text=new(text), start=new(start), end=new(end))
+        case TrueLiteral():
+            return literal
+        case _:
+            assert_never(literal)
+
+
+def _without_unread(program: Program, kept: set[Predicate]) -> Program:
+    """The rules that the kept predicates still depend on."""
+    reads: dict[Predicate, set[Predicate]] = {}
+    for rule in program.rules:
+        found = {atom[0].predicate for x in rule.body if (atom := read_atom(x)) is not None}
+        reads.setdefault(rule.head.predicate, set()).update(found)
+    reached: set[Predicate] = set()
+    frontier = set(kept)
+    while frontier:
+        reached |= frontier
+        frontier = {p for q in frontier for p in reads.get(q, ())} - reached
+    return Program(tuple(rule for rule in program.rules if rule.head.predicate in reached))

@@ -1,0 +1,134 @@
+"""Bundles and stores on disk, cut into pieces that tasks can read by themselves.
+
+Rule: a piece begins and ends at a record. Where a bundle has no index the driver looks for the edges first, because
+only a record's own frame says where the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lace.errors import InvalidInput
+from lace.notation import b64a
+from lace.notation.digest import digest
+from lace.records.grammar import MARK
+from lace.store import StoreRecordId, open_store
+from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, Rejected
+
+STORE_SUFFIX = ".lace"
+_HIDDEN = (".", "_")
+_HASH = slice(len(MARK), len(MARK) + 48)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A range of one file: bytes of a bundle, or record ids of a store."""
+
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class RawRecord:
+    """One stored record as it was found, judged only if it could not even be delimited."""
+
+    hash: str | None  # as claimed
+    bundle: str
+    offset: int
+    stored: bytes
+    rule: str | None = None
+    reason: str | None = None
+
+    @property
+    def content(self) -> str:
+        """The digest of the whole stored bytes: what makes two copies the same copy."""
+        return b64a.encode(digest(self.stored))
+
+
+def input_files(paths: Iterable[Path]) -> list[Path]:
+    """The bundles and stores among files and directories, sorted; hidden files and indexes are none."""
+    found: set[Path] = set()
+    for path in paths:
+        if path.is_dir():
+            found |= {file for file in path.rglob("*") if file.is_file() and not _is_aside(file, path)}
+        elif path.is_file():
+            found.add(path)
+        else:
+            raise InvalidInput("there is no such file or directory", rule="input-path", place=str(path))
+    return sorted(found)
+
+
+def _is_aside(file: Path, root: Path) -> bool:
+    hidden = any(part.startswith(_HIDDEN) for part in file.relative_to(root).parts)
+    return hidden or file.name.endswith((INDEX_SUFFIX, f"{STORE_SUFFIX}-wal", f"{STORE_SUFFIX}-shm"))
+
+
+def pieces(path: Path, piece_bytes: int) -> list[Piece]:
+    """A file in pieces of about so many bytes."""
+    if _is_store(path):
+        return _store_pieces(path, piece_bytes)
+    reader = BundleReader(path)
+    splits = reader.splits(piece_bytes)
+    if len(splits) == 1 and reader.bytes > 2 * piece_bytes:
+        splits = _found_splits(reader, piece_bytes)
+    return [Piece(str(path), start, end) for start, end in splits]
+
+
+def _found_splits(reader: BundleReader, piece_bytes: int) -> list[tuple[int, int]]:
+    """The edges of a bundle without an index, found by reading its frames once."""
+    edges = [0]
+    for item in reader.records():
+        if isinstance(item, Frame) and item.offset - edges[-1] >= piece_bytes:
+            edges.append(item.offset)
+    return list(zip(edges, [*edges[1:], reader.bytes], strict=True))
+
+
+def _is_store(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+
+
+def _store_pieces(path: Path, piece_bytes: int) -> list[Piece]:
+    with open_store(path, read_only=True) as store:
+        stat = store.stat()
+    if not stat.records:
+        return []
+    each = max(1, stat.high_water * piece_bytes // max(1, stat.stored_bytes))
+    starts = range(0, stat.high_water, each)
+    return [Piece(str(path), start, min(start + each, stat.high_water)) for start in starts]
+
+
+def read_piece(piece: Piece) -> Iterator[RawRecord]:
+    """Every record and every damaged stretch of a piece."""
+    path = Path(piece.path)
+    return _read_store(path, piece) if _is_store(path) else _read_bundle(path, piece)
+
+
+def _read_bundle(path: Path, piece: Piece) -> Iterator[RawRecord]:
+    for item in BundleReader(path).records(piece.start, piece.end):
+        match item:
+            case Frame(offset, data):
+                yield RawRecord(_claimed_hash(data), piece.path, offset, data)
+            case Rejected(offset, data, rule, reason):
+                yield RawRecord(_claimed_hash(data), piece.path, offset, data, rule, reason)
+
+
+def _read_store(path: Path, piece: Piece) -> Iterator[RawRecord]:
+    with open_store(path, read_only=True) as store:
+        for record_id, stored in store.bodies_since(StoreRecordId(piece.start)):
+            if record_id > piece.end:
+                return
+            yield RawRecord(_claimed_hash(stored), piece.path, record_id, stored)
+
+
+def _claimed_hash(stored: bytes) -> str | None:
+    """The hash text of a markline, if the bytes begin with one."""
+    if not stored.startswith(MARK):
+        return None
+    try:
+        return stored[_HASH].decode("ascii").split("\n")[0]
+    except UnicodeDecodeError:
+        return None

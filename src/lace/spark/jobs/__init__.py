@@ -1,0 +1,1 @@
+"""The steps of the pipeline: each a function from frames to frames, named by what comes out."""

@@ -1,0 +1,94 @@
+"""Advertise: the listing of what a peer may have, its digests, partition counts and Merkle roots (050, P16).
+
+Rule: every byte and every root comes from the functions that the interlace machine uses, so both agree by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+from lace.interlace.advertisement import Advertisement, FieldClaim, canonical_bytes, canonical_fields, record_digest
+from lace.interlace.merkle import partition_root
+from lace.limits import StreamLimits
+from lace.notation import b64a
+from lace.spark.jobs.reconcile import partition_prefix
+from lace.spark.schemas import SINGLETON_COLUMNS, WIDE, require_columns
+
+ADVERTISEMENTS = StructType(
+    [
+        StructField("prefix", StringType()),
+        StructField("hash", StringType()),
+        StructField("digest", BinaryType()),
+        StructField("text", StringType()),
+    ]
+)
+PARTITIONS = StructType(
+    [
+        StructField("prefix", StringType()),
+        StructField("records", LongType()),
+        StructField("root", StringType()),
+    ]
+)
+_ADVERTISEMENTS_ARROW = pa.schema(
+    [("prefix", pa.string()), ("hash", pa.string()), ("digest", pa.binary()), ("text", pa.string())]
+)
+_PARTITIONS_ARROW = pa.schema([("prefix", pa.string()), ("records", pa.int64()), ("root", pa.string())])
+
+
+def advertisements(
+    records: DataFrame, source: str, fields: frozenset[str] | None, limits: StreamLimits | None = None
+) -> DataFrame:
+    """One canonical advertisement record for each record; `fields` is the agreed schema, None for all fields."""
+    require_columns(records, WIDE, "advertisements")
+    longest = (limits or StreamLimits()).max_fact_line_bytes
+    wanted = [column for name, column in SINGLETON_COLUMNS.items() if fields is None or name in fields]
+    needs_headers = fields is None or not fields <= set(SINGLETON_COLUMNS)
+    chosen = records.select(partition_prefix(), "hash", *wanted, *(["headers"] if needs_headers else []))
+
+    def advertise(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = batch.to_pylist()
+            texts = [canonical_bytes(Advertisement(r["hash"], _claims(r, fields)), source, longest) for r in rows]
+            yield pa.record_batch(
+                [
+                    batch["prefix"].cast(pa.string()),
+                    batch["hash"].cast(pa.string()),
+                    pa.array([record_digest(text) for text in texts], pa.binary()),
+                    pa.array([text.decode() for text in texts], pa.string()),
+                ],
+                schema=_ADVERTISEMENTS_ARROW,
+            )
+
+    return chosen.mapInArrow(advertise, ADVERTISEMENTS)
+
+
+def _claims(row: dict[str, object], fields: frozenset[str] | None) -> tuple[FieldClaim, ...]:
+    found = [
+        FieldClaim(name, "0", str(row[column]))
+        for name, column in SINGLETON_COLUMNS.items()
+        if (fields is None or name in fields) and row.get(column) is not None
+    ]
+    headers = row.get("headers") or []
+    assert isinstance(headers, list)
+    found += [
+        FieldClaim(header["name"], str(header["index"]), header["value"])
+        for header in headers
+        if fields is None or header["name"] in fields
+    ]
+    return canonical_fields(found)
+
+
+def partitions(listing: DataFrame) -> DataFrame:
+    """Count and Merkle root of every non-empty starting partition."""
+    require_columns(listing, ADVERTISEMENTS, "partitions")
+    return listing.select("prefix", "digest").groupBy("prefix").applyInArrow(_summary, PARTITIONS)
+
+
+def _summary(table: pa.Table) -> pa.Table:
+    digests = table["digest"].to_pylist()
+    row = {"prefix": table["prefix"][0].as_py(), "records": len(digests), "root": b64a.encode(partition_root(digests))}
+    return pa.Table.from_pylist([row], schema=_PARTITIONS_ARROW)

@@ -1,0 +1,81 @@
+"""Evaluate: any lacegram and any exchange plan over an archive; for many peers in one job (030, 040).
+
+Rule: exposure and scopes are gone before Spark sees a rule: the lowered program is the same that the machine runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+from lace.datalog.syntax import Fact, Predicate
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
+from lace.limits import EngineLimits
+from lace.policy.lower import LoweredPolicy
+from lace.spark.executor import SparkSettings, evaluate
+from lace.spark.jobs.facts import field_facts
+from lace.spark.relations import local_relation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerPolicy:
+    """What a job needs of one peer: its name in the tables, the lowered plan and the facts of the exchange."""
+
+    name: str
+    policy: LoweredPolicy
+    runtime: tuple[Fact, ...] = ()
+    advertised: Mapping[Predicate, DataFrame] = field(default_factory=dict)
+
+
+def _relations(records: DataFrame, peer: PeerPolicy) -> dict[Predicate, DataFrame]:
+    rows: dict[Predicate, list[tuple[str, ...]]] = {}
+    for predicate, values in peer.runtime:
+        rows.setdefault(predicate, []).append(values)
+    spark = records.sparkSession
+    given = {predicate: local_relation(spark, predicate.arity, found).frame for predicate, found in rows.items()}
+    return {**given, **peer.advertised}
+
+
+def _goal(
+    records: DataFrame, peer: PeerPolicy, goal: Predicate, limits: EngineLimits, settings: SparkSettings
+) -> DataFrame:
+    result = evaluate(
+        peer.policy.program,
+        _relations(records, peer),
+        spark=records.sparkSession,
+        records=records,
+        goals=[goal],
+        limits=limits,
+        settings=settings,
+    )
+    return result.frame(goal).select(F.lit(peer.name).alias("peer"), F.col("c0").alias("hash"))
+
+
+def sendable_records(
+    records: DataFrame, peers: Iterable[PeerPolicy], limits: EngineLimits, settings: SparkSettings
+) -> DataFrame:
+    """(peer, hash): what may go to each peer, behind the send gate (MaySend and Have; P32)."""
+    frames = [_goal(records, peer, peer.policy.sendable, limits, settings) for peer in peers]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def requestable_records(
+    records: DataFrame, peers: Iterable[PeerPolicy], limits: EngineLimits, settings: SparkSettings
+) -> DataFrame:
+    """(peer, hash): what may be asked of each peer, of all that its listing advertises and this archive lacks."""
+    frames = [_goal(records, peer, peer.policy.requestable, limits, settings) for peer in peers]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def listing_relations(listing: DataFrame, source: str) -> dict[Predicate, DataFrame]:
+    """A peer's wide records table, or its listing, as the advertisement facts that its machine would send."""
+    label = F.lit(source).alias("source")
+    advertised = listing.select("hash", label)
+    if "headers" not in listing.columns:
+        return {ADVERTISED: advertised}
+    fields = field_facts(listing).select("hash", label, "name", "index", "value")
+    return {ADVERTISED: advertised, ADVERTISED_FIELD: fields}

@@ -1,0 +1,272 @@
+"""The pipeline: steps over one output directory, each run once for the same input (idempotent, resumable).
+
+Rule: this module orders, times and records; what a step computes stands in `lace.spark.jobs`.
+
+    DIR/manifest.json
+    DIR/tables/raw/batch=…          every stored record that was read, once, with its bytes
+    DIR/tables/records/batch=…      the valid ones, wide
+    DIR/tables/quarantine/batch=…   the others, with bytes and reason
+    DIR/tables/facts/…              020 facts, narrow
+    DIR/tables/selected             (peer, hash): what may go to each peer
+    DIR/tables/advertisements, partitions   by peer
+    DIR/tables/missing, missing_by_partition
+    DIR/report.html, report.json
+    DIR/published/PEER/bundles, store.lace
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+from lace.errors import InvalidInput
+from lace.limits import EngineLimits
+from lace.spark.executor import SparkSettings
+from lace.spark.files import input_files
+from lace.spark.jobs import advertise, evaluate, facts, ingest, reconcile, report, validate
+from lace.spark.jobs.publish import publish_peer
+from lace.spark.manifest import InputFile, Manifest, StepRecord, file_digest, fingerprint, read_manifest
+from lace.spark.source import raw_records
+
+STEPS = ("ingest", "validate", "facts", "evaluate", "advertise", "reconcile", "report", "publish")
+Counts = dict[str, int]
+Progress = Callable[[str, str], None]  # step, what is happening
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    """What a run is asked to do."""
+
+    output: Path
+    inputs: Sequence[Path] = ()
+    peers: Sequence[evaluate.PeerPolicy] = ()
+    archives: Mapping[str, Path] = field(default_factory=dict)  # others to reconcile with: name -> output dir or input
+    limits: EngineLimits = field(default_factory=EngineLimits)
+    executor: SparkSettings = field(default_factory=SparkSettings)
+    split_bytes: int = 64 << 20
+
+
+class Pipeline:
+    """One output directory."""
+
+    def __init__(self, spark: SparkSession, settings: PipelineSettings, progress: Progress) -> None:
+        self.spark = spark
+        self.settings = settings
+        self.progress = progress
+        settings.output.mkdir(parents=True, exist_ok=True)
+        self.manifest: Manifest = read_manifest(settings.output)
+
+    def run(self, steps: Sequence[str] = STEPS) -> Manifest:
+        """Run steps in their order; those already done for the same input are passed over."""
+        unknown = set(steps) - set(STEPS)
+        if unknown:
+            raise InvalidInput(f"no such step: {', '.join(sorted(unknown))}", rule="pipeline-step")
+        for step in (step for step in STEPS if step in steps):
+            getattr(self, f"_{step}")()
+        return self.manifest
+
+    # tables
+
+    def path(self, name: str) -> Path:
+        return self.settings.output / "tables" / name
+
+    def table(self, name: str) -> DataFrame:
+        """A table of this directory; the steps that write it must have run."""
+        if not self.path(name).exists():
+            step = next((step for step, tables in _WRITES.items() if name.split("/")[0] in tables), "?")
+            raise InvalidInput(f"table {name} is not there yet: run the step {step} first", rule="pipeline-order")
+        return self.spark.read.parquet(str(self.path(name)))
+
+    def _write(self, frame: DataFrame, name: str) -> None:
+        frame.write.mode("overwrite").parquet(str(self.path(name)))
+
+    def _step(self, name: str, depends_on: Mapping[str, object], work: Callable[[], Counts]) -> None:
+        mark = fingerprint(depends_on)
+        if self.manifest.is_done(name, mark):
+            self.progress(name, "nothing new")
+            return
+        self.progress(name, "running")
+        began = time.monotonic()
+        counts = work()
+        self.manifest.steps[name] = StepRecord(fingerprint=mark, counts=counts, seconds=time.monotonic() - began)
+        self.manifest.write(self.settings.output)
+        self.progress(name, ", ".join(f"{key} {value:,}" for key, value in counts.items()))
+
+    # steps
+
+    def _ingest(self) -> None:
+        """Read the files that were not read before, as one new batch."""
+        new: dict[str, InputFile] = {}
+        for path in input_files(self.settings.inputs):
+            content = file_digest(path)
+            if content not in self.manifest.inputs and content not in new:
+                new[content] = InputFile(path=str(path), bytes=path.stat().st_size, blake3=content, batch="")
+        if not new:
+            self.progress("ingest", "nothing new")
+            return
+        batch = fingerprint({"contents": sorted(new)})
+        known = self.table("raw") if self.manifest.batches else None
+
+        def work() -> Counts:
+            raw = raw_records(self.spark, [Path(item.path) for item in new.values()], self.settings.split_bytes)
+            read = raw.select("offset").count()
+            self._write(ingest.first_copies(raw, known), f"raw/batch={batch}")
+            kept = self.spark.read.parquet(str(self.path(f"raw/batch={batch}"))).count()
+            self.manifest.inputs |= {
+                key: InputFile(path=item.path, bytes=item.bytes, blake3=key, batch=batch) for key, item in new.items()
+            }
+            return {"files": len(new), "read": read, "kept": kept, "repeats": read - kept}
+
+        self._step(f"ingest:{batch}", {"contents": sorted(new)}, work)
+
+    def _validate(self) -> None:
+        for batch in self.manifest.batches:
+            self._step(f"validate:{batch}", {"batch": batch}, partial(self._validate_batch, batch))
+
+    def _validate_batch(self, batch: str) -> Counts:
+        raw = self.spark.read.parquet(str(self.path(f"raw/batch={batch}")))
+        judged = validate.judged(raw).persist()
+        self._write(validate.records(judged), f"records/batch={batch}")
+        self._write(validate.quarantine(judged), f"quarantine/batch={batch}")
+        valid = judged.where("rule is null").count()
+        refused = judged.count() - valid
+        judged.unpersist()
+        return {"valid": valid, "quarantined": refused}
+
+    def _facts(self) -> None:
+        def work() -> Counts:
+            counts: Counts = {}
+            for predicate, frame in facts.narrow_facts(self._records()).items():
+                self._write(frame, f"facts/{predicate.name}")
+                counts[predicate.name] = self.table(f"facts/{predicate.name}").count()
+            return counts
+
+        self._step("facts", {"batches": self.manifest.batches}, work)
+
+    def _records(self) -> DataFrame:
+        return self.table("records").drop("batch")
+
+    def _peers(self) -> dict[str, str]:
+        """Everything about the peers that a result depends on, by name."""
+        return {
+            peer.name: fingerprint({
+                "plan": str(peer.policy.plan.id),
+                "rules": [str(rule) for rule in peer.policy.program.program.rules],
+                "runtime": [list(fact.values) for fact in peer.runtime],
+            })
+            for peer in self.settings.peers
+        }  # fmt: skip
+
+    def _evaluate(self) -> None:
+        if not self.settings.peers:
+            return
+
+        def work() -> Counts:
+            for peer in self.settings.peers:
+                self.manifest.plans[peer.name] = str(peer.policy.plan.id)
+            limits, executor = self.settings.limits, self.settings.executor
+            self._write(evaluate.sendable_records(self._records(), self.settings.peers, limits, executor), "selected")
+            rows = self.table("selected").groupBy("peer").count().collect()
+            return {peer.name: 0 for peer in self.settings.peers} | {row["peer"]: row["count"] for row in rows}
+
+        self._step("evaluate", {"batches": self.manifest.batches, "peers": self._peers()}, work)
+
+    def _advertise(self) -> None:
+        for peer in self.settings.peers:
+            depends = {"batches": self.manifest.batches, "peer": self._peers()[peer.name]}
+            self._step(f"advertise:{peer.name}", depends, partial(self._advertise_to, peer))
+
+    def _advertise_to(self, peer: evaluate.PeerPolicy) -> Counts:
+        chosen = self._selected_for(peer.name)
+        plan = peer.policy.plan
+        fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
+        source = plan.operands[peer.policy.local_index].origin
+        self._write(advertise.advertisements(chosen, source, fields), f"advertisements/peer={peer.name}")
+        listing = self.spark.read.parquet(str(self.path(f"advertisements/peer={peer.name}")))
+        self._write(advertise.partitions(listing), f"partitions/peer={peer.name}")
+        parts = self.spark.read.parquet(str(self.path(f"partitions/peer={peer.name}")))
+        return {"records": listing.count(), "partitions": parts.count()}
+
+    def _selected_for(self, peer: str) -> DataFrame:
+        wanted = self.table("selected").where(F.col("peer") == peer).select("hash")
+        return self._records().join(wanted, on="hash", how="left_semi")
+
+    def _reconcile(self) -> None:
+        if not self.settings.archives:
+            return
+        others = {name: _archive_mark(path) for name, path in self.settings.archives.items()}
+
+        def work() -> Counts:
+            archives = {name: self._archive(path) for name, path in self.settings.archives.items()}
+            archives["here"] = self._records().select("hash")
+            self._write(reconcile.missing_records(archives), "missing")
+            self._write(reconcile.missing_by_partition(self.table("missing")), "missing_by_partition")
+            rows = self.table("missing").groupBy("archive").count().collect()
+            return dict.fromkeys(sorted(archives), 0) | {row["archive"]: row["count"] for row in rows}
+
+        self._step("reconcile", {"batches": self.manifest.batches, "others": others}, work)
+
+    def _archive(self, path: Path) -> DataFrame:
+        """Another archive's hashes: a pipeline's output, a listing as Parquet, or bundles and stores."""
+        if (path / "tables" / "records").exists():
+            return self.spark.read.parquet(str(path / "tables" / "records")).select("hash")
+        if path.is_dir() and any(path.glob("*.parquet")):
+            return self.spark.read.parquet(str(path)).select("hash")
+        return (
+            raw_records(self.spark, [path], self.settings.split_bytes).where("rule is null").select("hash").distinct()
+        )
+
+    def _report(self) -> None:
+        def work() -> Counts:
+            has_selection = self.path("selected").exists() and bool(self.settings.peers)
+            found = report.summary(
+                self._records(), self.table("quarantine"), self.table("selected") if has_selection else None
+            )
+            body = json.dumps(found.as_json(), indent=2, ensure_ascii=False)
+            (self.settings.output / "report.json").write_text(body + "\n", encoding="utf-8")
+            shown: dict[str, object] = {"input files": len(self.manifest.inputs), **self.manifest.versions}
+            shown |= {f"plan for {peer}": plan for peer, plan in self.manifest.plans.items()}
+            (self.settings.output / "report.html").write_text(report.page(found, shown), encoding="utf-8")
+            return {"records": found.records, "quarantined": found.quarantined}
+
+        self._step("report", {"batches": self.manifest.batches, "peers": self._peers()}, work)
+
+    def _publish(self) -> None:
+        for peer in self.settings.peers:
+            depends = {"batches": self.manifest.batches, "peer": self._peers()[peer.name]}
+            self._step(f"publish:{peer.name}", depends, partial(self._publish_to, peer.name))
+
+    def _publish_to(self, peer: str) -> Counts:
+        target = self.settings.output / "published" / peer
+        if target.exists():
+            shutil.rmtree(target)
+        wanted = self.table("selected").where(F.col("peer") == peer).select("hash")
+        valid = self._records().select("hash", "content").join(wanted, on="hash", how="left_semi")
+        stored = self.table("raw").join(valid.select("content"), on="content", how="left_semi").select("hash", "stored")
+        return publish_peer(stored, target)
+
+
+_WRITES = {
+    "ingest": {"raw"},
+    "validate": {"records", "quarantine"},
+    "facts": {"facts"},
+    "evaluate": {"selected"},
+    "advertise": {"advertisements", "partitions"},
+    "reconcile": {"missing", "missing_by_partition"},
+}
+
+
+def _archive_mark(path: Path) -> str:
+    """What another archive's content hangs on, cheaply: its manifest, or its files' sizes and times."""
+    if (path / "manifest.json").exists():
+        return file_digest(path / "manifest.json")
+    files = sorted(p for p in ([path] if path.is_file() else path.rglob("*")) if p.is_file())
+    return fingerprint({str(p): [p.stat().st_size, p.stat().st_mtime_ns] for p in files})

@@ -1,0 +1,226 @@
+"""Answer a star by Column expressions over the wide table: one pass, no shuffle, no explode where a test will do.
+
+Rule: a record is one row, so everything a star says of it is said by that row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+from lace.datalog.syntax import (
+    Anonymous,
+    Atom,
+    Cardinality,
+    Compare,
+    Constant,
+    Literal,
+    Negated,
+    Positive,
+    Term,
+    TextShape,
+    TrueLiteral,
+    Unequal,
+    Variable,
+)
+from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
+from lace.spark.columns import compare_integers, compare_texts, count_holds, text_shape
+from lace.spark.schemas import SINGLETON_COLUMNS
+from lace.spark.stars import Star
+
+UNIT = "unit"  # the one column of a relation without any
+
+
+def relation_columns(arity: int) -> list[str]:
+    """The column names of a relation."""
+    return [f"c{position}" for position in range(arity)] or [UNIT]
+
+
+def star_relation(records: DataFrame, star: Star) -> DataFrame:
+    """The star's output rows, each once."""
+    scan = _Scan(records)
+    for literal in sorted(star.body, key=_cheap_first):
+        scan.add(literal)
+    names = relation_columns(len(star.outputs))
+    outputs = [scan.bound[variable].alias(name) for variable, name in zip(star.outputs, names, strict=False)]
+    rows = scan.frame.where(scan.condition()).select(*(outputs or [F.lit(True).alias(UNIT)]))
+    one_row_a_record = not scan.exploded and star.record in star.outputs
+    return rows if one_row_a_record else rows.distinct()
+
+
+def _cheap_first(literal: Literal) -> int:
+    """Atoms bind before filters test; atoms over arrays come after those over single columns."""
+    match literal:
+        case Positive(atom):
+            return 0 if _single_column(atom) is not None or atom.predicate == HAVE else 1
+        case _:
+            return 2
+
+
+def _single_column(atom: Atom) -> Column | None:
+    """The column that holds an atom's last value, if a record has at most one."""
+    if atom.predicate == BLOB_HASH:
+        return F.col("blob_hash")
+    if atom.predicate == PLEX_HASH:
+        return F.col("plex_hash")
+    if atom.predicate == FIELD and isinstance(atom.terms[1], Constant):
+        column = SINGLETON_COLUMNS.get(atom.terms[1].value)
+        return None if column is None else F.col(column).cast("string")
+    return None
+
+
+@dataclass
+class _Scan:
+    """A growing scan of the wide table: what is bound, what must hold, whether rows were multiplied."""
+
+    frame: DataFrame
+    bound: dict[Variable, Column] = field(default_factory=dict)
+    conditions: list[Column] = field(default_factory=list)
+    exploded: int = 0
+
+    def condition(self) -> Column:
+        result = F.lit(True)
+        for condition in self.conditions:
+            result = result & condition
+        return result
+
+    def add(self, literal: Literal) -> None:
+        match literal:
+            case Positive(atom):
+                self._atom(atom)
+            case Negated(atom):
+                self.conditions.append(~F.coalesce(self._exists(atom), F.lit(False)))
+            case Cardinality(atom=atom, operator=operator, bound=bound):
+                self.conditions.append(count_holds(self._count(atom), operator, self._value(bound)))
+            case Unequal(left=left, right=right):
+                self.conditions.append(self._value(left) != self._value(right))
+            case Compare(kind="int", left=left, operator=operator, right=right):
+                self.conditions.append(compare_integers(self._value(left), operator, self._value(right)))
+            case Compare(left=left, operator=operator, right=right):
+                self.conditions.append(compare_texts(self._value(left), operator, self._value(right)))
+            case TextShape(text=text, start=start, delimiters=delimiters, end=end):
+                shape = text_shape(self._value(text), self._value(start), delimiters, self._value(end))
+                self.conditions.append(shape)
+            case TrueLiteral():
+                pass
+
+    def _value(self, term: Term) -> Column:
+        match term:
+            case Constant(value):
+                return F.lit(value)
+            case Variable():
+                return self.bound[term]
+            case Anonymous():
+                raise AssertionError("a safe rule has no _ here")
+
+    def _atom(self, atom: Atom) -> None:
+        self._unify(atom.terms[0], F.col("hash"))
+        if atom.predicate == HAVE:
+            return
+        single = _single_column(atom)
+        if single is not None:
+            self.conditions.append(single.isNotNull())
+            if atom.predicate == FIELD:
+                self._unify(atom.terms[2], F.lit("0"))
+            self._unify(atom.terms[-1], single)
+        elif self._only_tests(atom):
+            self.conditions.append(self._exists(atom))
+        else:
+            self._explode(atom)
+
+    def _unify(self, term: Term, column: Column) -> None:
+        match term:
+            case Constant(value):
+                self.conditions.append(column == F.lit(value))
+            case Variable() if term in self.bound:
+                self.conditions.append(column == self.bound[term])
+            case Variable():
+                self.bound[term] = column
+            case Anonymous():
+                pass
+
+    def _only_tests(self, atom: Atom) -> bool:
+        """Whether every variable of an array atom is bound already (repeats among new ones would bind)."""
+        return all(not isinstance(term, Variable) or term in self.bound for term in atom.terms)
+
+    def _explode(self, atom: Atom) -> None:
+        self.exploded += 1
+        name = f"_item{self.exploded}"
+        # What is known of the item is tested inside the array, before any row is multiplied.
+        items = F.filter(_items(atom), lambda item: self._matches(atom, item))
+        # Conditions so far filter first: explode only the rows that survive them.
+        self.frame = self.frame.where(self.condition()).withColumn(name, F.explode(items))
+        self.conditions = []
+        for term, column in zip(atom.terms[1:], _parts(atom, F.col(name)), strict=True):
+            self._unify(term, column)
+
+    def _exists(self, atom: Atom) -> Column:
+        """Whether the record has a fact that matches what is bound."""
+        here = self._same_record(atom)
+        if atom.predicate == HAVE:
+            return here
+        return here & (F.size(F.filter(_items(atom), lambda item: self._matches(atom, item))) > 0)
+
+    def _count(self, atom: Atom) -> Column:
+        if atom.predicate == HAVE:
+            return F.lit(1)
+        return F.size(F.filter(_items(atom), lambda item: self._matches(atom, item, local=True)))
+
+    def _same_record(self, atom: Atom) -> Column:
+        first = atom.terms[0]
+        return F.lit(True) if isinstance(first, Anonymous) else F.col("hash") == self._value(first)
+
+    def _matches(self, atom: Atom, item: Column, *, local: bool = False) -> Column:
+        """The item equals what the atom says at constants and bound variables, and itself at repeated new ones."""
+        result = F.lit(True)
+        seen: dict[Variable, Column] = {}
+        for term, column in zip(atom.terms[1:], _parts(atom, item), strict=True):
+            match term:
+                case Constant(value):
+                    result = result & (column == F.lit(value))
+                case Variable() if term in self.bound:
+                    result = result & (column == self.bound[term])
+                case Variable() if term in seen:
+                    result = result & (column == seen[term])
+                case Variable():
+                    seen[term] = column
+                case Anonymous():
+                    pass
+        return result
+
+
+def _items(atom: Atom) -> Column:
+    """All facts of an atom's predicate that one record has, as an array of structs."""
+    if atom.predicate == RECORD_LINK:
+        return F.col("links")
+    if atom.predicate == BLOB_HASH:
+        return _present([F.struct(F.col("blob_hash").alias("value"))])
+    if atom.predicate == PLEX_HASH:
+        return _present([F.struct(F.col("plex_hash").alias("value"))])
+    name = atom.terms[1]
+    if isinstance(name, Constant) and name.value not in SINGLETON_COLUMNS:
+        return F.col("headers")
+    wanted = SINGLETON_COLUMNS if not isinstance(name, Constant) else {name.value: SINGLETON_COLUMNS[name.value]}
+    singles = _present([
+        F.struct(F.lit(label).alias("name"), F.lit(0).alias("index"), F.col(column).cast("string").alias("value"))
+        for label, column in wanted.items()
+    ])  # fmt: skip
+    return singles if isinstance(name, Constant) else F.concat(singles, F.col("headers"))
+
+
+def _present(items: list[Column]) -> Column:
+    return F.filter(F.array(*items), lambda item: item["value"].isNotNull())
+
+
+def _parts(atom: Atom, item: Column) -> list[Column]:
+    """An item's values at the positions after the record."""
+    readers: dict[object, Callable[[], list[Column]]] = {
+        FIELD: lambda: [item["name"], item["index"].cast("string"), item["value"]],
+        RECORD_LINK: lambda: [item["name"], item["index"].cast("string"), item["data"], item["target"]],
+        BLOB_HASH: lambda: [item["value"]],
+        PLEX_HASH: lambda: [item["value"]],
+    }
+    return readers[atom.predicate]()

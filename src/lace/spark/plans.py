@@ -1,0 +1,185 @@
+"""Run one rule plan on DataFrames: scans, joins, anti-joins, counts, ranks and filters (030).
+
+Rule: a plan becomes one lazy DataFrame of head rows; nothing here runs a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, RulePlan, Scan, Test, Unit, Without, chain
+from lace.datalog.ranking import ID, KEY
+from lace.datalog.syntax import Anonymous, Compare, Constant, Term, TextShape, Unequal, Variable
+from lace.spark.columns import compare_integers, compare_texts, count_holds, text_shape
+from lace.spark.pivot import UNIT, relation_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A frame with what is known of its length; checkpointed frames carry wrong estimates, so we count ourselves."""
+
+    frame: DataFrame
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSettings:
+    """When a side of a join is small enough to be sent to every task."""
+
+    broadcast_rows: int = 200_000
+
+
+def supported(rank: Rank) -> bool:
+    """Whether a rank can be said by one window: text order, one group."""
+    return rank.kind == "lex" and rank.tie_kind in ("", "lex") and not rank.groups
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRunner:
+    """Runs plans over relations; `read` gives the relation (and version) that a scan names."""
+
+    read: Callable[[Scan], Sized]
+    unit: DataFrame  # one row, for bodies that bind nothing
+    joins: JoinSettings
+
+    def head_rows(self, plan: RulePlan) -> DataFrame:
+        """The rows that a rule derives; repeats are left in."""
+        *nodes, project = chain(plan.root)
+        assert isinstance(project, Project)
+        frame = self.unit
+        for node in nodes:
+            assert not isinstance(node, Project)
+            frame = self._apply(node, frame)
+        names = relation_columns(len(project.terms))
+        values = [_value(term).alias(name) for term, name in zip(project.terms, names, strict=False)]
+        return frame.select(*(values or [F.lit(True).alias(UNIT)]))
+
+    def _apply(self, node: Node, frame: DataFrame) -> DataFrame:
+        match node:
+            case Unit():
+                return frame
+            case Scan():
+                return self._scan(node).frame
+            case Join():
+                return self._join(node, frame)
+            case Without(scan=scan, on=on):
+                return self._without(scan, on, frame)
+            case CountTest():
+                return self._counted(node, frame)
+            case Filter(test=test):
+                return frame.where(_passes(test))
+            case _:
+                assert_never(node)
+
+    def _scan(self, scan: Scan) -> Sized:
+        """The facts that match a scan, one column for each variable it binds."""
+        sized = self.read(scan)
+        names = relation_columns(scan.predicate.arity)
+        frame = sized.frame
+        for position, text in scan.constants:
+            frame = frame.where(F.col(names[position]) == F.lit(text))
+        for first, later in scan.equal:
+            frame = frame.where(F.col(names[first]) == F.col(names[later]))
+        columns = [F.col(names[position]).alias(_column(name)) for position, name in scan.variables]
+        return Sized(frame.select(*(columns or [F.lit(True).alias(UNIT)])), sized.rows)
+
+    def _join(self, join: Join, frame: DataFrame) -> DataFrame:
+        other = self._scan(join.scan)
+        if not join.scan.variables:  # the atom only asks whether there is a fact
+            return _when_any(frame, other.frame, "left_semi")
+        on = [_column(name) for name in join.on]
+        if not join.binds:
+            return frame.join(self._hinted(other), on=on, how="left_semi")
+        if not on:
+            joined = frame.crossJoin(self._hinted(other)) if UNIT not in frame.columns else (
+                _when_any(other.frame, frame, "left_semi"))  # fmt: skip
+        else:
+            joined = frame.join(self._hinted(other), on=on)
+        return joined.select(*(_column(name) for name in join.keep)) if join.keep else joined
+
+    def _without(self, scan: Scan, on: tuple[str, ...], frame: DataFrame) -> DataFrame:
+        other = self._scan(scan)
+        if not on:
+            return _when_any(frame, other.frame, "left_anti")
+        return frame.join(self._hinted(other), on=[_column(name) for name in on], how="left_anti")
+
+    def _counted(self, test: CountTest, frame: DataFrame) -> DataFrame:
+        """A row without any match counts 0 and is judged like every other."""
+        counts = self._ranks(test.rank, test.on[0]) if test.rank is not None else self._counts(test)
+        keys = [_column(name) for name in test.on]
+        joined = frame.join(counts, on=keys, how="left") if keys else frame.crossJoin(F.broadcast(counts))
+        holds = count_holds(F.coalesce(F.col("_count"), F.lit(0)), test.operator, _value(test.bound))
+        return joined.where(holds).drop("_count")
+
+    def _counts(self, test: CountTest) -> DataFrame:
+        keys = [_column(name) for name in test.on]
+        return self._scan(test.scan).frame.groupBy(*keys).agg(F.count(F.lit(1)).alias("_count"))
+
+    def _ranks(self, rank: Rank, counted_for: str) -> DataFrame:
+        """For each identity, how many others stand beyond it: a running sum instead of quadratically many facts."""
+        rows = self._scan(rank.candidates).frame
+        identity, key = F.col(_column(ID)), F.col(_column(KEY if _column(KEY) in rows.columns else ID))
+        most, least = (F.max, F.min) if rank.operator in (">", ">=") else (F.min, F.max)
+        extremes = rows.groupBy(identity).agg(most(key).alias("_best"), least(key).alias("_worst"))
+        marks = extremes.select(identity, F.explode(F.array(
+            F.struct(F.col("_best").alias("key"), F.lit(1).alias("weight")),
+            F.struct(F.col("_worst").alias("key"), F.lit(0).alias("weight")),
+        )).alias("mark"))  # fmt: skip
+        beyond_first = [_ordered(F.col("mark.key"), rank.operator)]
+        strict = rank.operator in ("<", ">")
+        if rank.tie_kind:
+            beyond_first.append(_ordered(identity, rank.tie_operator))
+            strict = rank.tie_operator in ("<", ">")
+        upto = Window.orderBy(*beyond_first).rangeBetween(Window.unboundedPreceding, Window.currentRow)
+        peers = Window.partitionBy("mark.key", *([identity] if rank.tie_kind else []))
+        weight = F.col("mark.weight")
+        beyond = F.sum(weight).over(upto) - (F.sum(weight).over(peers) if strict else F.lit(0))
+        counted = marks.select(identity.alias(_column(counted_for)), weight.alias("weight"), beyond.alias("_count"))
+        return counted.where("weight = 0").drop("weight")
+
+    def _hinted(self, sized: Sized) -> DataFrame:
+        small = sized.rows is not None and sized.rows <= self.joins.broadcast_rows
+        return F.broadcast(sized.frame) if small else sized.frame
+
+
+def _column(name: str) -> str:
+    return f"v_{name}"
+
+
+def _value(term: Term) -> Column:
+    match term:
+        case Constant(value):
+            return F.lit(value)
+        case Variable(name):
+            return F.col(_column(name))
+        case Anonymous():
+            raise AssertionError("a safe rule has no _ here")
+
+
+def _ordered(column: Column, operator: str) -> Column:
+    return column.desc() if operator in (">", ">=") else column.asc()
+
+
+def _when_any(rows: DataFrame, condition: DataFrame, how: str) -> DataFrame:
+    """The rows if the condition has a row (`left_semi`) or has none (`left_anti`)."""
+    any_row = F.broadcast(condition.limit(1).select(F.lit(True).alias("_any")))
+    return rows.join(any_row, on=F.lit(True), how=how)
+
+
+def _passes(test: Test) -> Column:
+    match test:
+        case Unequal(left=left, right=right):
+            return _value(left) != _value(right)
+        case Compare(kind="int", left=left, operator=operator, right=right):
+            return compare_integers(_value(left), operator, _value(right))
+        case Compare(left=left, operator=operator, right=right):
+            return compare_texts(_value(left), operator, _value(right))
+        case TextShape(text=text, start=start, delimiters=delimiters, end=end):
+            return text_shape(_value(text), _value(start), delimiters, _value(end))
+        case _:
+            assert_never(test)

@@ -1,0 +1,96 @@
+"""The tables of the pipeline and the check at every door (020 as columns).
+
+Rule: a step states the schema it takes and the one it gives; a frame that differs is refused by column name.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from lace.errors import InvalidInput
+from lace.facts import predicates
+
+HEADER = StructType(
+    [
+        StructField("name", StringType(), False),
+        StructField("index", IntegerType(), False),
+        StructField("value", StringType(), False),
+    ]
+)
+LINK = StructType(
+    [
+        StructField("name", StringType(), False),
+        StructField("index", IntegerType(), False),
+        StructField("data", StringType(), False),
+        StructField("target", StringType(), False),
+    ]
+)
+
+# One row per record: singleton fields as columns, repeated headers and links as arrays ("wide beats narrow").
+WIDE = StructType(
+    [
+        StructField("hash", StringType()),
+        StructField("type", StringType()),
+        StructField("group", StringType()),
+        StructField("app", StringType()),
+        StructField("name", StringType()),
+        StructField("tai", StringType()),
+        StructField("signed_by", StringType()),
+        StructField("signature", StringType()),
+        StructField("blob_hash", StringType()),
+        StructField("plex_hash", StringType()),
+        StructField("data_length", LongType()),
+        StructField("headers", ArrayType(HEADER, False)),
+        StructField("links", ArrayType(LINK, False)),
+    ]
+)
+DATA = StructField("data", BinaryType())  # the Blob's bytes, only where asked for
+STORED = StructField("stored", BinaryType())  # the whole stored record
+ORIGIN = (StructField("bundle", StringType()), StructField("offset", LongType()))  # where a record was read
+CORRUPT = StructField("_corrupt_record", StringType())  # why a record is none, null for good ones
+CONTENT = StructField("content", StringType())  # the digest of the whole stored bytes, right or wrong
+REFUSAL = (StructField("rule", StringType()), StructField("reason", StringType()))
+RAW = StructType([StructField("hash", StringType()), CONTENT, *ORIGIN, STORED, *REFUSAL])
+JUDGED = StructType([*WIDE.fields, CONTENT, *ORIGIN, STORED, *REFUSAL])
+RECORDS = StructType([*WIDE.fields, CONTENT, *ORIGIN])
+QUARANTINE = StructType([StructField("hash", StringType()), *ORIGIN, *REFUSAL, STORED])
+
+# Field names of the record definition that every record holds at most once -> their column.
+SINGLETON_COLUMNS = {
+    predicates.TYPE: "type",
+    predicates.DATA_LENGTH: "data_length",
+    predicates.GROUP: "group",
+    predicates.APP: "app",
+    predicates.NAME: "name",
+    predicates.TAI: "tai",
+    predicates.SIGNED_BY: "signed_by",
+    predicates.SIGNATURE: "signature",
+}
+
+
+class WrongSchema(InvalidInput):
+    """A frame lacks a column, or has it with another type."""
+
+
+def require_columns(frame: DataFrame, schema: StructType, door: str) -> DataFrame:
+    """The frame itself if it has every column of `schema` with its type; more columns are fine."""
+    found = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    for field in schema.fields:
+        wanted = field.dataType.simpleString()
+        if found.get(field.name) != wanted:
+            raise WrongSchema(
+                f"column {field.name} must be {wanted}",
+                rule="schema",
+                place=door,
+                found=found.get(field.name, "no such column"),
+            )
+    return frame

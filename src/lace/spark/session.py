@@ -1,0 +1,70 @@
+"""A Spark session with the settings that Lace's jobs were measured under.
+
+Rule: any master the user names is respected, and so is every setting they already made.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lace.spark.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER = "local[*]"
+_QUIET_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def settings(cores: int) -> dict[str, str]:
+    """What we ask of Spark unless the user said otherwise; `cores` is how many tasks run at once."""
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(max(2, cores * 2)),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.sources.partitionOverwriteMode": "dynamic",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET_LOGGING.as_uri()}",
+    }
+
+
+def spark_session(
+    master: str | None = None, *, app_name: str = "lace", config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The active session if there is one, else a new one on `master` (a URL, `local[*]`, or `sc://…` for Connect)."""
+    from pyspark.sql import SparkSession
+
+    from lace.spark.source import register
+
+    active = SparkSession.getActiveSession()
+    if active is not None and master is None:
+        return register(active)
+    if master is not None and master.startswith("sc://"):
+        return register(_configured(SparkSession.builder.remote(master), config).getOrCreate())
+    _prepare_environment()
+    builder = SparkSession.builder.appName(app_name).master(master or os.environ.get("MASTER") or DEFAULT_MASTER)
+    return register(_configured(builder, {**settings(os.cpu_count() or 2), **(config or {})}).getOrCreate())
+
+
+def _configured(builder: SparkSession.Builder, config: Mapping[str, str] | None) -> SparkSession.Builder:
+    for key, value in (config or {}).items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def _prepare_environment() -> None:
+    """Workers run the interpreter that runs us; the driver binds to loopback unless the user set an address."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    home = java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = str(home)

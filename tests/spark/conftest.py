@@ -1,0 +1,39 @@
+"""One real Spark session for all tests that need a JVM; they run in one worker process, one after another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+SOURCE = Path(__file__).parent.parent.parent / "src"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in Path(str(item.path)).parents:
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session, set for many small jobs; Python workers find this source tree."""
+    from lace.spark.session import spark_session
+
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
+    session = spark_session(
+        "local[2]",
+        config={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.default.parallelism": "2",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.driver.memory": "1g",
+        },
+    )
+    yield session
+    session.stop()

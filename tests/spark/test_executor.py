@@ -1,0 +1,205 @@
+"""The Spark executor gives what the reference gives: the case suite, random programs, and records in a wide table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pyspark.sql import DataFrame, SparkSession
+
+from executors.cases import NAMES, Case, read_case
+from executors.programs import Scenario, scenarios
+from lace.datalog import reference
+from lace.datalog.formatting import format_fact
+from lace.datalog.parser import parse_program
+from lace.datalog.source import Row
+from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
+from lace.errors import LaceError, LimitExceeded
+from lace.facts.derive import derive_facts
+from lace.limits import EngineLimits
+from lace.records.model import ValidRecord
+from lace.spark.columns import compare_integers, compare_texts, text_shape
+from lace.spark.executor import SparkSettings, evaluate
+from lace.spark.relations import local_relation
+from lace.spark.rows import arrow_schema, column_values
+from lace.spark.schemas import WIDE, WrongSchema
+from spark.archives import make_records
+
+ON_THE_CLUSTER = SparkSettings(small_rows=0)  # nothing is handed to the embedded engine
+
+
+def relations(spark: SparkSession, facts: Iterable[Fact]) -> dict[Predicate, DataFrame]:
+    rows: dict[Predicate, list[Row]] = {}
+    for predicate, values in facts:
+        rows.setdefault(predicate, []).append(values)
+    return {predicate: local_relation(spark, predicate.arity, found).frame for predicate, found in rows.items()}
+
+
+def run(
+    spark: SparkSession, checked: CheckedProgram, facts: Iterable[Fact], limits: EngineLimits, how: SparkSettings
+) -> dict[Predicate, set[Row]]:
+    result = evaluate(checked, relations(spark, facts), spark=spark, limits=limits, settings=how)
+    return {predicate: result.rows(predicate) for predicate in checked.derived}
+
+
+def is_evaluated(case: Case) -> bool:
+    """Cases about parsing and checking never reach an executor."""
+    try:
+        case.check()
+    except LaceError:
+        return False
+    return not case.error
+
+
+EVALUATED = [name for name in NAMES if is_evaluated(read_case(name))]
+
+
+@pytest.mark.clause("030-EVAL-01", "030-EVAL-04")
+@pytest.mark.parametrize("name", EVALUATED)
+def test_a_case_gives_its_expected_facts(spark: SparkSession, name: str) -> None:
+    case = read_case(name)
+    found = run(spark, case.check(), case.base_facts(), case.limits, ON_THE_CLUSTER)
+    lines = {format_fact(Fact(predicate, row)) for predicate, rows in found.items() for row in rows}
+    assert lines == case.expected
+
+
+@pytest.mark.clause("030-EVAL-04", "030-EVAL-07")
+@settings(max_examples=12, suppress_health_check=list(HealthCheck), deadline=None)
+@given(scenario=scenarios)
+def test_random_programs_give_what_the_reference_gives(spark: SparkSession, scenario: Scenario) -> None:
+    checked = check_program(scenario.program, RAW_PROFILE)
+    expected = reference.evaluate(checked, scenario.facts)
+    for how in (ON_THE_CLUSTER, SparkSettings(small_rows=1_000)):
+        assert run(spark, checked, scenario.facts, EngineLimits(), how) == expected
+
+
+def wide(spark: SparkSession, records: list[ValidRecord]) -> DataFrame:
+    schema = arrow_schema(WIDE.names)
+    columns = [pa.array(column_values(records, field.name), field.type) for field in schema]
+    return spark.createDataFrame(pa.table(columns, schema=schema), WIDE)
+
+
+RECORD_PROGRAM = """
+Sel(P) :- Have(P), Field(P,'Group',_,'u'), Field(P,'App',_,'ding'), Field(P,'Name',_,K), TextShape(K,'links/','','').
+Blocked(V) :- Have(P), Field(P,'Group',_,'keys'), Field(P,'App',_,'blocked'), Field(P,'Name',_,V).
+Member(P) :- Have(P), Field(P,'Signed-By',_,V), not Blocked(V).
+Support(T) :- Have(P), RecordLink(P,'+Link',_,'evidence',T).
+Closure(P) :- Sel(P).
+Closure(Q) :- Closure(P), RecordLink(P,_,_,_,Q), Have(Q).
+Tagged(P,T) :- Field(P,'X-Tag',I,T), IntCompare(I,'>=','0').
+Two(P) :- Have(P), Cardinality(Field(P,'X-Tag',_,_),'>=','2').
+Many(P) :- Have(P), Cardinality(Field(P,N,I,V),'>','7').
+NoTag(P) :- Have(P), not Field(P,'X-Tag',_,_).
+Name(N) :- Field(_,N,_,_).
+Same(P,Q) :- BlobHash(P,H), BlobHash(Q,H), P != Q.
+Inner(P,H) :- PlexHash(P,H).
+Lone(P) :- Have(P), not Target(P).
+Target(T) :- RecordLink(_,_,_,_,T).
+Crowd(P) :- Field(P,'Type',_,'B'), Cardinality(Field(Q,'Group',_,'u'),'>','3').
+Empty(P) :- Field(P,'Type',_,'B'), not Field(_,'Group',_,'nonesuch').
+Dangling(T) :- RecordLink(P,'+Link',_,_,T), not Have(T).
+Bare(P) :- RecordLink(P,'+Link',_,_,T), Cardinality(Field(T,'X-Tag',_,_),'<','1').
+AnySeal() :- Field(P,'Type',_,'S').
+Echo(P,N) :- Field(P,N,_,V), Field(P,N,_,W), V != W.
+Length(P) :- Field(P,'Data-Length',_,N), IntCompare(N,'>','9').
+Candidate(P,T) :- Have(P), Field(P,'TAI',_,T).
+Before(P,Q) :- Candidate(P,T), Candidate(Q,T), LexCompare(Q,'>',P).
+Before(P,Q) :- Candidate(P,TP), Candidate(Q,TQ), LexCompare(TQ,'>',TP).
+Newest(P) :- Candidate(P,T), Cardinality(Before(P,Q),'<','5').
+"""
+
+
+@pytest.mark.clause("030-CARD-12")
+def test_rules_over_records_give_what_the_reference_gives_over_their_facts(spark: SparkSession) -> None:
+    records = make_records(40, seed=4)
+    checked = check_program(parse_program(RECORD_PROGRAM.strip()), LOCAL_PROFILE)
+    expected = reference.evaluate(checked, [fact for valid in records for fact in derive_facts(valid)])
+    goals = sorted(checked.derived - {Predicate("Before", 2)})
+    result = evaluate(checked, {}, spark=spark, records=wide(spark, records), goals=goals, settings=ON_THE_CLUSTER)
+    assert {goal: result.rows(goal) for goal in goals} == {goal: expected[goal] for goal in goals}
+    assert all(expected[goal] for goal in goals if goal.name not in ("Same", "Dangling"))
+
+
+def physical_plan(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_what_one_record_decides_is_one_pass_without_a_shuffle(spark: SparkSession, tmp_path: object) -> None:
+    program = """
+O0(P) :- Have(P), Field(P,'Group',_,'u'), Field(P,'Name',_,K), TextShape(K,'links/','','').
+O1(P) :- Have(P), Field(P,'App',_,'ding'), not Field(P,'X-Tag',_,'a').
+Both(P) :- O0(P), O1(P).
+"""
+    wide(spark, make_records(40)).write.parquet(f"{tmp_path}/wide")
+    checked = check_program(parse_program(program.strip()), LOCAL_PROFILE)
+    both = Predicate("Both", 1)
+    stored = spark.read.parquet(f"{tmp_path}/wide")
+    result = evaluate(checked, {}, spark=spark, records=stored, goals=[both], settings=ON_THE_CLUSTER)
+    plan = physical_plan(result.frame(both))
+    assert "Exchange" not in plan, plan
+    assert re.search(r"\bJoin\b", plan) is None, plan
+    assert plan.count("Scan parquet") == 1, plan
+
+
+def test_newest_n_is_a_rank_and_never_quadratic(spark: SparkSession) -> None:
+    candidates = [(f"p{i:04d}", str(i % 50)) for i in range(400)]
+    rules = """
+Before(P,Q) :- Candidate(P,T), Candidate(Q,T), LexCompare(Q,'>',P).
+Before(P,Q) :- Candidate(P,TP), Candidate(Q,TQ), LexCompare(TQ,'>',TP).
+Newest(P) :- Candidate(P,T), Cardinality(Before(P,Q),'<','10').
+"""
+    checked = check_program(parse_program(rules.strip()), RAW_PROFILE)
+    facts = [Fact(Predicate("Candidate", 2), row) for row in candidates]
+    # As facts, Before would hold 79,800 rows: the limit shows that they are never made.
+    limits = EngineLimits(max_derived_facts_per_predicate=1_000)
+    newest = Predicate("Newest", 1)
+    result = evaluate(
+        checked, relations(spark, facts), spark=spark, goals=[newest], limits=limits, settings=ON_THE_CLUSTER
+    )
+    ordered = sorted(candidates, key=lambda row: (row[1].encode(), row[0].encode()), reverse=True)
+    assert result.rows(newest) == {(name,) for name, _ in ordered[:10]}
+
+
+def test_limits_are_kept_on_the_cluster(spark: SparkSession) -> None:
+    edges = [Fact(Predicate("E", 2), (str(i), str(i + 1))) for i in range(6)]
+    rules = "T(X,Y) :- E(X,Y).\nT(X,Z) :- T(X,Y), E(Y,Z)."
+    checked = check_program(parse_program(rules), RAW_PROFILE)
+    with pytest.raises(LimitExceeded, match="max_stratum_iterations"):
+        run(spark, checked, edges, EngineLimits(max_stratum_iterations=3), ON_THE_CLUSTER)
+    with pytest.raises(LimitExceeded, match="max_derived_facts_per_predicate"):
+        run(spark, checked, edges, EngineLimits(max_derived_facts_per_predicate=9), ON_THE_CLUSTER)
+
+
+def test_a_table_without_the_columns_of_records_is_refused_by_name(spark: SparkSession) -> None:
+    checked = check_program(parse_program("A(P) :- Have(P)."), LOCAL_PROFILE)
+    with pytest.raises(WrongSchema, match="column type must be string"):
+        evaluate(checked, {}, spark=spark, records=spark.createDataFrame([("x",)], "hash string"))
+
+
+BUILTIN_TEXTS = ["", "0", "-0", "007", "7", "-7", "-07", "10", "9" * 30, "-" + "9" * 30, "1" + "0" * 30, "x", "1.0",
+                 "+1", " 1", "a/b", "a", "é", "a//b", "aé/b", "ab", "/b", "a/", "\U0001f5a7/b", "￿", "𐀀"]  # fmt: skip
+
+
+@pytest.mark.clause("030-INT-05", "030-LEX-03")
+def test_builtins_as_columns_agree_with_the_truth_for_builtins(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+    from lace.datalog import comparisons
+    from lace.datalog.syntax import OPERATORS
+
+    pairs = [(a, b) for a in BUILTIN_TEXTS for b in BUILTIN_TEXTS]
+    frame = spark.createDataFrame(pairs, "a string, b string")
+    a, b = F.col("a"), F.col("b")
+    columns = [compare_integers(a, op, b).alias(f"int{op}") for op in OPERATORS]
+    columns += [compare_texts(a, op, b).alias(f"lex{op}") for op in OPERATORS]
+    columns += [text_shape(a, b, d, F.lit("b")).alias(f"shape{d}") for d in ("", "/", "é/")]
+    for row in frame.select("a", "b", *columns).collect():
+        for op in OPERATORS:
+            assert row[f"int{op}"] == comparisons.int_compare(row["a"], op, row["b"]), (row["a"], op, row["b"])
+            assert row[f"lex{op}"] == comparisons.lex_compare(row["a"], op, row["b"]), (row["a"], op, row["b"])
+        for d in ("", "/", "é/"):
+            assert row[f"shape{d}"] == comparisons.text_shape(row["a"], row["b"], d, "b"), (row["a"], row["b"], d)

@@ -1,0 +1,171 @@
+"""The `lace` data source reads and writes as Spark users expect."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lace.records.model import Seal
+from lace.records.validate import validate
+from lace.records.write import encode_record
+from lace.store import open_store
+from lace.store.bundle import BundleReader, Frame
+from lace.store.ingest import import_bundles
+from spark.archives import make_records, write_bundle
+
+
+def test_a_bundle_reads_as_one_row_a_record_with_its_fields(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(30)
+    write_bundle(tmp_path / "a.bundle", records)
+    rows = spark.read.format("lace").load(str(tmp_path)).collect()
+    assert {row["hash"] for row in rows} == {str(valid.hash) for valid in records}
+    by_hash = {str(valid.hash): valid for valid in records}
+    for row in rows:
+        valid = by_hash[row["hash"]]
+        assert row["_corrupt_record"] is None
+        assert row["type"] == valid.type
+        assert row["group"] == (valid.parts.group or None)
+        assert row["data_length"] == valid.data_length
+        assert [(h["name"], h["value"]) for h in row["headers"]] == list(valid.parts.headers)
+        assert "data" not in row.asDict()
+
+
+def test_data_and_stored_bytes_come_only_when_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(10)
+    write_bundle(tmp_path / "a.bundle", records)
+    asked = spark.read.format("lace").option("data", "true").option("stored", "true").load(str(tmp_path))
+    found = {row["hash"]: (bytes(row["data"]), bytes(row["stored"])) for row in asked.collect()}
+    assert found == {str(valid.hash): (bytes(valid.data), valid.stored) for valid in records}
+    chosen = spark.read.format("lace").schema("hash string, data binary").load(str(tmp_path))
+    assert chosen.columns == ["hash", "data"]
+
+
+def test_a_large_bundle_is_split_across_tasks_with_and_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
+    path = write_bundle(tmp_path / "a.bundle", make_records(600))
+    for _ in range(2):
+        frame = spark.read.format("lace").option("splitBytes", "20000").load(str(tmp_path))
+        assert frame.rdd.getNumPartitions() >= 3
+        assert frame.select("hash").distinct().count() == 600
+        path.with_name(path.name + ".idx").unlink(missing_ok=True)
+
+
+def damaged(tmp_path: Path) -> tuple[Path, int]:
+    """One bit of data flipped, one record cut short at the end, one good header with a wrong signature."""
+    records = make_records(20)
+    stored = [bytearray(valid.stored) for valid in records]
+    longest = max(range(20), key=lambda i: records[i].data_length)
+    stored[longest][-1] ^= 1
+    path = tmp_path / "bad.bundle"
+    path.write_bytes(b"".join(stored) + records[0].stored[:-3])
+    return path, 19
+
+
+def test_permissive_says_why_a_record_is_none(spark: SparkSession, tmp_path: Path) -> None:
+    path, good = damaged(tmp_path)
+    frame = spark.read.format("lace").load(str(path)).cache()
+    assert frame.where("_corrupt_record is null").count() == good
+    reasons = {row["_corrupt_record"].split(":")[0] for row in frame.where("_corrupt_record is not null").collect()}
+    assert len(reasons) == 2
+    assert any("digest" in reason for reason in reasons)
+
+
+def test_dropmalformed_drops_and_failfast_fails(spark: SparkSession, tmp_path: Path) -> None:
+    path, good = damaged(tmp_path)
+    dropped = spark.read.format("lace").option("mode", "DROPMALFORMED").load(str(path))
+    assert dropped.count() == good
+    assert "_corrupt_record" not in dropped.columns
+    with pytest.raises(PySparkException, match="digest"):
+        spark.read.format("lace").option("mode", "FAILFAST").load(str(path)).collect()
+
+
+def test_a_bad_option_is_refused_with_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    write_bundle(tmp_path / "a.bundle", make_records(1))
+    with pytest.raises(PySparkException, match="mode is one of"):
+        spark.read.format("lace").option("mode", "SOMETIMES").load(str(tmp_path)).collect()
+
+
+def _sealed_with_wrong_signature(tmp_path: Path) -> Path:
+    sealed = next(valid for valid in make_records(30) if valid.type == "S")
+    other = next(v for v in make_records(60, seed=2) if v.type == "S" and v.parts.signature != sealed.parts.signature)
+    record = sealed.record
+    assert isinstance(record, Seal)
+    forged = Seal(signed_by=record.signed_by, signature=other.parts.signature, plex=record.plex)
+    path = tmp_path / "forged.bundle"
+    path.write_bytes(encode_record(forged))
+    return path
+
+
+def test_validate_full_checks_signatures_hash_does_not_none_judges_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    path = _sealed_with_wrong_signature(tmp_path)
+    read = spark.read.format("lace")
+    assert "signature" in read.option("validate", "full").load(str(path)).first()["_corrupt_record"]
+    assert read.option("validate", "hash").load(str(path)).first()["_corrupt_record"] is None
+    bare = read.option("validate", "none").load(str(path)).first()
+    assert bare["hash"] is not None
+    assert bare["group"] is None
+
+
+def test_filters_are_answered_by_the_reader(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(60)
+    write_bundle(tmp_path / "a.bundle", records)
+    frame = spark.read.format("lace").option("mode", "DROPMALFORMED").load(str(tmp_path))
+    chosen = frame.where("group = 'u' and app in ('ding', 'member') and name like 'links/%'")
+    wanted = {
+        str(v.hash) for v in records if v.parts.group == "u" and v.parts.app in ("ding", "member")
+        and v.parts.name.startswith("links/")
+    }  # fmt: skip
+    assert {row["hash"] for row in chosen.collect()} == wanted
+    plan = chosen._jdf.queryExecution().executedPlan().toString()
+    assert re.search(r"\bFilter\b", plan) is None, plan
+
+
+def test_a_store_reads_like_a_bundle(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(40)
+    bundle = write_bundle(tmp_path / "a.bundle", records)
+    with open_store(tmp_path / "a.lace", create=True) as store:
+        import_bundles(store, [bundle])
+    for split in ("1000", "1000000"):
+        frame = spark.read.format("lace").option("splitBytes", split).load(str(tmp_path / "a.lace"))
+        assert {row["hash"] for row in frame.collect()} == {str(valid.hash) for valid in records}
+
+
+def test_written_bundles_are_imported_by_any_lace(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(50)
+    write_bundle(tmp_path / "a.bundle", records)
+    frame = spark.read.format("lace").option("stored", "true").load(str(tmp_path / "a.bundle"))
+    frame.repartition(3).write.format("lace").mode("append").save(str(tmp_path / "out"))
+    frame.write.format("lace").mode("overwrite").save(str(tmp_path / "out"))
+    files = sorted((tmp_path / "out").glob("*.bundle"))
+    found = [item for file in files for item in BundleReader(file).records()]
+    assert all(isinstance(item, Frame) for item in found)
+    assert sorted(str(validate(item.data).hash) for item in found) == sorted(str(valid.hash) for valid in records)
+
+
+def test_rows_that_are_no_records_are_not_written_and_leave_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.createDataFrame([(bytearray(b"not a record"),)], "stored binary")
+    with pytest.raises(PySparkException):
+        frame.write.format("lace").mode("append").save(str(tmp_path / "out"))
+    assert not list((tmp_path / "out").glob("part-*"))
+
+
+def test_a_stream_reads_each_new_bundle_exactly_once(spark: SparkSession, tmp_path: Path) -> None:
+    incoming = tmp_path / "in"
+    incoming.mkdir()
+    records = make_records(40)
+    table, checkpoint = str(tmp_path / "table"), str(tmp_path / "checkpoint")
+
+    def run() -> DataFrame:
+        stream = spark.readStream.format("lace").load(str(incoming)).select("hash")
+        query = stream.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+        query.trigger(availableNow=True).start(table).awaitTermination()
+        return spark.read.parquet(table)
+
+    write_bundle(incoming / "b.bundle", records[:20])
+    assert run().count() == 20
+    write_bundle(incoming / "a.bundle", records[20:])  # sorts before the one that was read
+    assert run().count() == 40
+    assert run().distinct().count() == 40
