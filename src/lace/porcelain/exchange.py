@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from lace.interlace.result import InterlaceResult
 from lace.notation.identifiers import RecordHash, Verifier
@@ -124,7 +125,8 @@ def fetch(into: Lace, source: Lace, target: str, *, expose: Expose = "all") -> E
 
 def publish(source: Lace, into: Lace, records: Sequence[RecordHash | str]) -> Exchanged:
     """Store over an exchange: select these records and expose exactly them; `into` decides by its own rules."""
-    return interlace(source, into, select=[str(r) for r in records], expose="selected", their_expose="none", their_select="all")
+    chosen = [str(record) for record in records]
+    return interlace(source, into, select=chosen, expose="selected", their_expose="none", their_select="all")
 
 
 def notices(first: Party, second: Party) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
@@ -159,10 +161,16 @@ def _parties(
     return (
         Party(
             store=first.store, module=module, exposures=shown, here=here, send_gate=send_gate,
-            cursor_key=second.name, receipts=receipts,
+            cursor_key=_place(second), receipts=receipts,
         ),
         Party(
             store=second.store, module=their_module, exposures=their_shown, here=there, send_gate=send_gate,
-            cursor_key=first.name,
+            cursor_key=_place(first),
         ),
     )  # fmt: skip
+
+
+def _place(lace: Lace) -> str:
+    """A key for what is remembered of the other lace; nothing is remembered of one that is only in memory."""
+    path = getattr(lace.store, "path", None)
+    return str(path.resolve()) if isinstance(path, Path) else ""
