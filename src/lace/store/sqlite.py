@@ -184,6 +184,18 @@ class SQLiteStore:
             row = connection.execute("SELECT body FROM records WHERE code = ?", (code,)).fetchone()
         return None if row is None else bytes(row[0])
 
+    def get_first(self, record_hashes: Sequence[RecordHash], max_bytes: int) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        size = 0
+        with self._transaction("DEFERRED") as connection:
+            for code in self._symbols.codes([str(record_hash) for record_hash in record_hashes]):
+                row = connection.execute("SELECT body FROM records WHERE code = ?", (code,)).fetchone()
+                found.append(None if row is None else bytes(row[0]))
+                size += 0 if row is None else len(row[0])
+                if size >= max_bytes:
+                    break
+        return found
+
     def get_many(self, record_hashes: Sequence[RecordHash]) -> list[bytes | None]:
         with self._transaction("DEFERRED") as connection:
             codes = self._symbols.codes([str(record_hash) for record_hash in record_hashes])
