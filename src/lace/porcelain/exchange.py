@@ -6,7 +6,7 @@ Rule: a verb here contributes selectors and exposure and then exchanges; nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lace.interlace.result import InterlaceResult
@@ -158,16 +158,22 @@ def _parties(
     their_module = module if their_select is None else selector(their_select)
     shown = exposures(expose, module)
     their_shown = exposures(expose if their_expose is None else their_expose, their_module)
+    mine, theirs = local_parties(first, second, (module, shown), (their_module, their_shown))
     return (
-        Party(
-            store=first.store, module=module, exposures=shown, here=here, send_gate=send_gate,
-            cursor_key=_place(second), receipts=receipts,
-        ),
-        Party(
-            store=second.store, module=their_module, exposures=their_shown, here=there, send_gate=send_gate,
-            cursor_key=_place(first),
-        ),
-    )  # fmt: skip
+        replace(mine, here=here, send_gate=send_gate, receipts=receipts),
+        replace(theirs, here=there, send_gate=send_gate),
+    )
+
+
+Choices = tuple[Module, tuple[Exposure, ...]]
+
+
+def local_parties(first: Lace, second: Lace, ours: Choices, theirs: Choices) -> tuple[Party, Party]:
+    """Two laces as the sides of a local exchange, each with its selector and its exposure."""
+    return (
+        Party(store=first.store, module=ours[0], exposures=ours[1], cursor_key=_place(second)),
+        Party(store=second.store, module=theirs[0], exposures=theirs[1], cursor_key=_place(first)),
+    )
 
 
 def _place(lace: Lace) -> str:
