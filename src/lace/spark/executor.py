@@ -26,7 +26,7 @@ from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
 from lace.spark.pivot import UNIT, star_relation
 from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
-from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
+from lace.spark.relations import Growing, collect_rows, cut_lineage, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
 
@@ -227,7 +227,7 @@ class _Run:
             frames.setdefault(predicate, []).append(frame)
         delta: dict[Predicate, Sized] = {}
         for predicate, parts in frames.items():
-            fresh = total[predicate].without_known(union(parts)).localCheckpoint(eager=False)
+            fresh = cut_lineage(total[predicate].without_known(union(parts)), eager=False)
             rows = fresh.count()
             if rows:
                 delta[predicate] = Sized(fresh, rows)
