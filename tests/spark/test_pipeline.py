@@ -127,7 +127,7 @@ def check_advertisements(spark: SparkSession, output: Path, one: PeerPolicy, cho
         held.put(Advertisement(str(valid.hash), canonical_fields(claims)))
     rows = spark.read.parquet(str(output / "tables" / "partitions" / f"peer={one.name}")).collect()
     found = sorted((row["prefix"], row["records"], row["root"]) for row in rows)
-    assert found == [tuple(part) for part in held.summaries(plan.operands[0].origin)]
+    assert found == [(part.prefix, part.count, part.root) for part in held.summaries(plan.operands[0].origin)]
 
 
 def test_a_rerun_does_nothing_twice_and_new_input_is_added(spark: SparkSession, tmp_path: Path) -> None:
