@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
+    from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
     from lace.porcelain.opening import generate_key
     from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
+    from lace.porcelain.query import Answer, query
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
     from lace.records.validate import validate
@@ -46,7 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TAI",
+    "Answer",
     "Blob",
+    "Explanation",
     "Fact",
     "InvalidExchangePlan",
     "InvalidInput",
@@ -73,8 +77,10 @@ __all__ = [
     "TransportError",
     "ValidRecord",
     "Verifier",
+    "explain",
     "generate_key",
     "open",
+    "query",
     "validate",
 ]
 
@@ -89,6 +95,8 @@ _HOMES = {
     "lace.porcelain.lace": "Lace",
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",
+    "lace.porcelain.explain": "Explanation explain",
+    "lace.porcelain.query": "Answer query",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
     "lace.records.validate": "validate",

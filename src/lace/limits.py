@@ -36,6 +36,7 @@ class EngineLimits:
     max_stratum_iterations: int = 1_000_000
     max_tuple_arity: int = 8
     max_value_bytes: int = 1024
+    max_rule_literals: int = 64  # of one body; choosing a join order is quadratic in it, and operands come from peers
     max_working_rows: int = 1 << 27  # rows that one join step may hold before projection
 
 

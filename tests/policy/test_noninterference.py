@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from lace.datalog import engine
 from lace.datalog.reference import evaluate
 from lace.datalog.source import MemorySource
 from lace.datalog.syntax import Fact, Predicate
@@ -21,9 +22,9 @@ from lace.policy.compile import agree
 from lace.policy.lower import REQUESTABLE, LoweredPolicy, LoweringOptions, lower
 from lace.policy.operand import SELECTOR_PROFILE, Module
 from policy.hostile import hostile_module, worlds
-from policy.world import ALICE, EVERYTHING, GROUP_X, exposures, run, selector
+from policy.world import ALICE, EVERYTHING, GROUP_X, exposures, record, run, selector
 
-SEEDS = range(int(os.environ.get("LACE_POLICY_SEEDS", "80")))  # more of them for a long run
+SEEDS = range(int(os.environ.get("LACE_POLICY_SEEDS", "50")))  # more of them for a long run
 # Our own selector looks at visible records only, so that whatever differs would be the peer's doing.
 OWN = selector("Have(P), Field(P,'Group',_,'X')")
 Relations = dict[Predicate, set[tuple[str, ...]]]
@@ -35,7 +36,12 @@ def reference(program: CheckedProgram, facts: Sequence[Fact], limits: EngineLimi
     return evaluate(program, facts, limits)
 
 
-EXECUTORS = [pytest.param(reference, id="reference")]
+def embedded(program: CheckedProgram, facts: Sequence[Fact], limits: EngineLimits) -> Relations:
+    result = engine.evaluate(program, facts, limits=limits)
+    return {predicate: set(result.rows(predicate)) for predicate in result.derived}
+
+
+EXECUTORS = [pytest.param(reference, id="reference"), pytest.param(embedded, id="embedded")]
 
 
 def gated(peer: Module, *, expose: Sequence[str] = (GROUP_X,), send_gate: bool = True) -> LoweredPolicy:
@@ -73,11 +79,38 @@ def test_hidden_records_change_no_limit(execute: Executor) -> None:
     hit = 0
     for seed in SEEDS:
         policy, pair = gated(hostile_module(seed)), worlds(seed)
-        tight = EngineLimits(max_derived_facts_per_predicate=Random(seed).randint(3, 8), max_stratum_iterations=4)
+        draw = Random(seed)
+        tight = EngineLimits(
+            max_derived_facts_per_predicate=draw.randint(3, 8),
+            max_stratum_iterations=4,
+            max_working_rows=draw.randint(6, 60),
+        )
         first, second = (observed(execute, policy, facts, tight) for facts in (pair.first, pair.second))
         assert first == second, f"seed {seed}"
         hit += isinstance(first, tuple)
     assert hit >= len(SEEDS) // 10
+
+
+CROSS_PRODUCTS = [
+    "Have(P), Field(Q,'Group',_,G), Field(R,'Group',_,H), Field(S,'Group',_,I)",
+    "Have(P), Field(Q,N,_,V), Field(R,N,_,W)",
+    "Have(P), Field(P,'Group',_,G), Have(Q), Have(R)",
+    "Have(P), Field(Q,'Tag',_,V), Field(R,'Tag',_,V), Field(S,'Tag',_,V)",
+]
+
+
+@pytest.mark.clause("020-DISC-05", "020-DISC-01")
+@pytest.mark.parametrize("body", CROSS_PRODUCTS)
+def test_a_cross_product_runs_into_its_limit_by_visible_records_alone(body: str) -> None:
+    """A peer sees an abort; it must not be able to aim one at records that it cannot see."""
+    policy = gated(selector(body))
+    visible = [fact for n in range(4) for fact in record(f"x{n}", "X", tag="t")]
+    hidden = [fact for n in range(40) for fact in record(f"y{n}", "Y", tag="t")]
+    for allowed in (3, 16, 200, 300):
+        limits = EngineLimits(max_working_rows=allowed)
+        few, many = (observed(embedded, policy, facts, limits) for facts in (visible, [*visible, *hidden]))
+        assert few == many, f"{allowed} rows"
+    assert isinstance(observed(embedded, policy, visible, EngineLimits(max_working_rows=3)), tuple)
 
 
 @pytest.mark.clause("020-VIEW-06", "040-COMP-05", "020-DISC-05")
@@ -95,7 +128,7 @@ def test_with_nothing_exposed_no_record_at_all_matters_to_the_peer() -> None:
 @pytest.mark.parametrize("expose", [(GROUP_X,), (EVERYTHING,), ()], ids=["gated", "all", "nothing"])
 def test_rewriting_rules_and_filtering_facts_give_the_same(expose: tuple[str, ...]) -> None:
     """The peer's module alone over a filtered source derives what its scoped, rewritten copy derives."""
-    for seed in SEEDS[:60]:
+    for seed in SEEDS[:40]:
         peer, facts = hostile_module(seed), worlds(seed).second
         outcome = run(facts, local=OWN, peer=peer, expose=expose)
         alone = check_program(peer.lacegram.program, SELECTOR_PROFILE)
@@ -111,11 +144,11 @@ def test_the_generator_reaches_what_it_is_for() -> None:
         assert sum(part in text for text in texts.values()) >= 4, part
     assert sum(bool(re.search(r"^(H\d)\(.*:-.* \1\(", text, re.MULTILINE)) for text in texts.values()) >= 4
     selecting = swayed = 0
-    for seed in range(50):
+    for seed in range(40):
         pair, peer = worlds(seed), hostile_module(seed)
         outcome = run(pair.first, local=OWN, peer=peer, expose=[GROUP_X])
         selecting += bool(outcome.selected(1) or outcome.claims(1))
         full = [run(facts, local=OWN, peer=peer, expose=[EVERYTHING]) for facts in (pair.first, pair.second)]
         swayed += (full[0].selected(1), full[0].claims(1)) != (full[1].selected(1), full[1].claims(1))
-    assert selecting >= 15, selecting
-    assert swayed >= 10, swayed  # without the view these would have told the two stores apart
+    assert selecting >= 12, selecting
+    assert swayed >= 8, swayed  # without the view these would have told the two stores apart

@@ -97,7 +97,7 @@ def test_a_refusal_reads_as_text_with_every_place() -> None:
     told = str(refused.value)
     assert "mine.rules: the module is refused for 2 reasons" in told
     assert "mine.rules:2:1: a shared operand defines MaySend/1, which is reserved" in told
-    assert "a selector module defines SelectAdvertised/2" in told
+    assert "a selector module has to define SelectAdvertised/2" in told
 
 
 @pytest.mark.clause("040-OPERAND-03", "040-OPERAND-02")

@@ -239,6 +239,19 @@ def test_a_record_that_went_and_came_again_is_no_change(store: RecordStore) -> N
     assert facts_of(changes.added) == facts_of(changes.removed) == Counter()
 
 
+def test_a_record_that_went_twice_is_removed_once(store: RecordStore) -> None:
+    records = assortment()
+    store.put(records[:6])
+    before = store.cursor()
+    store.delete(records[1].hash)
+    store.put([records[1]])
+    store.delete(records[1].hash)
+    changes = store.changes(before)
+    assert changes is not None
+    assert changes.removed_records == (records[1].hash,)
+    assert facts_of(changes.removed) == expected(records[1])
+
+
 def test_a_cursor_from_elsewhere_gets_no_changes(store: RecordStore) -> None:
     assert store.changes(StoreCursor(StoreRecordId(5), 0)) is None
     assert store.changes(StoreCursor(StoreRecordId(0), 1)) is None

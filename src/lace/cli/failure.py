@@ -12,6 +12,7 @@ from enum import IntEnum
 import click
 
 from lace.errors import (
+    InvalidExchangePlan,
     InvalidInput,
     InvalidLacegram,
     KeyUnavailable,
@@ -110,6 +111,8 @@ def _details(error: BaseException) -> list[tuple[str, str]]:
     details: list[tuple[str, str]] = []
     if isinstance(error, InvalidInput):
         details = [("where", error.place), ("found", error.found), ("rule", error.rule)]
+        if isinstance(error, InvalidExchangePlan):
+            details += [("reason", str(finding)) for finding in error.findings]
         if isinstance(error, InvalidLacegram):
             details += [("shown", error.picture), ("try", error.advice)]
     elif isinstance(error, OSError) and error.filename is not None:

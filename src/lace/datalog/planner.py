@@ -6,6 +6,7 @@ or a fact source happens to list them; so a limit is hit the same way however th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -146,6 +147,9 @@ class _RulePlanner:
         self.node: Node | None = None
         positive = [name for lit in rule.body if isinstance(lit, Positive) for name in literal_variables(lit)]
         self.outer = frozenset(positive)
+        self.uses = Counter(set(variables_of(rule.head.terms)))  # in how many places of the rule a variable stands
+        for literal in rule.body:
+            self.uses.update(set(literal_variables(literal)))
 
     def plan(self, scans: Mapping[int, Version], first: int | None) -> RulePlan:
         """A plan that reads body literal `first` first and the others in the cheapest order found."""
@@ -166,11 +170,7 @@ class _RulePlanner:
 
     def _wanted(self, atom: Atom) -> frozenset[str]:
         """Variables of an atom that the rest of the rule speaks of."""
-        elsewhere = set(variables_of(self.rule.head.terms))
-        for literal in self.rule.body:
-            if not (isinstance(literal, Positive) and literal.atom is atom):
-                elsewhere.update(literal_variables(literal))
-        return frozenset(elsewhere)
+        return frozenset(name for name in variables_of(atom.terms) if self.uses[name] > 1)
 
     def _cost(self, literal: Positive, version: Version) -> tuple[float, bool, str]:
         scan = scan_of(literal.atom, self._wanted(literal.atom), version)

@@ -126,6 +126,9 @@ def _check_limits(program: Program, limits: EngineLimits) -> None:
     if len(program.rules) > limits.max_rules:  # 030-LIM-05
         raise LimitExceeded("max_rules", limits.max_rules, f"{len(program.rules)} rules")
     for rule in program.rules:
+        if len(rule.body) > limits.max_rule_literals:
+            detail = f"{len(rule.body)} in a rule for {rule.head.predicate}"
+            raise LimitExceeded("max_rule_literals", limits.max_rule_literals, detail)
         for atom in (rule.head, *(found[0] for found in map(read_atom, rule.body) if found)):
             if atom.predicate.arity > limits.max_tuple_arity:
                 raise LimitExceeded("max_tuple_arity", limits.max_tuple_arity, str(atom.predicate))

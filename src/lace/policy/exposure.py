@@ -140,7 +140,7 @@ def _findings(program: Program, limits: EngineLimits) -> list[InvalidInput]:
     bound = replace(program, rules=tuple(for_viewer(rule, _SOME_VIEWER) for rule in program.rules))
     findings: list[InvalidInput] = [*check_all(bound, EXPOSURE_PROFILE, limits)]
     if ALLOW_QUERY_RECORD not in heads(program.rules):
-        message = f"an exposure module defines {ALLOW_QUERY_RECORD}"
+        message = f"an exposure module has to define {ALLOW_QUERY_RECORD}"
         findings.append(InvalidExchangePlan(message, rule="missing-allow-query-record", place=program.source.name))
     return [*findings, *_opaque_grants(program)]
 

@@ -130,8 +130,15 @@ def lower(
         view=kind,
         program=_check(rules, limits),
         provenance=Provenance(tuple(rules)),
-        inert=tuple(rule_id(rule) for rule in peer.module.rules if peer_view.resolve(rule) is None),
+        inert=_inert(peer, kind),
     )
+
+
+def lower_view(
+    viewer: Viewer, exposures: Sequence[Exposure], *, limits: EngineLimits = _DEFAULT_LIMITS
+) -> CheckedProgram:
+    """The gate alone: a program whose CanQueryRecord facts are the records that a viewer's rules may query."""
+    return _check(_gate_rules(viewer, exposures, "m", "") if exposures else (), limits)
 
 
 def view_kind(viewer: Viewer | None, exposures: Sequence[Exposure], options: LoweringOptions) -> ViewKind:
@@ -172,6 +179,13 @@ def _operand_rules(operand: SelectorOperand, view: View) -> Iterator[LoweredRule
                 origin=operand.origin,
                 source=(operand.module.id, rule_id(rule)),
             )
+
+
+def _inert(peer: SelectorOperand, kind: ViewKind) -> tuple[RuleId, ...]:
+    if kind is not ViewKind.NOTHING:
+        return ()
+    empty = EmptyView("")
+    return tuple(rule_id(rule) for rule in peer.module.rules if empty.resolve(rule) is None)
 
 
 def _view_rules(view: View, origin: str) -> Iterator[LoweredRule]:

@@ -210,7 +210,9 @@ def _missing_exports(program: Program) -> Iterator[InvalidInput]:
     defined = heads(program.rules)
     for predicate, code in EXPORTS.items():  # 040-OPERAND-05
         if predicate not in defined:
-            yield InvalidExchangePlan(f"a selector module defines {predicate}", rule=code, place=program.source.name)
+            yield InvalidExchangePlan(
+                f"a selector module has to define {predicate}", rule=code, place=program.source.name
+            )
 
 
 def _place(program: Program, atom: Atom) -> str:

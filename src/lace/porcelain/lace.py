@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from lace.errors import InvalidText, NotFound
 from lace.facts.derive import derive_facts
@@ -35,6 +35,10 @@ from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.keyring import KeyRing
 from lace.store.base import RecordStore, StoreStat
 from lace.store.ingest import EncodedStore, ImportReport, RejectedSink, import_bundles
+
+if TYPE_CHECKING:
+    from lace.porcelain.explain import Explanation
+    from lace.porcelain.query import Answer
 
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
 
@@ -157,6 +161,18 @@ class Lace:
             return
         for _, stored in self.store.bodies_since():
             yield from derive_facts(validate(stored, limits=self.limits, verify_signature=False))
+
+    def query(self, rules: str, goal: str | None = None, *, extra: Iterable[Fact] = ()) -> Answer:
+        """The facts that rules derive here; `lace.query` says more."""
+        from lace.porcelain.query import query
+
+        return query(self, rules, goal, extra=extra)
+
+    def explain(self, rules: str, goal: str) -> Explanation:
+        """Why a fact holds here, or why it does not; print it, or take `to_json()`."""
+        from lace.porcelain.explain import explain
+
+        return explain(self, rules, goal)
 
     def import_(
         self,

@@ -244,13 +244,9 @@ class SQLiteStore:
             after = (page[-1].name, page[-1].tai, page[-1].id)
 
     def versions(self, group: str, app: str, name: str) -> list[Entry]:
-        same_start = self.entries(group, app, name)
-        versions = []
-        for entry in same_start:  # the name itself sorts before every name it begins
-            if entry.name != name:
-                break
-            versions.append(entry)
-        return versions
+        with self._transaction("DEFERRED"):
+            found = self._coordinates.named(group, app, name)
+        return list(in_tip_order(found))
 
     # --- facts
 

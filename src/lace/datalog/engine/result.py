@@ -32,6 +32,7 @@ class Result:
     def __init__(self, evaluation: Evaluation, base: Base, answers: Mapping[Predicate, Predicate]) -> None:
         self._evaluation = evaluation
         self._base = base
+        self._kept: dict[Predicate, list[list[str]]] = {}
         self._answers = answers  # with goals: the predicates that hold what was asked for
 
     @property
@@ -59,8 +60,11 @@ class Result:
         return [run.column(position) for position in range(predicate.arity)]
 
     def text_columns(self, predicate: Predicate) -> list[list[str]]:
-        """The same as texts; each distinct value is one object."""
-        return [self._texts(column) for column in self.columns(predicate)]
+        """The same as texts; kept, so that they can be read after the source was closed."""
+        found = self._kept.get(predicate)
+        if found is None:
+            found = self._kept[predicate] = [self._texts(column) for column in self.columns(predicate)]
+        return found
 
     def _texts(self, column: Codes) -> list[str]:
         dictionary = self._base.dictionary

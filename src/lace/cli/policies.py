@@ -1,0 +1,109 @@
+"""How selectors and exposure are given on the command line, for every command of an exchange.
+
+Rule: `--select…` choices join into one operand, `--expose` choices intersect; a rule file is read once and named in
+its errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.errors import StoreError
+
+if TYPE_CHECKING:
+    from lace.policy.exposure import Exposure
+    from lace.policy.operand import Module
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SQLITE = b"SQLite format 3\0"
+
+
+def expose_option(function: F) -> F:
+    """`--expose`: what the peer's rules may see; given several times, only what each allows."""
+    return click.option(
+        "--expose",
+        "expose",
+        metavar="all|selected|none|FILE",
+        multiple=True,
+        help="What the peer's rules may see: every record, what your selector selects, nothing (the default), or what "
+        "the AllowQueryRecord rules of FILE allow. Several narrow each other.",
+    )(function)
+
+
+def select_options(function: F) -> F:
+    """`--select`, `--select-coordinate`, `--select-hash`: which records this side wants to share; none means all."""
+    for option in (
+        click.option("--select-hash", "hashes", metavar="HASH", multiple=True, help="Select this record."),
+        click.option(
+            "--select-coordinate",
+            "coordinates",
+            metavar="PREFIX",
+            multiple=True,
+            help="Select what this begins.",
+        ),
+        click.option("--select", "sources", metavar="FILE", multiple=True, help="Select by the rules of FILE."),
+    ):
+        function = option(function)
+    return function
+
+
+def chosen_selector(sources: Sequence[str], coordinates: Sequence[str], hashes: Sequence[str]) -> Module:
+    """The operand of `--select…` choices: what any of them selects, everything without one."""
+    from lace.policy.compose import union
+    from lace.policy.operand import Module
+    from lace.policy.select import select_all, select_coordinate, select_hash
+
+    parts = [Module.author(read_rules(Path(name)), name=name) for name in sources]
+    parts += [select_coordinate(address) for address in coordinates]
+    parts += [select_hash(*hashes)] if hashes else []
+    return union(parts) if parts else select_all()
+
+
+def named_selector(text: str) -> Module:
+    """One operand by one word: `all`, a coordinate or its beginning, a hash, or a rule file."""
+    from lace.notation.identifiers import RECORD_TYPES
+
+    if text == "all":
+        return chosen_selector((), (), ())
+    if text.startswith("////"):
+        return chosen_selector((), (), (text[4:],))
+    if text.startswith("//"):
+        return chosen_selector((), (text,), ())
+    if len(text) == 48 and text[0] in RECORD_TYPES and text.endswith(".H3"):
+        return chosen_selector((), (), (text,))
+    return chosen_selector((text,), (), ())
+
+
+def chosen_exposures(choices: Sequence[str], selector: Module | None) -> tuple[Exposure, ...]:
+    """The exposure modules of `--expose` choices."""
+    from lace.policy.exposure import Exposure, expose_all, expose_selected
+
+    if "none" in choices and len(set(choices)) > 1:
+        raise click.UsageError("--expose none goes with no other --expose")
+    if "selected" in choices and selector is None:
+        raise click.UsageError("--expose selected needs a selector: give one with --select…")
+    modules: list[Exposure] = []
+    for choice in choices:
+        if choice == "all":
+            modules.append(expose_all())
+        elif choice == "selected" and selector is not None:
+            modules.append(expose_selected(selector))
+        elif choice != "none":
+            modules.append(Exposure.author(read_rules(Path(choice)), name=choice))
+    return tuple(modules)
+
+
+def read_rules(path: Path) -> str:
+    """The text of a rule file."""
+    from lace.notation.text import decode_text
+
+    data = path.read_bytes()
+    if data.startswith(_SQLITE):
+        error = StoreError(f"{path}: this is a lace, not a file of rules")
+        error.add_note("name a file of rules, a coordinate such as //u//ding//, a hash, or all")
+        raise error
+    return decode_text(data, str(path))

@@ -1,0 +1,61 @@
+"""`lace query [PATH] RULES`: derived facts as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lace.cli.arguments import opened
+from lace.cli.output import json_option, print_json, print_table, shown_hash
+from lace.cli.rules import read_rules, read_text
+
+if TYPE_CHECKING:
+    from lace.porcelain.query import Answer
+
+
+@click.command("query")
+@click.argument("arguments", nargs=-1, metavar="[PATH] RULES")
+@click.option("--goal", metavar="ATOM", help='Which facts to show, such as "Selected(P)" or "Path(\'a\',X)".')
+@click.option("--facts", "facts_file", metavar="FILE", help="Evaluate over the fact lines of a file instead of a lace.")
+@click.option("--columns", metavar="NAME,…", help="Show these fields of the record in the first column.")
+@json_option
+def command(
+    arguments: tuple[str, ...], goal: str | None, facts_file: str | None, columns: str | None, as_json: bool
+) -> None:
+    """Show the facts that rules derive.
+
+    RULES is a rule file, or rules in place. Without --goal the facts of the head that no other rule reads are shown.
+    """
+    over_facts = facts_file is not None
+    if len(arguments) != (1 if over_facts else 2):
+        raise click.UsageError("give --facts FILE and RULES" if over_facts else "give PATH and RULES")
+    chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else []
+    name, text = read_rules(arguments[-1])
+    from lace.porcelain.query import query
+
+    if facts_file is not None:
+        from lace.datalog.parser import parse_facts
+
+        facts = list(parse_facts(read_text(facts_file), name=facts_file))
+        _print(query(facts, text, goal, name=name), chosen, as_json)
+        return
+    with opened(Path(arguments[0])) as lace:
+        _print(query(lace, text, goal, name=name), chosen, as_json)
+
+
+def _print(answer: Answer, columns: list[str], as_json: bool) -> None:
+    rows = answer.rows()
+    fields = answer.fields((row[0] for row in rows if row), columns) if columns else {}
+    cells = [(row, [fields.get((row[0], column), ()) for column in columns] if row else []) for row in rows]
+    if as_json:
+        for row, values in cells:
+            shown = {c: list(v) if len(v) > 1 else (v[0] if v else None) for c, v in zip(columns, values, strict=False)}
+            print_json({**dict(zip(answer.names, row, strict=True)), **shown})
+        return
+    if not answer.predicate.arity:
+        click.echo("true" if rows else "false")
+        return
+    table = ([shown_hash(row[0]), *row[1:], *map(", ".join, values)] for row, values in cells)
+    print_table([*answer.names, *columns], table)

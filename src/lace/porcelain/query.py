@@ -1,0 +1,186 @@
+"""Ask a lace, or facts in memory, by rules (030): `lace.query`.
+
+Rule: a query reads one snapshot and leaves nothing behind in the store. The answer is the facts of one predicate.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+from lace.datalog.annotations import read_annotated
+from lace.datalog.engine import Base, Result, evaluate
+from lace.datalog.parser import parse_atom
+from lace.datalog.source import FactSource
+from lace.datalog.stratify import read_atom
+from lace.datalog.syntax import (
+    ANONYMOUS,
+    Anonymous,
+    Atom,
+    Constant,
+    Fact,
+    Positive,
+    Predicate,
+    Program,
+    Rule,
+    Variable,
+)
+from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, Profile, check_program
+from lace.errors import InvalidLacegram
+from lace.facts.predicates import FIELD, HAVE
+from lace.limits import EngineLimits
+from lace.store.base import Snapshot, StoreCursor
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+_DEFAULT_LIMITS = EngineLimits()
+_SHOWN, _WANTED = Predicate("_Shown", 3), Predicate("_Wanted", 1)
+
+
+class _Snapshots(Protocol):
+    def snapshot(self) -> Snapshot: ...
+
+
+@runtime_checkable
+class HasStore(Protocol):
+    """A lace, as far as a query needs it."""
+
+    @property
+    def store(self) -> _Snapshots: ...
+
+
+Asked = str | os.PathLike[str] | HasStore | FactSource | Iterable[Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The facts that a query asked for."""
+
+    predicate: Predicate
+    names: tuple[str, ...]  # of the columns
+    result: Result
+    base: Base
+    limits: EngineLimits
+
+    def __len__(self) -> int:
+        return self.result.count(self.predicate)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter(self.rows())
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The facts as texts, sorted."""
+        return self.result.rows(self.predicate)
+
+    def to_arrow(self) -> pa.Table:
+        """The facts as an Arrow table."""
+        return self.result.to_arrow(self.predicate, self.names)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The facts as a pandas frame."""
+        return self.result.to_pandas(self.predicate, self.names)
+
+    def fields(self, records: Iterable[str], names: Sequence[str]) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """The values of some fields of some records, by (record, field name)."""
+        record, value = Variable("P"), Variable("V")
+        rules = [
+            Rule(
+                Atom(_SHOWN, (record, Constant(name), value)),
+                (Positive(Atom(_WANTED, (record,))), Positive(Atom(FIELD, (record, Constant(name), ANONYMOUS, value)))),
+            )
+            for name in dict.fromkeys(names)
+        ]
+        wanted = [Fact(_WANTED, (text,)) for text in dict.fromkeys(records)]
+        shown = evaluate(check_program(Program(tuple(rules)), RAW_PROFILE), self.base, extra=wanted, limits=self.limits)
+        found: dict[tuple[str, str], list[str]] = {}
+        for row, name, text in shown.rows(_SHOWN) if rules else ():
+            found.setdefault((row, name), []).append(text)
+        return {key: tuple(values) for key, values in found.items()}
+
+
+def query(
+    asked: Asked,
+    rules: str,
+    goal: str | None = None,
+    *,
+    extra: Iterable[Fact] = (),
+    limits: EngineLimits = _DEFAULT_LIMITS,
+    name: str = "<rules>",
+) -> Answer:
+    """Evaluate rules over a lace (or its path, a fact source, or facts) and give the facts that a goal asks for.
+
+    Without a goal the answer is the one predicate that no other rule reads. A goal with constants, such as
+    `Selected('P…')`, costs only what its own answer needs.
+
+    >>> facts = [Fact(Predicate("Edge", 2), pair) for pair in (("a", "b"), ("b", "c"))]
+    >>> query(facts, "Path(X,Y) :- Edge(X,Y).\\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).", "Path('a',Y)").rows()
+    [('a', 'b'), ('a', 'c')]
+    """
+    if isinstance(asked, str | os.PathLike):
+        from lace.porcelain.opening import open_lace
+
+        with open_lace(asked, read_only=True) as lace:
+            answer = _over_base(base_of(lace, limits), _program(rules, name), goal, extra, limits)
+            answer.result.text_columns(answer.predicate)  # read while the store is open
+            return answer
+    base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
+    return _over_base(base, _program(rules, name), goal, extra, limits)
+
+
+def _program(rules: str, name: str) -> Program:
+    return read_annotated(rules, name=name).program
+
+
+_BASES: WeakKeyDictionary[object, tuple[StoreCursor, Base]] = WeakKeyDictionary()
+
+
+def base_of(lace: HasStore, limits: EngineLimits = _DEFAULT_LIMITS) -> Base:
+    """The encoded facts of a lace as it stands; kept while it does not change, so that a second question is quick."""
+    snapshot = lace.store.snapshot()
+    kept = _BASES.get(lace.store)
+    if kept is None or kept[0] != snapshot.cursor:
+        kept = _BASES[lace.store] = (snapshot.cursor, Base(snapshot, limits))
+    return kept[1]
+
+
+def _over_base(base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits) -> Answer:
+    checked = check_program(program, _profile(base), limits)
+    atom = parse_atom(goal, limits=limits) if goal is not None else _only_output(checked)
+    goals = [atom] if goal is not None else None
+    result = evaluate(checked, base, extra=extra, goals=goals, limits=limits)
+    return Answer(atom.predicate, _column_names(atom), result, base, limits)
+
+
+def _profile(base: Base) -> Profile:
+    """Over records the record predicates are reserved; over other facts whatever has facts is."""
+    predicates = {predicate for part in base.parts for predicate in part.predicates()}
+    return LOCAL_PROFILE if HAVE in predicates else RAW_PROFILE.with_base(predicates)
+
+
+def _only_output(checked: CheckedProgram) -> Atom:
+    """The head that no other rule reads."""
+    read = {
+        found[0].predicate
+        for rule in checked.program.rules
+        for found in map(read_atom, rule.body)
+        if found and found[0].predicate != rule.head.predicate
+    }
+    outputs = sorted(checked.derived - read)
+    if len(outputs) != 1:
+        heads = ", ".join(map(str, outputs or sorted(checked.derived)))
+        raise InvalidLacegram(f"which facts? several heads could be asked for: {heads}", rule="goal")
+    return next(rule.head for rule in checked.program.rules if rule.head.predicate == outputs[0])
+
+
+def _column_names(goal: Atom) -> tuple[str, ...]:
+    """Variables name their columns; what has no name of its own is numbered."""
+    names: list[str] = []
+    for number, term in enumerate(goal.terms, start=1):
+        plain = isinstance(term, Anonymous | Constant) or term.name in names
+        names.append(f"_{number}" if plain or not isinstance(term, Variable) else term.name)
+    return tuple(names)
