@@ -165,8 +165,9 @@ def test_after_a_crash_between_any_two_steps_a_rerun_gives_the_same_tables(spark
         with pytest.raises(Crash):
             pipeline(spark, crashed, say).run(steps)
     # Half of a table was written when the machine went away: it is written anew.
-    (crashed / "out" / "tables" / "selected").mkdir(parents=True)
-    (crashed / "out" / "tables" / "selected" / "part-00000.parquet").write_bytes(b"half a file")
+    half_written = crashed / "out" / "tables" / "advertisements" / "peer=ann"
+    half_written.mkdir(parents=True)
+    (half_written / "part-00000.parquet").write_bytes(b"half a file")
     pipeline(spark, crashed).run(steps)
     pipeline(spark, tmp_path).run(steps)
     whole, resumed = tables(spark, tmp_path / "out"), tables(spark, crashed / "out")
