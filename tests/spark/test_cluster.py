@@ -54,14 +54,13 @@ def wait_for(pattern: str, log: Path) -> str:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     from lace.spark.java import java_home
 
-    home = java_home()
     environment = {
         **os.environ,
         "PYTHONPATH": str(SOURCE),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        **({"JAVA_HOME": str(home)} if home else {}),
+        "JAVA_HOME": str(java_home()),
     }
     processes = []
     master_log = tmp_path / "master.log"
