@@ -116,15 +116,15 @@ def test_the_pipeline_survives_a_worker_killed_in_the_middle(spark: object, clus
     assert isinstance(spark, SparkSession)
     (tmp_path / "in").mkdir()
     write_bundle(tmp_path / "in" / "a.bundle", make_records(300, seed=11))
-    job = run_pipeline(tmp_path, "out", cluster.url, cluster.environment)
-    assert job.stderr is not None
     said = []
-    for line in job.stderr:
-        said.append(line)
-        if "validate" in line and "running" in line:
-            time.sleep(1)
-            kill(cluster.workers[0])
-    assert job.wait(timeout=JOB_SECONDS) == 0, "".join(said)
+    with run_pipeline(tmp_path, "out", cluster.url, cluster.environment) as job:
+        assert job.stderr is not None
+        for line in job.stderr:
+            said.append(line)
+            if "validate" in line and "running" in line:
+                time.sleep(1)
+                kill(cluster.workers[0])
+        assert job.wait(timeout=JOB_SECONDS) == 0, "".join(said)
     alone = run_pipeline(tmp_path, "alone", "local[1]", cluster.environment)
     _, errors = alone.communicate(timeout=JOB_SECONDS)
     assert alone.returncode == 0, errors

@@ -20,8 +20,6 @@ def test_the_launcher_drops_two_flags_and_passes_on_the_rest(tmp_path: Path, mon
     real.parent.mkdir(parents=True)
     says_version = 'if [ "$1" = -version ]; then echo \'openjdk version "21.0.1"\' >&2; exit; fi'
     real.write_text(f'#!/bin/sh\n{says_version}\nprintf "<%s>" "$@"\n')
-        '#!/bin/sh\nif [ "$1" = -version ]; then echo \'openjdk version "21.0.1"\' >&2; exit; fi\nprintf "<%s>" "$@"\n'
-    )
     real.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
