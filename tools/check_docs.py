@@ -56,7 +56,7 @@ def command_pages() -> Iterator[tuple[str, str]]:
     """("lace put", its help page) for every command and subcommand."""
     from lace.cli.app import app
 
-    root = click.Context(app, info_name="lace", max_content_width=100, terminal_width=100)
+    root = click.Context(app, info_name="lace", terminal_width=100, **app.context_settings)
     yield "lace", app.get_help(root)
     for name in app.list_commands(root):
         command = app.get_command(root, name)

@@ -56,7 +56,7 @@ def test_the_transcript_alone_is_the_hashed_text() -> None:
     )
 
 
-@pytest.mark.clause("040-PROV-02")
+@pytest.mark.clause("040-PROV-02", "020-DISC-07")
 def test_plan_tells_programs_the_origin_of_every_rule() -> None:
     found = json.loads(lace("plan", "all", "all", "--expose", "u.rules", "--viewer", VERIFIER, "--json").stdout)
     assert (found["view"], found["viewer"], found["notices"]) == ("gated", VERIFIER, [])

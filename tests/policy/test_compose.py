@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from lace.datalog.syntax import Fact
@@ -151,3 +154,11 @@ def test_a_bad_or_missing_hash_is_refused() -> None:
         select_hash("P.x")
     with pytest.raises(InvalidExchangePlan):
         select_hash()
+
+
+def test_the_rules_shown_in_the_policy_document_are_accepted() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
+    chosen, shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert Module.author(chosen) == select_coordinate("//u//")
+    facts = [*record("x1", "u"), *record("x2", "v")]
+    assert run(facts, peer=select_all(), expose=[shown]).visible == {"x1"}

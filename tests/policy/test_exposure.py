@@ -33,7 +33,7 @@ def test_a_viewer_sees_exactly_what_is_allowed() -> None:
     assert seen("AllowQueryRecord('V.bob.H3',P) :- Have(P).") == set()
 
 
-@pytest.mark.clause("040-COMP-05", "020-GATE-09", "020-VIEW-06", "020-VIEW-12")
+@pytest.mark.clause("040-COMP-05", "020-GATE-09", "020-VIEW-06", "020-VIEW-12", "040-ORIGIN-07")
 def test_nothing_is_visible_by_default_and_before_proof() -> None:
     assert seen() == set()
     assert seen(EVERYTHING, viewer=None) == set()

@@ -278,6 +278,28 @@ def test_possession_of_an_advertised_hash_is_intrinsic() -> None:
     assert (outcome.may_request, outcome.requestable) == ({"y1", "n"}, {"n"})
 
 
+@pytest.mark.clause("020-EMBED-07")
+def test_an_inner_record_is_sent_and_missed_as_any_other() -> None:
+    """`BlobHash(P,H)` names H without storing it: not sendable, and requestable from a peer that has it."""
+    inner = selector("BlobHash(_,P)", "Advertised(P,S), BlobHash(_,P)")
+    facts = [*record("x1"), *advertised("B.x1")]
+    outcome = run(facts, local=inner, peer=inner, expose=[EVERYTHING])
+    assert (outcome.may_send, outcome.sendable, outcome.requestable) == ({"B.x1"}, set(), {"B.x1"})
+    held = run([*facts, *record("B.x1")], local=inner, peer=inner, expose=[EVERYTHING])
+    assert ("B.x1" in held.sendable, "B.x1" in held.requestable) == (True, False)
+
+
+@pytest.mark.clause("020-ID-03", "020-ID-04", "020-ID-06")
+def test_an_advertised_identifier_is_a_text_until_its_record_is_visible() -> None:
+    """An unsupported hash may be advertised and selected; it makes no record fact, and a hidden one is but a text."""
+    unknown = "P.00.H9"
+    peer = selector("Have(P)", "Advertised(P,S), not Have(P), not Field(P,_,_,_)")
+    facts = [*STORE, *advertised(unknown, Group="X"), *advertised("y1"), *advertised("x1")]
+    outcome = run(facts, peer=peer, expose=[GROUP_X])
+    assert outcome.may_request == {unknown, "y1"}
+    assert (outcome.selected(0), outcome.selected(1)) == ({"x1", "x2", "y1", "y2"}, {"x1", "x2"})
+
+
 @pytest.mark.clause("040-PROV-06")
 def test_provenance_facts_are_not_visible_to_rules() -> None:
     peer = selector("Have(P), RuleSource(_,_,_)")

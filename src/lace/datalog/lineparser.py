@@ -39,6 +39,7 @@ from lace.notation.text import require_nfc
 BUILTIN_ARITIES = {"IntCompare": 3, "LexCompare": 3, "TextShape": 4, "Cardinality": 3}  # 030-SYN-18
 KEYWORDS = frozenset({"true", "not"})  # 030-SYN-21
 REMOVED_BUILTIN = "Prefix"  # 030-INV-08: reserved at every arity
+_NO_PREDICATE = frozenset({*BUILTIN_ARITIES, *KEYWORDS, REMOVED_BUILTIN})
 PREDICATE_NAME = re.compile(r"_?[A-Za-z][A-Za-z0-9_~-]*+")  # 030-SYN-09, 030-SYN-11
 
 _WORD = re.compile(r"[A-Za-z0-9_~-]++")
@@ -47,6 +48,10 @@ _SPACE = re.compile(r"[ \t]*+")
 _TERM = re.compile(
     r"[ \t]*+(?:([A-Z][A-Za-z0-9_]*+)(?![~-])|'([^'\\]*+(?:\\[\\'][^'\\]*+)*+)'|(_)(?![A-Za-z0-9_~-]))[ \t]*+"
 )
+# Nearly every atom is spelled so; one match reads it whole. Whatever it does not match is read piece by piece.
+_VALUE = r"(?:[A-Z][A-Za-z0-9_]*+|'[^'\\]*+'|_)(?=[,)])"
+_PLAIN_ATOM = re.compile(rf"(_?[A-Za-z][A-Za-z0-9_~-]*+)\(((?:{_VALUE},)*+{_VALUE})?\)")
+_PLAIN_TERM = re.compile(r"([A-Z][A-Za-z0-9_]*+)|'([^']*+)'|_")
 _BLANKS = (" ", "\t")
 _ESCAPE = re.compile(r"\\([\\'])")
 _TERM_ADVICE = "a term is a Variable (capital first), a 'constant' in single quotes, or _"
@@ -117,6 +122,9 @@ class LineParser:
 
     def _literal(self) -> Literal:
         self._skip_space()
+        plain = self._plain_atom()
+        if plain is not None:
+            return Positive(plain)
         start = self.at
         word = _WORD.match(self.line, start)
         if word is None:
@@ -157,7 +165,30 @@ class LineParser:
             self._fail(self.at, "equality", "= is not Lace Datalog", advice)
         return Unequal(left, self._term(), Place(self.number, start + 1))
 
+    def _plain_atom(self) -> Atom | None:
+        """An atom without spaces and escapes, or None."""
+        found = _PLAIN_ATOM.match(self.line, self.at)
+        if found is None or found[1] in _NO_PREDICATE:
+            return None
+        terms: list[Term] = []
+        for term in _PLAIN_TERM.finditer(found[2] or ""):
+            variable, constant = term.groups()
+            if variable is not None:
+                terms.append(Variable(variable))
+            else:
+                terms.append(ANONYMOUS if constant is None else Constant(constant))
+                if constant is not None and len(constant) * 4 > self.limits.max_value_bytes:
+                    self._constant(constant, self.at)
+        if len(terms) > self.limits.max_tuple_arity:
+            return None
+        place = Place(self.number, self.at + 1)
+        self.at = found.end()
+        return Atom(Predicate(found[1], len(terms)), tuple(terms), place)
+
     def _predicate_atom(self, what: str) -> Atom:
+        plain = self._plain_atom()
+        if plain is not None:
+            return plain
         start = self.at
         name = self._predicate_name(what)
         terms, _ = self._terms()

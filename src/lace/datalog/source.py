@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from lace.datalog.syntax import Fact, Predicate
+from lace.errors import InvalidLacegram
 
 Row = tuple[str, ...]
 Codes = memoryview  # format "I"
@@ -55,6 +56,12 @@ class ColumnSource(FactSource, Protocol):
         """The relation split by the code at `position` (Field by its Name), or None where it is not kept so."""
 
 
+def require_places(predicate: Predicate, values: Sequence[str | None]) -> None:
+    """Refuse a query with more values than the predicate has places (030-FS-04)."""
+    if len(values) > predicate.arity:
+        raise InvalidLacegram(f"{predicate} asked with {len(values)} values", rule="query-arity")
+
+
 class MemorySource:
     """A fact source over facts in memory."""
 
@@ -70,6 +77,10 @@ class MemorySource:
         return iter(self._rows.get(predicate, ()))
 
     def query(self, predicate: Predicate, *values: str | None) -> Iterator[Row]:
+        require_places(predicate, values)
+        return self._matching(predicate, values)
+
+    def _matching(self, predicate: Predicate, values: Sequence[str | None]) -> Iterator[Row]:
         wanted = [(position, value) for position, value in enumerate(values) if value is not None]
         for row in self._rows.get(predicate, ()):
             if all(row[position] == value for position, value in wanted):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from lace.datalog.source import Codes, Row
+from lace.datalog.source import Codes, Row, require_places
 from lace.datalog.syntax import Predicate
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK, RECORD_PREDICATES
 from lace.store.base import StoreCursor
@@ -95,6 +95,10 @@ class SegmentView:
         yield from self._rows(self.columns(predicate) if predicate in RECORD_PREDICATES else ())
 
     def query(self, predicate: Predicate, *values: str | None) -> Iterator[Row]:
+        require_places(predicate, values)
+        return self._found(predicate, values)
+
+    def _found(self, predicate: Predicate, values: Sequence[str | None]) -> Iterator[Row]:
         bound = {position: value for position, value in enumerate(values) if value is not None}
         codes = dict(zip(bound, self.codes(list(bound.values())), strict=True))
         if predicate not in RECORD_PREDICATES or -1 in codes.values():

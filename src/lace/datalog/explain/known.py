@@ -6,6 +6,7 @@ materialised (P31): its facts for a pattern are worked out from its rules when t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lace.datalog.comparisons import cardinality_holds, compare, text_shape
@@ -38,7 +39,13 @@ class Known:
     """Everything that holds: a snapshot's base facts and what an executor derived from them."""
 
     def __init__(
-        self, checked: CheckedProgram, source: FactSource, derived: Callable[[Predicate], Iterable[Row]]
+        self,
+        checked: CheckedProgram,
+        source: FactSource,
+        derived: Callable[[Predicate], Iterable[Row]],
+        *,
+        index_after: int = 64,
+        max_indexed_rows: int = 1 << 19,
     ) -> None:
         self.checked = checked
         self.rules: dict[Predicate, list[Rule]] = {predicate: [] for predicate in checked.derived}
@@ -47,6 +54,9 @@ class Known:
                 self.rules[rule.head.predicate].append(rule)
         self._source = source
         self._derived = derived
+        self._index_after = index_after  # a small base predicate asked so often is worth an index of its own
+        self._max_indexed_rows = max_indexed_rows
+        self._asked: Counter[Predicate] = Counter()
         self._indexes: dict[Predicate, _Index] = {}
         self._on_demand = _counted_only(checked)
         self._orders: dict[tuple[int, frozenset[str]], list[int]] = {}  # by rule (they live as long as the program)
@@ -59,13 +69,19 @@ class Known:
         """The facts of a predicate that have the given values; None is free."""
         if predicate in self._on_demand:
             return self._worked_out(predicate, pattern)
-        if predicate not in self.rules and not isinstance(self._source, MemorySource):
-            return self._source.query(predicate, *pattern)
         index = self._indexes.get(predicate)
+        if index is None and self._is_better_queried(predicate):
+            return self._source.query(predicate, *pattern)
         if index is None:
             rows = self._derived(predicate) if predicate in self.rules else self._source.iterate(predicate)
             index = self._indexes[predicate] = _Index(rows)
         return index.find(pattern)
+
+    def _is_better_queried(self, predicate: Predicate) -> bool:
+        if predicate in self.rules or isinstance(self._source, MemorySource):
+            return False
+        self._asked[predicate] += 1
+        return self._asked[predicate] <= self._index_after or self._source.count(predicate) > self._max_indexed_rows
 
     def size(self, predicate: Predicate) -> int:
         """About how many facts a predicate has, for choosing an order; what is worked out on demand counts as many."""

@@ -1,0 +1,54 @@
+"""A fact source seen through a view."""
+
+from __future__ import annotations
+
+import pytest
+
+from lace.datalog.source import MemorySource
+from lace.datalog.syntax import Fact, Predicate
+from lace.facts.predicates import ADVERTISED, FIELD, HAVE, RECORD_LINK, RECORD_PREDICATES
+from lace.facts.views import ViewSource
+from policy.hostile import worlds
+from policy.world import advertised, record
+
+FACTS = [*record("x", "X", link="y"), *record("y", "Y", link="x"), *advertised("y")]
+VIEW = ViewSource(MemorySource(FACTS), {"x"})
+
+
+@pytest.mark.clause("020-VIEW-05", "020-RES-03", "020-RES-04", "020-RES-05", "020-RES-06", "020-RES-07", "020-RES-09")
+@pytest.mark.parametrize("predicate", RECORD_PREDICATES, ids=str)
+def test_only_facts_of_admitted_subjects_show(predicate: Predicate) -> None:
+    shown = [values for name, values in FACTS if name == predicate and values[0] == "x"]
+    assert list(VIEW.iterate(predicate)) == list(VIEW.query(predicate)) == shown
+    assert VIEW.count(predicate) == len(shown) > 0
+    assert list(VIEW.query(predicate, "y")) == []
+
+
+@pytest.mark.clause("020-RES-08")
+def test_targets_of_visible_facts_stay() -> None:
+    assert list(VIEW.query(RECORD_LINK, None, None, None, None, "y")) == [("x", "+Link", "0", "evidence", "y")]
+
+
+@pytest.mark.clause("040-LOWER-05")
+def test_other_facts_are_not_filtered() -> None:
+    assert list(VIEW.iterate(ADVERTISED)) == [("y", "S")]
+    assert VIEW.count(ADVERTISED) == 1
+    assert set(VIEW.predicates()) >= {HAVE, FIELD, ADVERTISED}
+
+
+@pytest.mark.clause("020-DISC-05", "020-VIEW-01")
+@pytest.mark.parametrize("seed", range(20))
+def test_two_stores_with_one_view_are_one_source_to_its_viewer(seed: int) -> None:
+    """Whatever is computed from the source, an explanation too, is then the same for both."""
+    pair = worlds(seed)
+    visible = {fact.values[0] for fact in pair.first if fact.predicate == FIELD and fact.values[3] == "X"}
+    first, second = (ViewSource(MemorySource(facts), visible) for facts in (pair.first, pair.second))
+    for predicate in {fact.predicate for fact in (*pair.first, *pair.second)}:
+        assert set(first.iterate(predicate)) == set(second.iterate(predicate))
+        assert first.count(predicate) == second.count(predicate)
+
+
+def test_a_view_of_nothing_shows_no_record() -> None:
+    nothing = ViewSource(MemorySource([Fact(HAVE, ("x",))]), frozenset())
+    assert list(nothing.iterate(HAVE)) == []
+    assert nothing.count(HAVE) == 0
