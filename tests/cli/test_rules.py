@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from lace.cli.app import app
 from lace.datalog.canonical import Lacegram, is_canonical, rule_id
+from lace.errors import NotFound
 from lace.porcelain.opening import open_lace
 
 RULES = """# which records
@@ -153,3 +154,19 @@ def test_explain_over_a_lace(files: Path) -> None:
     assert "TextShape('notes/2','links/','','') is false" in result.stdout
     assert run("explain", "missing.lace", rules, "Selected(P)").exit_code == 3
     assert run("explain", "notes.lace", "Have(X) :- Other(X).", "Have(P)").exit_code == 1
+
+
+def test_explain_is_a_verb_of_a_lace_too(tmp_path: Path) -> None:
+    with open_lace(tmp_path / "notes.lace", create=True) as lace:
+        kept = lace.put(b"one", group="u", app="ding", name="links/1")
+        rules = "#:json {\"label\":\"by group\"}\nSelected(P) :- Have(P), Field(P,'Group',_,'u')."
+        explanation = lace.explain(rules, f"Selected('{kept}')")
+        assert explanation.holds
+        assert "by group" in str(explanation)
+        assert explanation.to_json()["holds"] is True
+        assert explanation.to_dot().startswith("digraph")
+        absent = lace.explain(rules, "Selected('nothing')")
+        assert not absent.holds
+        assert absent.to_json()["attempts"][0]["reached"] == 1
+        with pytest.raises(NotFound, match="no proof to draw"):
+            absent.to_dot()

@@ -13,7 +13,7 @@ from interlace.pair import ALL
 from lace.iltp.address import Address
 from lace.interlace.config import MachineConfig
 from lace.limits import SECOND_NS, ExchangeLimits
-from lace.policy.exposure import Exposure, expose_all
+from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.clock import SystemClock
@@ -71,21 +71,21 @@ def terms_of(module: Module = ALL, *, is_open: bool = True, timeout_s: float = 1
     """Terms with a short patience."""
     limits = options.pop("limits", ExchangeLimits())
     limits = replace(limits, phase_timeout_ns=int(timeout_s * SECOND_NS))
-    return ExchangeTerms(module=module, is_open=is_open, limits=limits, **options)
+    exposures = options.pop("exposures", (expose_all(),))
+    return ExchangeTerms(module=module, exposures=exposures, is_open=is_open, limits=limits, **options)
 
 
 def make_node(
     store: RecordStore,
     hooks: Hooks | None = None,
     transport: TransportOptions | None = None,
-    exposures: tuple[Exposure, ...] = (expose_all(),),
     limits: NodeLimits | None = None,
     **options: Any,
 ) -> Node:
     """A node over a store that shows everything to everybody."""
     return Node(
         store,
-        lambda: make_evaluator(store, exposures),
+        lambda terms: make_evaluator(store, terms.exposures),
         transport or TransportOptions(clock=CLOCK.tai),
         CLOCK,
         hooks=hooks,

@@ -1,15 +1,13 @@
-"""The evaluator that tests of links use."""
+"""The evaluator that tests of links use: the one that a node uses."""
 
 from __future__ import annotations
 
-from interlace.pair import ALL, Side
-from lace.interlace.config import MachineConfig
 from lace.policy.exposure import Exposure
+from lace.runtime.evaluate import StoreEvaluator
 from lace.runtime.side import PolicyEvaluator
 from lace.store.base import RecordStore
-from runtime.memory_link import ReferenceEvaluator
 
 
 def make_evaluator(store: RecordStore, exposures: tuple[Exposure, ...]) -> PolicyEvaluator:
     """A fresh evaluator over a store."""
-    return ReferenceEvaluator(Side(MachineConfig(index=0, module=ALL), exposures, store))  # type: ignore[arg-type]
+    return StoreEvaluator(store, exposures, max_followed_facts=1000)

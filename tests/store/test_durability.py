@@ -72,6 +72,14 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path, batch: int) 
     assert len(acknowledged) > 3
 
 
+def test_a_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a.lace", create=True) as store:  # what a process that is killed cannot show
+        asked = {
+            name: store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
+        }
+    assert asked == {"journal_mode": "wal", "synchronous": 2}
+
+
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     *acknowledged, error = told("limited", path, 700_000)

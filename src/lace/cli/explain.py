@@ -12,14 +12,13 @@ import click
 from lace.cli.arguments import opened
 from lace.cli.output import human_size, json_option, print_json
 from lace.cli.rules import read_rules, read_text
+from lace.errors import NotFound
 
 if TYPE_CHECKING:
-    from lace.datalog.annotations import AnnotatedSource
     from lace.datalog.engine import Result
-    from lace.datalog.explain import Known
-    from lace.datalog.source import FactSource
-    from lace.datalog.syntax import Atom
-    from lace.datalog.validate import CheckedProgram
+    from lace.datalog.syntax import Fact
+    from lace.porcelain.explain import Explanation
+    from lace.porcelain.lace import Lace
 
 
 @click.command("explain")
@@ -38,14 +37,15 @@ def command(
     the first fact that matches it. Labels and reasons from `#:json` lines stand beside their rules.
     """
     path, rules, goal = _split(arguments, facts_file is not None, plan)
-    source = _read(rules)
-    with _facts(path, facts_file) as facts:
-        checked = _checked(source, facts, raw=facts_file is not None)
-        result = _evaluated(checked, facts)
+    name, text = read_rules(rules)
+    from lace.porcelain.explain import Explainer
+
+    with _asked(path, facts_file) as asked:
+        explainer = Explainer(asked, text, name=name)
         if goal is not None:
-            _explain(source, checked, facts, result, goal, absent=absent, dot=dot, as_json=as_json)
+            _print(explainer.explain(goal), goal, absent=absent, dot=dot, as_json=as_json)
     if plan:
-        _print_plan(result)
+        _print_plan(explainer.result)
 
 
 def _split(arguments: tuple[str, ...], over_facts: bool, plan: bool) -> tuple[Path | None, str, str | None]:
@@ -57,91 +57,27 @@ def _split(arguments: tuple[str, ...], over_facts: bool, plan: bool) -> tuple[Pa
     return path, rest[0], rest[1] if len(rest) == 2 else None
 
 
-def _read(rules: str) -> AnnotatedSource:
-    from lace.datalog.annotations import read_annotated
-
-    name, text = read_rules(rules)
-    return read_annotated(text, name=name)
-
-
 @contextmanager
-def _facts(path: Path | None, facts_file: str | None) -> Iterator[FactSource]:
+def _asked(path: Path | None, facts_file: str | None) -> Iterator[Lace | list[Fact]]:
     if path is not None:
         with opened(path) as lace:
-            yield lace.store.snapshot()
+            yield lace
         return
     from lace.datalog.parser import parse_facts
-    from lace.datalog.source import MemorySource
 
     assert facts_file is not None
-    yield MemorySource(parse_facts(read_text(facts_file), name=facts_file))
+    yield list(parse_facts(read_text(facts_file), name=facts_file))
 
 
-def _checked(source: AnnotatedSource, facts: FactSource, *, raw: bool) -> CheckedProgram:
-    from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, check_program
-
-    profile = RAW_PROFILE.with_base(facts.predicates()) if raw else LOCAL_PROFILE
-    return check_program(source.program, profile)
-
-
-def _evaluated(checked: CheckedProgram, facts: FactSource) -> Result:
-    from lace.datalog.engine import evaluate
-
-    return evaluate(checked, facts)
-
-
-def _explain(
-    source: AnnotatedSource,
-    checked: CheckedProgram,
-    facts: FactSource,
-    result: Result,
-    goal: str,
-    *,
-    absent: bool,
-    dot: bool,
-    as_json: bool,
-) -> None:
-    from lace.datalog.explain import Known
-    from lace.datalog.parser import parse_atom
-
-    known = Known(checked, facts, result.rows)
-    atom = parse_atom(goal)
-    if absent:
-        _print_absence(source, known, atom, as_json)
-    else:
-        _print_proof(source, known, atom, dot, as_json)
-
-
-def _print_absence(source: AnnotatedSource, known: Known, goal: Atom, as_json: bool) -> None:
-    from lace.datalog.explain import why_not
-    from lace.datalog.explain.data import absence_json
-    from lace.datalog.explain.text import format_absence
-
-    absence = why_not(known, goal)
+def _print(explanation: Explanation, goal: str, *, absent: bool, dot: bool, as_json: bool) -> None:
+    if explanation.holds == absent:
+        wrong = NotFound(f"{goal} {'holds' if absent else 'does not hold'}")
+        wrong.add_note("without --not `lace explain` says why" if absent else "`lace explain --not` says why")
+        raise wrong
     if as_json:
-        print_json(absence_json(absence, source.sidecar))
+        print_json(explanation.to_json())
     else:
-        click.echo(format_absence(absence, source.sidecar), nl=False)
-
-
-def _print_proof(source: AnnotatedSource, known: Known, goal: Atom, dot: bool, as_json: bool) -> None:
-    from lace.datalog.explain import why
-    from lace.datalog.explain.data import proof_dot, proof_json
-    from lace.datalog.explain.text import format_proof
-    from lace.datalog.formatting import format_atom
-    from lace.datalog.syntax import Fact
-    from lace.errors import NotFound
-
-    row = next(known.matches(goal, {}), None)
-    if row is None:
-        missing = NotFound(f"{format_atom(goal)} does not hold")
-        missing.add_note("`lace explain --not` says why")
-        raise missing
-    proof = why(known, Fact(goal.predicate, row))
-    if as_json:
-        print_json(proof_json(proof, source.sidecar))
-    else:
-        click.echo((proof_dot if dot else format_proof)(proof, source.sidecar), nl=False)
+        click.echo(explanation.to_dot() if dot else str(explanation), nl=False)
 
 
 def _print_plan(result: Result) -> None:

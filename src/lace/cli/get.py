@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lace.cli.arguments import Target, lace_argument, opened
 from lace.cli.files import output_to
+from lace.cli.links import LinkChoices
 from lace.cli.output import metered
+from lace.cli.remote import fetch, from_options
 
 
 @click.command("get")
 @lace_argument
 @click.argument("target", type=Target(), metavar="HASH|COORDINATE")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
-def command(path: Path, target: str, output: Path | None) -> None:
+@from_options
+def command(path: Path, target: str, output: Path | None, source: Any, **links: Any) -> None:
     """Write the content of a record to standard output or a file.
 
     A coordinate means its newest record. Content in chunks is joined as it is written; a file given by -o appears only
-    when all of it is there and checked.
+    when all of it is there and checked. With --from it is first fetched from a peer into the lace.
     """
-    with opened(path) as lace:
+    with opened(path, write=source is not None) as lace:
+        if source is not None:
+            fetch(lace, source, target, LinkChoices(**links))
         found = lace.resolve(target)  # once: a coordinate may mean another record a moment later
         with (
             metered(f"reading {target}", lace.content_length(found), in_bytes=True) as meter,

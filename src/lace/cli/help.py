@@ -41,7 +41,19 @@ def _exit_codes() -> str:
     return "\n".join(f"  {int(code):>3}  {meaning}" for code, meaning in MEANING.items())
 
 
+ADDRESSES = """An address says which transport, and where.
+
+  tcp:HOST[:PORT]       port 4790 unless given; an IPv6 host in brackets
+  unix:/PATH            a socket on this machine
+  ws:HOST[:PORT]        WebSocket under /interlace; port 80
+  wss:HOST[:PORT]       the same over TLS; port 443
+  stdio                 a child process, or the parent of this one
+
+TCP proves nothing about who is there. Over ws and wss a key proves itself (--key, --trust); over unix sockets users
+are mapped to verifiers (--uid). docs/identity.md has the details."""
+
 TOPICS: dict[str, tuple[str, Callable[[], str]]] = {
+    "addresses": ("How to say where a peer is.", lambda: ADDRESSES),
     "coordinates": ("How to name a record.", lambda: COORDINATES),
     "environment": ("The environment variables that lace reads.", lambda: ENVIRONMENT),
     "exit-codes": ("What the exit code says.", _exit_codes),

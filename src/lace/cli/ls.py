@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lace.cli.arguments import Prefix, lace_argument, opened
+from lace.cli.links import LinkChoices
 from lace.cli.output import human_size, json_option, print_json, print_table, short_hash, shown_hash
+from lace.cli.remote import from_options, pull, selector_of
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
@@ -26,17 +28,31 @@ OVERVIEW = ("record", "coordinate", "time (UTC)", "size", "signed by")
 @click.option("--tips", is_flag=True, help="Only the newest record of each coordinate.")
 @click.option("--blobs", is_flag=True, help="The Blobs instead: chunks, and what was stored without a coordinate.")
 @json_option
-def command(path: Path, prefix: str, columns: str | None, tips: bool, blobs: bool, as_json: bool) -> None:
+@from_options
+def command(
+    path: Path,
+    prefix: str,
+    columns: str | None,
+    tips: bool,
+    blobs: bool,
+    as_json: bool,
+    source: Any,
+    **links: Any,
+) -> None:
     """List records, by coordinate, oldest first.
 
-    PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one.
+    PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one. With --from the records
+    it covers are first fetched from a peer into the lace.
     """
     if blobs and (columns or tips or prefix != "//"):
         raise click.UsageError("--blobs lists what has no coordinate, so it goes with no prefix, --columns or --tips")
+    from lace.policy.select import select_all
     from lace.porcelain.listing import COLUMNS
 
     chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else list(COLUMNS)
-    with opened(path) as lace:
+    with opened(path, write=source is not None) as lace:
+        if source is not None:
+            pull(lace, source, select_all() if prefix == "//" else selector_of(prefix), LinkChoices(**links))
         rows = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
         if as_json:
             _print_json_rows(rows, ["Data-Length"] if blobs else chosen)

@@ -37,6 +37,7 @@ from lace.store.base import RecordStore, StoreStat
 from lace.store.ingest import EncodedStore, ImportReport, RejectedSink, import_bundles
 
 if TYPE_CHECKING:
+    from lace.porcelain.explain import Explanation
     from lace.porcelain.query import Answer
 
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
@@ -166,6 +167,12 @@ class Lace:
         from lace.porcelain.query import query
 
         return query(self, rules, goal, extra=extra)
+
+    def explain(self, rules: str, goal: str) -> Explanation:
+        """Why a fact holds here, or why it does not; print it, or take `to_json()`."""
+        from lace.porcelain.explain import explain
+
+        return explain(self, rules, goal)
 
     def import_(
         self,

@@ -20,6 +20,7 @@ from lace.interlace.config import Link, MachineConfig
 from lace.interlace.events import Event, FixedPoint
 from lace.limits import MIB, EngineLimits, ExchangeLimits
 from lace.notation.identifiers import Verifier
+from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.policy.transcript import Lowering
 from lace.runtime.clock import Clock
@@ -51,6 +52,7 @@ class ExchangeTerms:
     """What our side brings to every exchange of one kind."""
 
     module: Module
+    exposures: tuple[Exposure, ...]  # what a peer's rules may see of our records
     is_open: bool
     send_gate: bool = True
     lowering: Lowering = Lowering.STANDARD
@@ -71,7 +73,7 @@ class LinkInfo:
 
 OnEvent = Callable[[LinkInfo, Event], None]
 OnEnd = Callable[[LinkInfo, Outcome], None]
-MakeEvaluator = Callable[[], PolicyEvaluator]
+MakeEvaluator = Callable[[ExchangeTerms], PolicyEvaluator]
 MakeTap = Callable[[LinkInfo], Tap | None]
 
 
@@ -130,17 +132,19 @@ class Node:
         self._spawn(self._accept(listener, terms))
         return listener.address
 
-    async def exchange(self, address: Address, terms: ExchangeTerms) -> Outcome:
-        """Dial once and exchange to the end."""
-        stream = await dial(address, self._transport)
+    async def exchange(
+        self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None
+    ) -> Outcome:
+        """Dial once and exchange to the end; this peer may ask for other transport options than the node's."""
+        stream = await dial(address, transport or self._transport)
         return await self._run_link(stream, terms, dialled=True, cursor_key=f"dialled {address}")
 
-    async def keep(self, address: Address, terms: ExchangeTerms) -> None:
+    async def keep(self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None) -> None:
         """Hold an open exchange with an address, dialling again with growing pauses, until the node stops."""
         pause = self._limits.backoff_first_s
         while not self._stopping.is_set():
             try:
-                outcome = await self.exchange(address, terms)
+                outcome = await self.exchange(address, terms, transport)
                 if outcome.result.fixed_point:
                     pause = self._limits.backoff_first_s
             except TransportError as error:
@@ -150,6 +154,12 @@ class Node:
             await self._pause(pause)
             self.metrics.add("reconnects_total")
             pause = min(pause * 2, self._limits.backoff_most_s)
+
+    def keep_in_background(
+        self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None
+    ) -> None:
+        """`keep`, until the node stops."""
+        self._spawn(self.keep(address, terms, transport))
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -191,7 +201,7 @@ class Node:
     async def _run_link(self, stream: ByteStream, terms: ExchangeTerms, *, dialled: bool, cursor_key: str) -> Outcome:
         self._numbers += 1
         info = LinkInfo(self._numbers, str(stream.proof.address), stream.proof.peer, dialled)
-        driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key))
+        driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key), terms)
         key = _peer_key(stream)
         self._drivers[info.number] = driver
         self._per_peer[key] += 1
@@ -233,11 +243,11 @@ class Node:
             cursor_key=cursor_key,
         )
 
-    def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
+    def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig, terms: ExchangeTerms) -> Driver:
         return Driver(
             stream,
             Session(config),
-            LocalSide(self.store, self._make_evaluator()),
+            LocalSide(self.store, self._make_evaluator(terms)),
             self._clock,
             self._threads,
             limits=self._drive_limits,

@@ -27,6 +27,7 @@ from lace.interlace.vocabulary import EXCHANGE_OPERAND
 from lace.limits import MIB, RecordLimits, StreamLimits
 from lace.notation.fact import Fact
 
+_WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _LISTING_CHUNK = 1000  # advertisement records written at once
 _FACTS_CHUNK = 5000
 
@@ -126,18 +127,18 @@ class Session:
 
     def data_to_send(self) -> bytes:
         """The next bytes for the peer, in pieces of a sensible size; empty if there are none now."""
-        while self._outgoing:
+        pieces: list[bytes] = []
+        size = 0
+        while self._outgoing and size < _WRITE_BYTES:
             head = self._outgoing[0]
-            if isinstance(head, bytes):
-                data = self._join_waiting()
-            else:
-                data = next(head, b"")
-                if not data:
-                    self._outgoing.popleft()
-            if data:
-                self.bytes_out += len(data)
-                return data
-        return b""
+            piece = head if isinstance(head, bytes) else next(head, b"")
+            if isinstance(head, bytes) or not piece:
+                self._outgoing.popleft()
+            pieces.append(piece)
+            size += len(piece)
+        self.bytes_out += size
+        self.unsent_bytes = max(0, self.unsent_bytes - size)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def requests(self) -> list[Request]:
         """What is to be done now, in order."""
@@ -155,18 +156,6 @@ class Session:
         return self._reader.buffered
 
     # --- between codec and machine -----------------------------------------------------------------------------
-
-    def _join_waiting(self) -> bytes:
-        """Small pieces joined to one: a phase is a few writes, not one for each line."""
-        pieces: list[bytes] = []
-        size = 0
-        while self._outgoing and isinstance(self._outgoing[0], bytes) and size < 256 * 1024:
-            piece = self._outgoing.popleft()
-            if isinstance(piece, bytes):
-                pieces.append(piece)
-                size += len(piece)
-        self.unsent_bytes = max(0, self.unsent_bytes - size)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _read(self, now_ns: int) -> None:
         """Give the machine what it wants; what belongs to a later phase waits in the reader (060-STREAM-07)."""

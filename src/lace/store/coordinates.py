@@ -6,7 +6,7 @@ Rule: it names candidates in order and judges none of them; which version counts
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -83,9 +83,21 @@ class CoordinateIndex:
 
     def page(self, space: Space, after: tuple[str, str, int]) -> list[Entry]:
         """The next entries of a space behind (name, TAI, record)."""
-        query = """SELECT name, tai, record, code, signer, data_length FROM coordinates
-            WHERE space = ? AND (name, tai, record) > (?, ?, ?) ORDER BY name, tai, record LIMIT ?"""
-        rows = self._connection.execute(query, (space.id, *after, PAGE_ROWS)).fetchall()
+        where = "(name, tai, record) > (?, ?, ?) ORDER BY name, tai, record LIMIT ?"
+        return self._entries(space, where, (*after, PAGE_ROWS))
+
+    def named(self, group: str, app: str, name: str) -> list[Entry]:
+        """The entries of one coordinate by TAI and record."""
+        codes = self._symbols.codes([group, app])
+        row = self._connection.execute("SELECT id FROM spaces WHERE group_code = ? AND app_code = ?", codes).fetchone()
+        if row is None:
+            return []
+        return self._entries(Space(row[0], group, app), "name = ? ORDER BY tai, record", (name,))
+
+    def _entries(self, space: Space, where: str, values: tuple[str | int, ...]) -> list[Entry]:
+        columns = "name, tai, record, code, signer, data_length"
+        query = f"SELECT {columns} FROM coordinates WHERE space = ? AND {where}"
+        rows = self._connection.execute(query, (space.id, *values)).fetchall()
         hashes = self._symbols.texts(as_codes(row[3] for row in rows))
         signers = self._symbols.texts(as_codes(row[4] or 0 for row in rows))
         return [
@@ -97,7 +109,7 @@ class CoordinateIndex:
         ]  # fmt: skip
 
 
-def in_tip_order(entries: Iterator[Entry]) -> Iterator[Entry]:
+def in_tip_order(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Entries that come by name, TAI and id, with those of one name and TAI ordered by hash (110)."""
     for _, same in groupby(entries, key=lambda entry: (entry.group, entry.app, entry.name, entry.tai)):
         yield from sorted(same, key=lambda entry: entry.hash)

@@ -61,9 +61,18 @@ class SymbolTable:
 
     def texts(self, codes: Codes) -> list[str]:
         """The text of each code; every code must have one."""
-        numbers = {code >> BLOCK_BITS for code in codes}
+        windows = [codes[at : at + BLOCK].tolist() for at in range(0, len(codes), BLOCK)]
+        numbers: set[int] = set()
+        for window in windows:
+            if _is_run(window):
+                numbers.update((window[0] >> BLOCK_BITS, window[-1] >> BLOCK_BITS))
+            else:
+                numbers.update([code >> BLOCK_BITS for code in window])
         blocks = self._load(numbers, max(codes, default=0))
-        return [blocks[code >> BLOCK_BITS][code & (BLOCK - 1)] for code in codes]
+        texts: list[str] = []
+        for window in windows:
+            texts += _window_texts(window, blocks)
+        return texts
 
     def _load(self, numbers: set[int], highest: int) -> dict[int, list[str]]:
         """Blocks by number; a cached block may be older than its latest texts, so the last one is read again."""
@@ -195,3 +204,20 @@ class SymbolTable:
                 taken = self._taken(key for key, _ in displaced)
             waiting = displaced
         self._connection.executemany("INSERT INTO symbol_index VALUES (?, ?)", sorted(placed.items()))
+
+
+def _is_run(window: list[int]) -> bool:
+    """Whether codes follow each other; those of one field of one batch mostly do."""
+    first = window[0]
+    return window[-1] - first == len(window) - 1 and window == list(range(first, first + len(window)))
+
+
+def _window_texts(window: list[int], blocks: dict[int, list[str]]) -> list[str]:
+    """The texts of at most BLOCK codes; a run of them lies in one block or two."""
+    if not _is_run(window):
+        return [blocks[code >> BLOCK_BITS][code & (BLOCK - 1)] for code in window]
+    number, start = window[0] >> BLOCK_BITS, window[0] & (BLOCK - 1)
+    texts = blocks[number][start : start + len(window)]
+    if start + len(window) > BLOCK:
+        texts += blocks[number + 1][: start + len(window) - BLOCK]
+    return texts

@@ -1,0 +1,120 @@
+"""`lace follow PATH PEER`: an open exchange, told event by event."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.arguments import lace_argument, opened
+from lace.cli.failure import ExitCode
+from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
+from lace.cli.localpeer import PeerType, follow_locally, refuse_link_choices, their_options
+from lace.cli.output import json_option, print_json
+from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
+
+if TYPE_CHECKING:
+    from lace.interlace.events import Event
+    from lace.porcelain.lace import Lace
+    from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo
+    from lace.runtime.session import Outcome
+
+
+@click.command("follow")
+@lace_argument
+@click.argument("address", metavar="PEER", type=PeerType())
+@click.argument("child", nargs=-1, metavar="[-- CHILD…]")
+@select_options
+@expose_option
+@their_options
+@link_options
+@click.option("--ticks", is_flag=True, help="Tell when the shared time moves, too.")
+@trace_option
+@json_option
+def command(
+    path: Path,
+    address: Any,
+    child: Sequence[str],
+    sources: Sequence[str],
+    coordinates: Sequence[str],
+    hashes: Sequence[str],
+    expose: Sequence[str],
+    their_select: str | None,
+    their_expose: Sequence[str],
+    ticks: bool,
+    trace: Path | None,
+    as_json: bool,
+    **links: Any,
+) -> ExitCode:
+    """Keep an exchange with a peer open and print what happens.
+
+    Records move as soon as either side stores them. When the connection is lost it is made again, after growing
+    pauses, and the exchange goes on where it was. Ends on SIGTERM or Ctrl-C.
+    """
+    module = chosen_selector(sources, coordinates, hashes)
+    exposed = chosen_exposures(expose, module)
+    if isinstance(address, Path):
+        refuse_link_choices({**links, "trace": trace})
+        return follow_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json, ticks=ticks)
+    terms = make_terms(module, exposed, is_open=True)
+    choices = LinkChoices(command=child, **links)
+    with opened(path, write=True) as lace:
+        asyncio.run(_follow(lace, address, terms, choices, trace, as_json=as_json, ticks=ticks))
+    return ExitCode.OK
+
+
+async def _follow(
+    lace: Lace,
+    address: Any,
+    terms: ExchangeTerms,
+    choices: LinkChoices,
+    trace: Path | None,
+    *,
+    as_json: bool,
+    ticks: bool,
+) -> None:
+    from lace.runtime.node import Hooks
+
+    hooks = Hooks()
+    _print_events(hooks, as_json=as_json, ticks=ticks)
+    with captured(trace, hooks):
+        node = make_node(lace, choices, hooks)
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        node.keep_in_background(address, terms)
+        await stop.wait()
+        await node.shutdown()
+
+
+def _print_events(hooks: Hooks, *, as_json: bool, ticks: bool) -> None:
+    from lace.cli.events import event_fields, event_text
+    from lace.interlace.events import Ticked
+
+    def tell(what: str, said: str, **fields: object) -> None:
+        if as_json:
+            print_json({"event": what, **fields})
+        else:
+            click.echo(said)
+        sys.stdout.flush()
+
+    def on_event(info: LinkInfo, event: Event) -> None:
+        if ticks or not isinstance(event, Ticked):
+            tell("exchange", event_text(event), **event_fields(event))
+
+    def on_open(info: LinkInfo) -> None:
+        who = f" as {info.peer}" if info.peer else ""
+        tell("open", f"connected to {info.address}{who}", address=info.address, peer=info.peer)
+
+    def on_end(info: LinkInfo, outcome: Outcome) -> None:
+        how = f": {outcome.abort} ({outcome.detail})" if outcome.abort else ""
+        tell("end", f"disconnected{how}", abort=outcome.abort or None, detail=outcome.detail or None)
+
+    hooks.on_open, hooks.on_event, hooks.on_end = on_open, on_event, on_end
+    hooks.on_trouble = lambda text: tell("trouble", text, text=text)

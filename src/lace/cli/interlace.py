@@ -1,0 +1,107 @@
+"""`lace interlace PATH PEER`: one bounded exchange, with a peer at an address or with another lace here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.arguments import lace_argument, opened
+from lace.cli.failure import ExitCode
+from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
+from lace.cli.localpeer import PeerType, exchange_locally, refuse_link_choices, their_options
+from lace.cli.outcome import exit_code_of, print_outcome
+from lace.cli.output import Meter, json_option, metered
+from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
+
+if TYPE_CHECKING:
+    from lace.interlace.events import Event
+    from lace.porcelain.lace import Lace
+    from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo
+    from lace.runtime.session import Outcome
+
+
+@click.command("interlace")
+@lace_argument
+@click.argument("address", metavar="PEER", type=PeerType())
+@click.argument("child", nargs=-1, metavar="[-- CHILD…]")
+@select_options
+@expose_option
+@their_options
+@link_options
+@trace_option
+@json_option
+def command(
+    path: Path,
+    address: Any,
+    child: Sequence[str],
+    sources: Sequence[str],
+    coordinates: Sequence[str],
+    hashes: Sequence[str],
+    expose: Sequence[str],
+    their_select: str | None,
+    their_expose: Sequence[str],
+    trace: Path | None,
+    as_json: bool,
+    **links: Any,
+) -> ExitCode:
+    """Exchange records with a peer until neither wants more.
+
+    Both sides agree on a plan made of their two selectors, list what they may send, ask for what they lack, and stop
+    at the fixed point. Without --select… everything is selected; without --expose nothing of yours is shown, and so
+    nothing is sent. PEER is an address, or the path of another lace on this machine. With the address stdio, CHILD is
+    a command to start and speak with.
+    """
+    module = chosen_selector(sources, coordinates, hashes)
+    exposed = chosen_exposures(expose, module)
+    if isinstance(address, Path):
+        refuse_link_choices({**links, "trace": trace})
+        return exchange_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json)
+    terms = make_terms(module, exposed, is_open=False)
+    choices = LinkChoices(command=child, **links)
+    with opened(path, write=True) as lace:
+        outcome, seconds, moved = exchange_once(lace, address, terms, choices, trace)
+    print_outcome(outcome, seconds, *moved, as_json=as_json)
+    return exit_code_of(outcome)
+
+
+def exchange_once(
+    lace: Lace, address: Any, terms: ExchangeTerms, choices: LinkChoices, trace: Path | None = None
+) -> tuple[Outcome, float, tuple[int, int]]:
+    """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
+    from lace.runtime.node import Hooks
+
+    started = time.monotonic()
+    hooks = Hooks()
+
+    async def run() -> tuple[Outcome, tuple[int, int]]:
+        node = make_node(lace, choices, hooks)
+        try:
+            outcome = await node.exchange(address, terms)
+        finally:
+            await node.shutdown()
+        return outcome, (node.metrics.get("bytes_received_total"), node.metrics.get("bytes_sent_total"))
+
+    with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
+        _show_progress(hooks, meter)
+        outcome, moved = asyncio.run(run())
+    return outcome, time.monotonic() - started, moved
+
+
+def _show_progress(hooks: Hooks, meter: Meter) -> None:
+    from lace.interlace.events import Received, Sent
+
+    moved = {"in": 0, "out": 0}
+
+    def show(_: LinkInfo, event: Event) -> None:
+        if isinstance(event, Received):
+            moved["in"] = event.bytes_received
+        elif isinstance(event, Sent):
+            moved["out"] = event.bytes_sent
+        meter.advance(moved["in"] + moved["out"] - meter.done)
+
+    hooks.on_event = show

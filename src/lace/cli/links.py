@@ -1,0 +1,206 @@
+"""What the commands of an exchange share: their options, and the node that these describe.
+
+Rule: options are read into values here and nowhere else; a wrong one is a usage error before anything is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from lace.iltp.address import Address, WebSocketAddress
+    from lace.notation.identifiers import Verifier
+    from lace.policy.exposure import Exposure
+    from lace.policy.operand import Module
+    from lace.porcelain.lace import Lace
+    from lace.runtime.node import ExchangeTerms, Hooks, Node, NodeLimits
+    from lace.transports.dial import TransportOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AddressType(click.ParamType[Any]):
+    """A Lace address: `tcp:host:port`, `unix:/path`, `ws:host`, `wss:host` or `stdio`."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        from lace.iltp.address import parse_address
+
+        try:
+            return parse_address(str(value))
+        except InvalidInput as error:
+            self.fail(f"{error}. `lace help addresses` lists the forms.", param, ctx)
+
+
+class VerifierType(click.ParamType[Any]):
+    """`V.….H3`."""
+
+    name = "verifier"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Verifier:
+        from lace.notation.identifiers import Verifier
+
+        try:
+            return Verifier.parse(str(value))
+        except InvalidInput as error:
+            self.fail(str(error), param, ctx)
+
+
+class PinType(click.ParamType[bytes]):
+    """The SHA-256 of a certificate: 43 B64A characters, as `lace cert` prints it, or 64 hexadecimal digits."""
+
+    name = "pin"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        from lace.notation import b64a
+
+        if isinstance(value, bytes):
+            return value
+        text = str(value).replace(":", "")
+        if b64a.is_canonical(text, 32):
+            return b64a.decode(text)
+        try:
+            pin = bytes.fromhex(text)
+        except ValueError:
+            pin = b""
+        if len(pin) != 32:
+            self.fail("a pin is 43 B64A characters or 64 hexadecimal digits", param, ctx)
+        return pin
+
+
+class UidType(click.ParamType[tuple[int, Any]]):
+    """UID=VERIFIER."""
+
+    name = "uid"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, Verifier]:
+        uid, _, verifier = str(value).partition("=")
+        if not uid.isdigit():
+            self.fail(f"{value!r} has not the form UID=VERIFIER", param, ctx)
+        return int(uid), VerifierType().convert(verifier, param, ctx)
+
+
+def link_options(function: F) -> F:
+    """`--key`, `--trust` and how the other end of a connection is checked."""
+    existing = click.Path(exists=True, dir_okay=False, path_type=Path)
+    for option in (
+        click.option("--peer", type=VerifierType(), help="Over stdio: who is at the other end."),
+        click.option(
+            "--uid",
+            "uids",
+            type=UidType(),
+            multiple=True,
+            metavar="UID=V",
+            help="Over unix sockets: take this user for V.",
+        ),
+        click.option("--ca", type=existing, help="Over wss: accept certificates of these CAs instead of the system's."),
+        click.option("--pin", type=PinType(), help="Over wss: accept only the certificate with this SHA-256."),
+        click.option(
+            "--trust", type=VerifierType(), multiple=True, metavar="V", help="Speak only with this peer; repeatable."
+        ),
+        click.option("--key", metavar="KEY", help="Prove yourself with this key of the ring (over ws and wss)."),
+    ):
+        function = option(function)
+    return function
+
+
+def trace_option(function: F) -> F:
+    """`--trace FILE`."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    return click.option("--trace", type=path, help="Capture every byte in this file; `lace tap FILE` reads it.")(
+        function
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkChoices:
+    """What was chosen about connections."""
+
+    key: str | None = None
+    trust: Sequence[Verifier] = ()
+    pin: bytes | None = None
+    ca: Path | None = None
+    uids: Sequence[tuple[int, Verifier]] = ()
+    peer: Verifier | None = None
+    command: Sequence[str] = ()
+    certificate: Path | None = None
+    certificate_key: Path | None = None
+    names: Sequence[WebSocketAddress] = ()
+    unix_mode: int = 0o600
+
+    def transport(self) -> tuple[TransportOptions, Verifier | None]:
+        """The transport options of these choices, and our own verifier if there is a key."""
+        from lace.runtime.clock import SystemClock
+        from lace.runtime.keyring import KeyRing
+        from lace.transports.base import UidMap
+        from lace.transports.dial import TransportOptions
+        from lace.transports.tls import ClientTls, ServerTls
+
+        signer = KeyRing.of_user().load(self.key) if self.key else None
+        server_tls = None
+        if self.certificate is not None and self.certificate_key is not None:
+            server_tls = ServerTls(certificate_file=self.certificate, key_file=self.certificate_key)
+        options = TransportOptions(
+            clock=SystemClock().tai,
+            signer=signer,
+            trusted=tuple(self.trust),
+            uids=UidMap(dict(self.uids)),
+            unix_mode=self.unix_mode,
+            client_tls=ClientTls(pin=self.pin, ca_file=self.ca),
+            server_tls=server_tls,
+            names=tuple(self.names),
+            command=tuple(self.command),
+            stated_peer=self.peer,
+        )
+        return options, signer.verifier if signer else None
+
+
+def make_terms(
+    module: Module, exposures: tuple[Exposure, ...], *, is_open: bool, send_gate: bool = True
+) -> ExchangeTerms:
+    """Terms with the limits of the texts."""
+    from lace.runtime.node import ExchangeTerms
+
+    return ExchangeTerms(module=module, exposures=exposures, is_open=is_open, send_gate=send_gate)
+
+
+def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limits: NodeLimits | None = None) -> Node:
+    """A node over a lace; call it inside an event loop."""
+    from lace.runtime.clock import SystemClock
+    from lace.runtime.evaluate import StoreEvaluator
+    from lace.runtime.node import Node
+
+    transport, here = choices.transport()
+    return Node(
+        lace.store,
+        lambda terms: StoreEvaluator(lace.store, terms.exposures, limits=terms.engine_limits),
+        transport,
+        SystemClock(),
+        here=here,
+        limits=limits,
+        hooks=hooks,
+    )
+
+
+@contextmanager
+def captured(path: Path | None, hooks: Hooks) -> Iterator[None]:
+    """With a path, every byte of every link goes into one capture file."""
+    if path is None:
+        yield
+        return
+    from lace.runtime.clock import SystemClock
+    from lace.runtime.trace import Capture
+
+    with path.open("wb") as file:
+        capture = Capture(file, SystemClock())
+        hooks.make_tap = lambda _: capture
+        yield

@@ -1,0 +1,80 @@
+"""The log of a running node: lines for people or JSON objects, on stderr.
+
+Rule: one line an event, flushed at once; the time is the system's, in UTC.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from lace.cli.output import count_of, human_size
+
+if TYPE_CHECKING:
+    from lace.interlace.events import Event
+    from lace.runtime.node import LinkInfo
+    from lace.runtime.session import Outcome
+
+
+class Logbook:
+    """Writes what happens."""
+
+    def __init__(self, *, as_json: bool, every_event: bool = False) -> None:
+        self._as_json = as_json
+        self._every_event = every_event
+
+    def say(self, event: str, text: str, **fields: object) -> None:
+        """One line."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        if self._as_json:
+            line = json.dumps({"time": now, "event": event, **fields, "text": text}, ensure_ascii=False)
+        else:
+            line = f"{now} {text}"
+        click.echo(line, err=True)
+        sys.stderr.flush()
+
+    def opened(self, info: LinkInfo) -> None:
+        """A link came up."""
+        who = f" as {info.peer}" if info.peer else ""
+        way = "to" if info.dialled else "from"
+        self.say("open", f"link {info.number} {way} {info.address}{who}", **_link(info))
+
+    def event(self, info: LinkInfo, event: Event) -> None:
+        """What happened on a link; only fixed points unless everything is asked for."""
+        from lace.cli.events import event_fields, event_text
+
+        if self._every_event or type(event).__name__ == "FixedPoint":
+            self.say("exchange", f"link {info.number} {event_text(event)}", **_link(info), **event_fields(event))
+
+    def ended(self, info: LinkInfo, outcome: Outcome) -> None:
+        """A link is gone."""
+        result = outcome.result
+        how = f"aborted: {outcome.abort} ({outcome.detail})" if outcome.abort else "closed"
+        text = (
+            f"link {info.number} {how}; received {count_of(len(result.received_hashes), 'record')} "
+            f"({human_size(result.bytes_received)}), sent {count_of(len(result.sent_hashes), 'record')} "
+            f"({human_size(result.bytes_sent)}), rejected {len(result.rejected_hashes)}"
+        )
+        self.say(
+            "end",
+            text,
+            **_link(info),
+            abort=outcome.abort or None,
+            detail=outcome.detail or None,
+            received=len(result.received_hashes),
+            sent=len(result.sent_hashes),
+            rejected=dict(result.rejected_hashes),
+            loops=result.loops,
+        )
+
+    def trouble(self, text: str) -> None:
+        """Something failed and the node goes on."""
+        self.say("trouble", text)
+
+
+def _link(info: LinkInfo) -> dict[str, object]:
+    return {"link": info.number, "address": info.address, "peer": info.peer}

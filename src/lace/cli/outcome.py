@@ -1,0 +1,110 @@
+"""How the end of an exchange is shown and what exit code it has.
+
+Rule: 0 is a fixed point or a close that somebody asked for; a limit, an abort and a lost connection each have their
+own number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lace.cli.failure import ExitCode, print_failure
+from lace.cli.output import count_of, human_size, print_fields, print_json
+
+if TYPE_CHECKING:
+    from lace.runtime.session import Outcome
+
+MOST_REASONS = 10
+_CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeout", "cut"))
+_LOCAL = frozenset(("local failure",))
+
+
+def exit_code_of(outcome: Outcome) -> ExitCode:
+    """The exit code of an exchange that was to reach a fixed point."""
+    if outcome.abort == "transfer limit exceeded" or (not outcome.abort and outcome.result.limit_reached):
+        return ExitCode.LIMIT
+    if outcome.abort in _CONNECTION:
+        return ExitCode.CONNECTION
+    if outcome.abort in _LOCAL:
+        return ExitCode.STORE
+    if outcome.abort:
+        return ExitCode.PROTOCOL
+    return ExitCode.OK if outcome.result.fixed_point else ExitCode.CONNECTION
+
+
+def outcome_fields(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int) -> dict[str, object]:
+    """Everything there is to say, under names for programs."""
+    result = outcome.result
+    return {
+        "fixed_point": result.fixed_point,
+        "abort": outcome.abort or None,
+        "detail": outcome.detail or None,
+        "limit": result.limit_reached or None,
+        "plan": result.exchange_plan_id,
+        "peer": result.peer_verifier,
+        "link": result.link_id,
+        "loops": result.loops,
+        "received": len(result.received_hashes),
+        "sent": len(result.sent_hashes),
+        "rejected": dict(result.rejected_hashes),
+        "not_available": list(result.not_available_hashes),
+        "record_bytes_received": result.bytes_received,
+        "record_bytes_sent": result.bytes_sent,
+        "bytes_received": bytes_in,
+        "bytes_sent": bytes_out,
+        "seconds": round(seconds, 6),
+    }
+
+
+def print_outcome(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, *, as_json: bool) -> None:
+    """The summary after an exchange; an abort is told on stderr as every failure is."""
+    if as_json:
+        print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out))
+    else:
+        _print_summary(outcome, seconds, bytes_in, bytes_out)
+    if outcome.abort:
+        print_failure(f"the exchange was aborted: {outcome.abort}", [("why", outcome.detail)])
+
+
+def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int) -> None:
+    result = outcome.result
+    rate = max(bytes_in, bytes_out) / seconds if seconds > 0 else 0.0
+    rows: list[tuple[str, object]] = [("ended", _ending(outcome))]
+    if result.exchange_plan_id:
+        rows.append(("plan", result.exchange_plan_id))
+    if result.peer_verifier:
+        rows.append(("peer", result.peer_verifier))
+    rows += [
+        ("received", f"{count_of(len(result.received_hashes), 'record')}, {human_size(result.bytes_received)}"),
+        ("sent", f"{count_of(len(result.sent_hashes), 'record')}, {human_size(result.bytes_sent)}"),
+    ]
+    if result.not_available_hashes:
+        rows.append(("not available", count_of(len(result.not_available_hashes), "record")))
+    rows += [
+        ("on the wire", f"{human_size(bytes_in)} in, {human_size(bytes_out)} out"),
+        ("took", f"{seconds:.2f} s, {human_size(int(rate))}/s"),
+    ]
+    print_fields(rows)
+    _print_rejected(dict(result.rejected_hashes))
+
+
+def _ending(outcome: Outcome) -> str:
+    result = outcome.result
+    loops = count_of(result.loops, "loop")
+    if outcome.abort:
+        return f"aborted after {loops}"
+    if result.limit_reached:
+        return f"at the limit {result.limit_reached} after {loops}"
+    return f"at a fixed point after {loops}" if result.fixed_point else f"by the peer after {loops}"
+
+
+def _print_rejected(rejected: dict[str, str]) -> None:
+    if not rejected:
+        return
+    click.echo(f"rejected {count_of(len(rejected), 'record')}:", err=True)
+    for record, reason in list(rejected.items())[:MOST_REASONS]:
+        click.echo(f"  {record}  {reason}", err=True)
+    if len(rejected) > MOST_REASONS:
+        click.echo(f"  and {len(rejected) - MOST_REASONS:,} more; --json names them all", err=True)

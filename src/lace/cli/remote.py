@@ -1,0 +1,108 @@
+"""`--from ADDRESS`: the verbs get and ls over a lace elsewhere (110).
+
+Rule: they are no remote commands. Each contributes a selector, runs ordinary bounded exchanges into the local lace,
+and then reads there; nothing of ours is shown to the peer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.cli.failure import ExitCode
+from lace.cli.interlace import exchange_once
+from lace.cli.links import AddressType, LinkChoices, link_options, make_terms
+from lace.cli.outcome import exit_code_of, print_outcome
+
+if TYPE_CHECKING:
+    from lace.notation.identifiers import RecordHash
+    from lace.policy.operand import Module
+    from lace.porcelain.lace import Lace
+    from lace.records.model import ValidRecord
+
+F = TypeVar("F", bound=Callable[..., Any])
+HASHES_AT_ONCE = 200  # a selector has at most 256 rules
+
+
+def from_options(function: F) -> F:
+    """`--from ADDRESS` and how that connection is made."""
+    function = link_options(function)
+    return click.option(
+        "--from", "source", type=AddressType(), metavar="ADDRESS", help="First fetch what is asked for from this peer."
+    )(function)
+
+
+def fetch(lace: Lace, address: Any, wanted: str, choices: LinkChoices) -> None:
+    """Bring what a hash, coordinate or prefix names into the lace, the chunks of large content included."""
+    pull(lace, address, selector_of(wanted), choices)
+    for _ in range(lace.limits.max_manifest_depth):
+        missing = sorted({piece for record in _named(lace, wanted) for piece in missing_pieces(lace, record)})
+        if not missing:
+            return
+        from lace.policy.select import select_hash
+
+        for start in range(0, len(missing), HASHES_AT_ONCE):
+            pull(lace, address, select_hash(*missing[start : start + HASHES_AT_ONCE]), choices)
+
+
+def pull(lace: Lace, address: Any, module: Module, choices: LinkChoices) -> None:
+    """One bounded exchange that only receives; anything but a fixed point ends the command."""
+    outcome, seconds, moved = exchange_once(lace, address, make_terms(module, (), is_open=False), choices)
+    code = exit_code_of(outcome)
+    if code is not ExitCode.OK:
+        print_outcome(outcome, seconds, *moved, as_json=False)
+        raise click.exceptions.Exit(code)
+
+
+def selector_of(wanted: str) -> Module:
+    """The selector of a record's name or of a coordinate's beginning."""
+    from lace.policy.select import select_coordinate, select_hash
+
+    if wanted.startswith("////"):
+        return select_hash(wanted[4:])
+    return select_coordinate(wanted) if wanted.startswith("//") else select_hash(wanted)
+
+
+def _named(lace: Lace, wanted: str) -> Iterator[ValidRecord]:
+    """What a name or prefix covers in the lace now."""
+    if wanted.startswith("//") and not wanted.startswith("////"):
+        for row in lace.list(wanted):
+            yield lace.load(row.hash)
+    else:
+        from lace.notation.identifiers import RecordHash
+
+        found = RecordHash.parse(wanted.removeprefix("////"))
+        if lace.store.have(found):
+            yield lace.load(found)
+
+
+def missing_pieces(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:
+    """The chunks and nested manifests of a record that the lace lacks."""
+    for piece in pieces_of(lace, record):
+        if not lace.store.have(piece):
+            yield piece
+
+
+def pieces_of(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:
+    """Everything that a manifest names, as deep as it is here."""
+    from lace.notation.identifiers import RecordHash
+    from lace.porcelain.content import is_manifest, manifest_pieces
+
+    if not is_manifest(record):
+        return
+    for piece in manifest_pieces(record):
+        target = RecordHash(piece.target)
+        yield target
+        if target.startswith("P.") and lace.store.have(target):
+            yield from pieces_of(lace, lace.load(target))
+
+
+def with_pieces(lace: Lace, records: Sequence[RecordHash]) -> list[RecordHash]:
+    """Records and all that their manifests name, each once."""
+    found: dict[RecordHash, None] = {}
+    for record in records:
+        found[record] = None
+        found.update(dict.fromkeys(pieces_of(lace, lace.load(record))))
+    return list(found)

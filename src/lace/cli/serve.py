@@ -1,0 +1,235 @@
+"""`lace serve PATH ADDRESS…`: a node that accepts peers until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.arguments import opened
+from lace.cli.failure import ExitCode
+from lace.cli.links import (
+    AddressType,
+    LinkChoices,
+    PinType,
+    VerifierType,
+    captured,
+    link_options,
+    make_node,
+    trace_option,
+)
+from lace.cli.logbook import Logbook
+from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
+
+if TYPE_CHECKING:
+    from lace.cli.nodefile import NodeFile, PolicyWords
+    from lace.iltp.address import Address
+    from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo, Node, NodeLimits
+    from lace.runtime.session import Outcome
+    from lace.transports.dial import TransportOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A peer to hold an open exchange with."""
+
+    address: Address
+    terms: ExchangeTerms
+    transport: TransportOptions | None
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a serve command is to do."""
+
+    store: Path
+    listen: Sequence[Address]
+    terms: ExchangeTerms
+    choices: LinkChoices
+    kept: Sequence[Kept]
+    limits: NodeLimits | None
+    metrics_port: int | None
+    log: Logbook
+
+
+@click.command("serve")
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.argument("addresses", type=AddressType(), nargs=-1, metavar="ADDRESS…")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take all from a lace.toml."
+)
+@select_options
+@expose_option
+@link_options
+@click.option("--cert", "certificate", type=click.Path(exists=True, path_type=Path), help="For wss: certificate chain.")
+@click.option("--cert-key", "certificate_key", type=click.Path(exists=True, path_type=Path), help="For wss: its key.")
+@click.option("--name", "names", type=AddressType(), multiple=True, help="For ws: another address that peers dial.")
+@click.option("--metrics", "metrics_port", type=click.IntRange(1, 65535), help="Counters for Prometheus on this port.")
+@click.option("--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="How to log.")
+@click.option("--events", "every_event", is_flag=True, help="Log everything that happens on a link.")
+@trace_option
+def command(
+    path: Path | None,
+    addresses: Sequence[Any],
+    config: Path | None,
+    sources: Sequence[str],
+    coordinates: Sequence[str],
+    hashes: Sequence[str],
+    expose: Sequence[str],
+    metrics_port: int | None,
+    log_format: str,
+    every_event: bool,
+    trace: Path | None,
+    **links: Any,
+) -> ExitCode:
+    """Accept peers and exchange with each of them until stopped.
+
+    Runs in the foreground, logs to stderr, tells systemd when it is ready, and ends cleanly on SIGTERM or Ctrl-C.
+    Links stay open: what arrives from one peer goes on to the others as the rules allow. With --config a lace.toml
+    says everything, peers to keep an exchange with included.
+    """
+    if config is not None:
+        if path is not None:
+            raise click.UsageError("with --config the lace and its addresses stand in the file")
+        serving = _from_file(config, every_event)
+    else:
+        if path is None or not addresses:
+            raise click.UsageError("name a lace and the addresses to listen on, or give --config")
+        module = chosen_selector(sources, coordinates, hashes)
+        terms = _terms(module, chosen_exposures(expose, module))
+        log = Logbook(as_json=log_format == "json", every_event=every_event)
+        serving = Serving(path, addresses, terms, LinkChoices(**links), (), None, metrics_port, log)
+    _require_sense(serving)
+    asyncio.run(_serve(serving, trace))
+    return ExitCode.OK
+
+
+def _terms(module: Any, exposures: Any) -> ExchangeTerms:
+    from lace.cli.links import make_terms
+
+    return make_terms(module, exposures, is_open=True)
+
+
+def _require_sense(serving: Serving) -> None:
+    """What could never work is told before anything is bound."""
+    from lace.iltp.address import TcpAddress, WebSocketAddress
+
+    for address in serving.listen:
+        if serving.choices.trust and isinstance(address, TcpAddress):
+            raise click.UsageError(f"{address} proves no identity, so --trust would refuse everybody there")
+        if isinstance(address, WebSocketAddress) and address.secure and serving.choices.certificate is None:
+            raise click.UsageError(f"{address} needs --cert and --cert-key (`lace cert` makes them)")
+
+
+def _from_file(config: Path, every_event: bool) -> Serving:
+    from lace.cli.nodefile import read_node_file
+
+    file = read_node_file(config)
+    choices = _file_choices(file)
+    terms = _policy_terms(file.policy)
+    base, _ = choices.transport()
+    kept = []
+    for peer in file.peers:
+        words = peer.policy if peer.policy.select or peer.policy.expose else file.policy
+        transport = base
+        if peer.trust or peer.pin or peer.ca:
+            from lace.transports.tls import ClientTls
+
+            pin = PinType().convert(peer.pin, None, None) if peer.pin else None
+            trusted = tuple(VerifierType().convert(text, None, None) for text in peer.trust) or base.trusted
+            transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
+        kept.append(Kept(peer.address, _policy_terms(words), transport))
+    log = Logbook(as_json=file.log == "json", every_event=every_event)
+    return Serving(file.store, file.listen, terms, choices, kept, file.node_limits(), file.metrics_port, log)
+
+
+def _file_choices(file: NodeFile) -> LinkChoices:
+    from lace.iltp.address import WebSocketAddress
+
+    return LinkChoices(
+        key=file.key,
+        trust=[VerifierType().convert(text, None, None) for text in file.trust],
+        uids=[(uid, VerifierType().convert(text, None, None)) for uid, text in file.uids.items()],
+        certificate=file.certificate,
+        certificate_key=file.certificate_key,
+        names=[name for name in file.names if isinstance(name, WebSocketAddress)],
+        unix_mode=file.unix_mode,
+    )
+
+
+def _policy_terms(words: PolicyWords) -> ExchangeTerms:
+    from lace.policy.compose import union
+
+    parts = [named_selector(word) for word in words.select]
+    module = union(parts) if len(parts) > 1 else parts[0] if parts else named_selector("all")
+    return _terms(module, chosen_exposures(words.expose, module))
+
+
+async def _serve(serving: Serving, trace: Path | None) -> None:
+    from lace.runtime.metrics import serve_metrics
+    from lace.runtime.node import Hooks
+
+    log = serving.log
+    hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)
+    stop = asyncio.Event()
+    with opened(serving.store, write=True) as lace, captured(trace, hooks):
+        node = make_node(lace, serving.choices, hooks, serving.limits)
+        _end_with_parent(serving.listen, hooks, stop)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
+        try:
+            await _begin(node, serving)
+            notify_systemd("READY=1")
+            await stop.wait()
+        finally:
+            notify_systemd("STOPPING=1")
+            log.say("stopping", "stopping")
+            await node.shutdown()
+            if metrics is not None:
+                metrics.close()
+    log.say("stopped", "stopped")
+
+
+async def _begin(node: Node, serving: Serving) -> None:
+    for address in serving.listen:
+        bound = await node.listen(address, serving.terms)
+        serving.log.say("listening", f"listening on {bound}", address=str(bound))
+    for peer in serving.kept:
+        node.keep_in_background(peer.address, peer.terms, peer.transport)
+        serving.log.say("keeping", f"keeping an exchange with {peer.address}", address=str(peer.address))
+
+
+def _end_with_parent(listen: Sequence[Address], hooks: Hooks, stop: asyncio.Event) -> None:
+    """On stdio alone there is one peer, the parent: when it is gone there is nothing left to serve."""
+    from lace.iltp.address import StdioAddress
+
+    if any(not isinstance(address, StdioAddress) for address in listen):
+        return
+    told = hooks.on_end
+
+    def end(info: LinkInfo, outcome: Outcome) -> None:
+        if told is not None:
+            told(info, outcome)
+        stop.set()
+
+    hooks.on_end = end
+
+
+def notify_systemd(message: str) -> None:
+    """Tell the service manager, if one is listening (sd_notify)."""
+    path = os.environ.get("NOTIFY_SOCKET")
+    if not path:
+        return
+    address = "\0" + path[1:] if path.startswith("@") else path
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+        notifier.sendto(message.encode(), address)

@@ -1,0 +1,110 @@
+"""Why a fact holds over a lace, or why it does not: `lace.explain`.
+
+Rule: one evaluation answers any number of questions about one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lace.datalog.annotations import Sidecar, read_annotated
+from lace.datalog.engine import Result, evaluate
+from lace.datalog.explain import Absence, Known, Proof, why, why_not
+from lace.datalog.explain.data import Json, absence_json, proof_dot, proof_json
+from lace.datalog.explain.text import format_absence, format_proof
+from lace.datalog.formatting import format_atom
+from lace.datalog.parser import parse_atom
+from lace.datalog.source import FactSource, MemorySource
+from lace.datalog.syntax import Atom, Fact
+from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, check_program
+from lace.errors import NotFound
+from lace.facts.predicates import HAVE
+from lace.limits import EngineLimits, ExplainLimits
+from lace.porcelain.query import HasStore
+
+_DEFAULT_LIMITS = EngineLimits()
+_DEFAULT_EXPLAIN_LIMITS = ExplainLimits()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """A proof or an absence, with the annotations of its rules; as text it is a tree for people."""
+
+    found: Proof | Absence
+    annotations: Sidecar
+
+    @property
+    def holds(self) -> bool:
+        """Whether the goal holds."""
+        return isinstance(self.found, Proof)
+
+    def __str__(self) -> str:
+        if isinstance(self.found, Proof):
+            return format_proof(self.found, self.annotations)
+        return format_absence(self.found, self.annotations)
+
+    def to_json(self) -> Json:
+        """The same for programs."""
+        if isinstance(self.found, Proof):
+            return proof_json(self.found, self.annotations)
+        return absence_json(self.found, self.annotations)
+
+    def to_dot(self) -> str:
+        """A proof as a Graphviz graph."""
+        if isinstance(self.found, Proof):
+            return proof_dot(self.found, self.annotations)
+        raise NotFound(f"{format_atom(self.found.goal)} does not hold: there is no proof to draw")
+
+
+class Explainer:
+    """Rules evaluated over one snapshot, ready to say why."""
+
+    def __init__(
+        self,
+        asked: HasStore | FactSource | Iterable[Fact],
+        rules: str,
+        *,
+        name: str = "<rules>",
+        limits: EngineLimits = _DEFAULT_LIMITS,
+        explain_limits: ExplainLimits = _DEFAULT_EXPLAIN_LIMITS,
+    ) -> None:
+        source = _source(asked)
+        annotated = read_annotated(rules, name=name, limits=limits)
+        predicates = frozenset(source.predicates())
+        profile = LOCAL_PROFILE if HAVE in predicates else RAW_PROFILE.with_base(predicates)
+        checked = check_program(annotated.program, profile, limits)
+        self.annotations = annotated.sidecar
+        self.result: Result = evaluate(checked, source, limits=limits)
+        self._known = Known(checked, source, self.result.rows)
+        self._limits = explain_limits
+
+    def explain(self, goal: str | Atom) -> Explanation:
+        """A proof of the first fact that matches the goal, or why there is none."""
+        atom = parse_atom(goal) if isinstance(goal, str) else goal
+        row = next(self._known.matches(atom, {}), None)
+        if row is None:
+            return Explanation(why_not(self._known, atom, self._limits), self.annotations)
+        return Explanation(why(self._known, Fact(atom.predicate, row), self._limits), self.annotations)
+
+
+def explain(asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str) -> Explanation:
+    """Why a fact holds over a lace, a fact source or facts, or why it does not.
+
+    >>> from lace.datalog.parser import parse_facts
+    >>> facts = list(parse_facts("Edge('a','b')"))
+    >>> print(explain(facts, "Path(X,Y) :- Edge(X,Y).", "Path('b',Y)"), end="")
+    Path('b',Y) does not hold
+    └─ Path(X,Y) :- Edge(X,Y).
+          U.UtqFv_rGAYyTiI1em8IExr5dKAbWmov3uOMItorCByx
+          failed at Edge(X,Y): 1 binding got there, none further
+          with X = 'b'
+          there is no Edge('b',Y)
+    """
+    return Explainer(asked, rules).explain(goal)
+
+
+def _source(asked: HasStore | FactSource | Iterable[Fact]) -> FactSource:
+    if isinstance(asked, HasStore):
+        return asked.store.snapshot()
+    return MemorySource(asked) if isinstance(asked, Iterable) else asked

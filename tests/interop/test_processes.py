@@ -1,0 +1,208 @@
+"""Two processes, every transport, both roles: the result of one process, the bytes of the vectors."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import lace as api
+from interlace.pair import ALL, blob, plex
+from interop.harness import filled
+from lace.cli.app import app
+from lace.cli.failure import ExitCode
+from lace.interlace.config import MachineConfig
+from lace.runtime.trace import read_capture
+from runtime.memory_link import End, MemoryLink
+
+VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "iltp.json").read_text(encoding="utf-8"))
+DIALER = [blob(b"hello world"), plex("links/1", data=b"one")]
+ACCEPTOR = [blob(b"data!"), plex("links/2", data=b"two")]
+SOURCE = str(Path(api.__file__).parent.parent)
+PATIENCE_S = 60.0
+
+
+def lace(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def hashes(path: Path) -> set[str]:
+    with api.open(path) as opened:
+        return {str(record) for _, record in opened.store.records_since()}
+
+
+def make_lace(path: Path, records: Sequence[bytes]) -> Path:
+    with api.open(path, create=True) as opened:
+        for record in records:
+            opened.put_stored(record)
+    return path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "lace.cli", *arguments]
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": SOURCE, "LACE_HOME": str(tmp_path / "home")}
+
+
+@contextmanager
+def served(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A `lace serve` in its own process, ready when it says so (sd_notify), ended by SIGTERM."""
+    notices = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+        ready.bind(notices)
+        ready.settimeout(PATIENCE_S)
+        child = subprocess.Popen(
+            command("serve", *arguments),
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environment(tmp_path), "NOTIFY_SOCKET": notices},
+        )
+        try:
+            while child.poll() is None:
+                if select.select([ready], [], [], 0.1)[0]:
+                    assert ready.recv(100) == b"READY=1"
+                    break
+            else:
+                raise AssertionError(child.stderr.read() if child.stderr else "")
+            yield child
+        finally:
+            child.send_signal(signal.SIGTERM)
+            child.wait(PATIENCE_S)
+            if child.stderr is not None:
+                child.stderr.close()
+    Path(notices).unlink()
+    assert child.returncode == ExitCode.OK
+
+
+def in_one_process() -> tuple[End, End]:
+    ends = tuple(
+        End(MachineConfig(index=index, module=ALL), filled(records)) for index, records in enumerate((DIALER, ACCEPTOR))
+    )
+    MemoryLink(ends).run()
+    return ends[0], ends[1]
+
+
+def without_time(stream: bytes) -> str:
+    return re.sub(r"HelloTAI\('[0-9:]+'\)", "HelloTAI('*')", stream.decode())
+
+
+@pytest.mark.clause("060-TRACE-07", "060-STREAM-02")
+def test_the_streams_of_an_exchange_are_the_vectors() -> None:
+    dialer, acceptor = in_one_process()
+    assert bytes(dialer.sent).decode() == VECTOR["dialer"]
+    assert bytes(acceptor.sent).decode() == VECTOR["acceptor"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LACE_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+@pytest.mark.clause("060-WSF-02", "060-STDIO-01", "060-TCP-03", "060-UNIX-04", "060-WS-02", "060-STREAM-02")
+def test_every_transport_and_role_gives_the_result_of_one_process(home: Path) -> None:
+    ws, wss, tcp = free_port(), free_port(), free_port()
+    files = ["--cert", f"{home}/c.pem", "--cert-key", f"{home}/k.pem"]
+    cert = json.loads(lace("cert", "127.0.0.1", *files, "--json").stdout)
+    addresses = [f"unix:{home}/s.sock", f"tcp:127.0.0.1:{tcp}", f"ws:127.0.0.1:{ws}", f"wss:127.0.0.1:{wss}"]
+    expected = [end.have for end in in_one_process()]
+    plan = in_one_process()[0].outcome.result.exchange_plan_id
+    for address in addresses:
+        near, far = make_lace(home / "near.lace", DIALER), make_lace(home / "far.lace", ACCEPTOR)
+        secure = files if address.startswith("wss") else []
+        with served(home, str(far), address, "--expose", "all", *secure):
+            options = ["--pin", cert["pin"]] if secure else []
+            capture = home / "capture"
+            done = lace("interlace", str(near), address, "--expose", "all", "--json", "--trace", str(capture), *options)
+            assert done.exit_code == ExitCode.OK, done.output
+            said = json.loads(done.stdout)
+            assert (said["received"], said["sent"], said["plan"], said["loops"]) == (2, 2, plan, 2)
+        assert [hashes(near), hashes(far)] == expected
+        check_capture(capture)
+        for path in (near, far):
+            path.unlink()
+
+
+def check_capture(capture: Path) -> None:
+    """What went over the wire is the vector, the time of day apart."""
+    passed = list(read_capture(capture))
+    for way, name in (("out", "dialer"), ("in", "acceptor")):
+        stream = b"".join(row.data for row in passed if row.way == way)
+        assert without_time(stream) == without_time(VECTOR[name].encode())
+
+
+@pytest.mark.clause("060-STDIO-01", "060-STDIO-03")
+@pytest.mark.parametrize("parent_first", [True, False])
+def test_a_child_process_is_a_peer_whichever_side_is_the_parent(parent_first: bool, home: Path) -> None:
+    parent = make_lace(home / "parent.lace", DIALER if parent_first else ACCEPTOR)
+    child = make_lace(home / "child.lace", ACCEPTOR if parent_first else DIALER)
+    capture = home / "capture"
+    done = subprocess.run(
+        command(
+            "interlace", str(parent), "stdio", "--expose", "all", "--json", "--trace", str(capture), "--",
+            *command("serve", str(child), "stdio", "--expose", "all"),
+        ),
+        env=environment(home), capture_output=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert json.loads(done.stdout)["received"] == 2
+    assert hashes(parent) == hashes(child)
+    if parent_first:
+        check_capture(capture)
+
+
+def test_a_follower_hears_what_the_server_stores_and_goes_on_after_a_restart(home: Path) -> None:
+    near, far = make_lace(home / "near.lace", DIALER), make_lace(home / "far.lace", ACCEPTOR)
+    address = f"unix:{home}/s.sock"
+    follower = subprocess.Popen(
+        command("follow", str(near), address, "--expose", "all", "--json"),
+        stdout=subprocess.PIPE, text=True, env=environment(home),
+    )  # fmt: skip
+    assert follower.stdout is not None
+    try:
+        with served(home, str(far), address, "--expose", "all"):
+            wait_for(follower, "FixedPoint")
+            lace("put", str(far), "-g", "u", "-a", "a", "-n", "later", str(Path(__file__)))
+            assert "Received" in wait_for(follower, "Received")
+        wait_for(follower, '"end"')
+        lace("put", str(near), "-g", "u", "-a", "a", "-n", "meanwhile", str(Path(__file__)))
+        with served(home, str(far), address, "--expose", "all"):
+            wait_for(follower, "FixedPoint")
+            deadline = time.monotonic() + PATIENCE_S
+            while hashes(near) != hashes(far) and time.monotonic() < deadline:
+                time.sleep(0.1)
+        assert hashes(near) == hashes(far)
+        assert len(hashes(near)) == 6
+    finally:
+        follower.send_signal(signal.SIGTERM)
+        assert follower.wait(PATIENCE_S) == ExitCode.OK
+        follower.stdout.close()
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> str:
+    """The next line of a process that holds a text."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if text in line:
+            return line
+    raise AssertionError(f"the process ended without {text}")
