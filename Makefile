@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clauses docs format lock clean
+.PHONY: simulate help demo test check bench clauses docs format lock clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -32,6 +32,9 @@ bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--qui
 	@for file in $$(ls bench/*.py | grep -v bench/report.py); do \
 		echo "== $$file"; $(RUN) $$file $(BENCH) || exit 1; done
 	$(if $(BENCH),,$(RUN) tools/render_benchmarks.py)
+
+simulate: $(STAMP) ## try to break exchanges in simulated worlds (SEEDS=100000)
+	$(RUN) tools/simulate.py --seeds $(or $(SEEDS),10000)
 
 clauses: $(STAMP) ## how many clauses of the specifications a test names, and which none does
 	$(RUN) tools/clauses.py

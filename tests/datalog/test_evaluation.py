@@ -17,11 +17,11 @@ from lace.datalog.canonical import canonical_text
 from lace.datalog.formatting import format_program
 from lace.datalog.parser import parse_facts, parse_program
 from lace.datalog.source import MemorySource, Row
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.syntax import Fact, Predicate, Program
 from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, Profile, check_all, check_program
 from lace.errors import InvalidLacegram, InvalidText, LaceError, LimitExceeded
-from lace.facts.predicates import ADVERTISEMENT_PREDICATES, RUNTIME_PREDICATES
-from lace.facts.views import ViewSource
+from lace.facts.predicates import ADVERTISEMENT_PREDICATES, CAN_QUERY_RECORD, RUNTIME_PREDICATES
+from lace.facts.views import GatedView, ViewSource, constant_gate
 from lace.limits import EngineLimits
 from lace.policy.exposure import EXPOSURE_PROFILE
 from lace.policy.operand import SELECTOR_PROFILE, Module
@@ -267,3 +267,30 @@ def test_a_selector_defines_its_outputs_and_an_exposure_module_its_own() -> None
     assert Module.author(SELECTORS).lacegram.text == canonical_text(parse_program(SELECTORS))
     assert check_all(parse_program("AllowQueryRecord(V,P) :- Have(P), Peer(V)."), EXPOSURE_PROFILE) == []
     assert check_all(parse_program("AllowOther(P) :- Have(P)."), SELECTOR_PROFILE) == []
+
+
+@pytest.mark.clause("030-INCR-06", "030-CLASS-10")
+def test_a_change_of_exposure_changes_what_a_peers_rules_derive() -> None:
+    """The gate's facts come and go; what is maintained equals full evaluation over the filtered source each time."""
+    peers = parse_program(
+        "Seen(P) :- Have(P), Field(P,'Group',_,'u').\n"
+        "Missing(P) :- Asked(P), not Have(P).\n"
+        "Few() :- Cardinality(Field(_,'Group',_,_),'<','2').\n"
+        "Next(P,Q) :- Seen(P), RecordLink(P,_,_,_,Q).\nNext(P,R) :- Next(P,Q), RecordLink(Q,_,_,_,R)."
+    )
+    view = GatedView("view_", constant_gate(CAN_QUERY_RECORD, "V.peer"))
+    rules = [rule for rule in map(view.resolve, peers.rules) if rule is not None]
+    rules += [rule for _, rule in view.definitions()]
+    rules += parse_program("CanQueryRecord('V.peer',P) :- Exposed(P).").rules
+    given = facts(
+        "".join(f"Have('{n}')\nField('{n}','Group','0','u')\nAsked('{n}')\n" for n in "1234")
+        + "".join(f"RecordLink('{a}','+Link','0','t','{b}')\n" for a, b in ("12", "23", "31"))
+    )
+    kept = engine.materialize(check_program(Program(tuple(rules)), RAW_PROFILE), given)
+    exposed: set[str] = set()
+    for record in ("1", "2", "3", "2", "4", "1", "2", "3", "4", "1"):
+        change = [Fact(Predicate("Exposed", 1), (record,))]
+        kept.apply(removed=change) if record in exposed else kept.apply(added=change)
+        exposed ^= {record}
+        full = reference.evaluate(check_program(peers, RAW_PROFILE), ViewSource(MemorySource(given), exposed))
+        assert {predicate: set(kept.rows(predicate)) for predicate in full} == full

@@ -30,7 +30,17 @@ def run_embedded(checked: CheckedProgram, facts: Sequence[Fact], limits: EngineL
     return {predicate: set(result.rows(predicate)) for predicate in result.derived}
 
 
+def run_incremental(checked: CheckedProgram, facts: Sequence[Fact], limits: EngineLimits) -> Relations:
+    """The engine over every other fact, the rest added afterwards, and one fact taken away and given back."""
+    kept = engine.materialize(checked, facts[::2], limits)
+    kept.apply(added=facts[1::2])
+    kept.apply(removed=facts[:1])
+    kept.apply(added=facts[:1])
+    return {predicate: set(kept.rows(predicate)) for predicate in checked.derived}
+
+
 EXECUTORS = [
     pytest.param(run_reference, id="reference"),
     pytest.param(run_embedded, id="embedded"),
+    pytest.param(run_incremental, id="incremental"),
 ]

@@ -13,8 +13,8 @@ from itertools import product
 import clingo
 import nmo_python
 
+from lace.datalog.binding import value_of
 from lace.datalog.comparisons import compare, integer_key, text_shape
-from lace.datalog.reference import value_of
 from lace.datalog.source import Row
 from lace.datalog.syntax import (
     Anonymous,

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from executors.executors import Relations, run_embedded, run_reference
+from executors.executors import Relations, run_embedded, run_incremental, run_reference
 from executors.programs import Scenario, scenarios
 from executors.solvers import nemo_can_say, run_clingo, run_nemo
+from lace.datalog import engine
 from lace.datalog.canonical import canonical_text
 from lace.datalog.formatting import format_program
 from lace.datalog.parser import parse_program
@@ -52,6 +53,13 @@ def by_reference(scenario: Scenario) -> Relations:
 @given(scenarios)
 def test_the_embedded_engine_agrees_with_naive_evaluation(scenario: Scenario) -> None:
     assert run_embedded(checked(scenario.program), scenario.facts, LIMITS) == by_reference(scenario)
+
+
+@pytest.mark.clause("030-INCR-02", "030-INCR-03", "030-INCR-04", "030-INCR-05")
+@FEWER
+@given(scenarios)
+def test_facts_that_come_late_or_come_back_change_nothing(scenario: Scenario) -> None:
+    assert run_incremental(checked(scenario.program), scenario.facts, LIMITS) == by_reference(scenario)
 
 
 @pytest.mark.clause("030-EVAL-01", "030-CARD-01", "030-CARD-03")
@@ -209,3 +217,5 @@ def test_goals_choose_from_the_whole_result(scenario: Scenario) -> None:
         wanted = {row for row in rows if first is None or row[0] == first}
         goal = Atom(predicate, tuple(terms))
         assert evaluate(checked(scenario.program), scenario.facts, goals=[goal]) == {predicate: wanted}
+        asked = engine.evaluate(checked(scenario.program), scenario.facts, goals=[goal]).rows(predicate)
+        assert {row for row in asked if first is None or row[0] == first} == wanted

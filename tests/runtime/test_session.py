@@ -388,3 +388,21 @@ def test_a_session_refuses_what_cannot_be_written() -> None:
     end = make_end(0)
     with pytest.raises(LaceError):
         end.session.put_record(b"not a record")
+
+
+EVERY_FIELD = Module.author(
+    "SelectHave(P) :- Have(P).\n"
+    "SelectAdvertised(P,S) :- Advertised(P,S), AdvertisedField(P,S,N,I,V), IntCompare(I,'>=','0')."
+)
+
+
+@pytest.mark.clause("060-FACT-06")
+def test_a_field_that_fits_no_line_is_left_out_and_its_record_still_advertised() -> None:
+    fits, does_not = ("A-Fits", "x" * 800), ("B-Does-Not", "y" * 950)
+    record = plex("a", headers=[fits, does_not])
+    alice, bob = make_end(0, [record], module=EVERY_FIELD), make_end(1, module=EVERY_FIELD)
+    MemoryLink([alice, bob]).run()
+    assert alice.outcome.is_complete
+    assert b"'A-Fits'" in alice.sent
+    assert b"B-Does-Not" not in alice.sent[: alice.sent.index(record)]
+    assert len(bob.outcome.result.received_hashes) == 1

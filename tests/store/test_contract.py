@@ -111,6 +111,17 @@ def test_bytes_come_back_as_they_were_stored(store: RecordStore) -> None:
     assert not store.have(RecordHash.of("B", bytes(32)))
 
 
+def test_the_first_of_many_are_read_at_once_up_to_a_size(store: RecordStore) -> None:
+    records = [blob(bytes([n]) * 100) for n in range(5)]
+    store.put(records)
+    hashes, stored = [record.hash for record in records], [record.stored for record in records]
+    nowhere = RecordHash.of("B", bytes(32))
+    assert store.get_first([], 1000) == []
+    assert store.get_first([*hashes, nowhere], 1 << 20) == [*stored, None]
+    assert store.get_first([nowhere, *hashes], 1) == [None, stored[0]]
+    assert store.get_first(hashes, len(stored[0]) + 1) == stored[:2]
+
+
 @pytest.mark.clause("020-VIEW-04")
 def test_a_snapshot_never_sees_later_writes(store: RecordStore) -> None:
     records = assortment()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from lace.datalog.admission import admit_source, check_fact
+from lace.datalog.binding import Binding, match, value_of
 from lace.datalog.comparisons import cardinality_holds, compare, text_shape
 from lace.datalog.source import FactSource, MemorySource, Row
 from lace.datalog.stratify import Stratum
@@ -16,25 +17,21 @@ from lace.datalog.syntax import (
     Atom,
     Cardinality,
     Compare,
-    Constant,
     Fact,
     Literal,
     Negated,
     Positive,
     Predicate,
     Rule,
-    Term,
     TextShape,
     TrueLiteral,
     Unequal,
-    Variable,
-)  # fmt: skip
+)
 from lace.datalog.validate import CheckedProgram
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 
 Relations = dict[Predicate, set[Row]]
-Binding = dict[str, str]
 _DEFAULT_LIMITS = EngineLimits()
 
 
@@ -115,17 +112,6 @@ def _joined(atoms: list[Atom], known: Mapping[Predicate, set[Row]]) -> Iterator[
                 yield extended
 
 
-def match(atom: Atom, row: Row, binding: Binding) -> Binding | None:
-    """The binding extended so that the atom is the row, or None; `_` takes any value and binds nothing."""
-    extended = dict(binding)
-    for term, value in zip(atom.terms, row, strict=True):
-        if isinstance(term, Constant) and term.value != value:
-            return None
-        if isinstance(term, Variable) and extended.setdefault(term.name, value) != value:
-            return None
-    return extended
-
-
 def holds(literal: Literal, binding: Binding, known: Mapping[Predicate, set[Row]]) -> bool:
     """Whether a body atom is true under a binding of all the rule's safe variables."""
     match literal:
@@ -150,11 +136,3 @@ def holds(literal: Literal, binding: Binding, known: Mapping[Predicate, set[Row]
 
 def _count(atom: Atom, binding: Binding, known: Mapping[Predicate, set[Row]]) -> int:
     return sum(match(atom, row, binding) is not None for row in known.get(atom.predicate, ()))
-
-
-def value_of(term: Term, binding: Binding) -> str:
-    """The text that a term stands for."""
-    if isinstance(term, Variable):
-        return binding[term.name]
-    assert isinstance(term, Constant)
-    return term.value

@@ -125,6 +125,7 @@ class Driver:
             await self._settle(sending=tasks[1], performing=tasks[2])
         finally:
             await self._cancel(tasks)
+            self._stream.abort()  # closed already, unless this was cancelled
             self._count(0)
         if self._failure is not None:
             raise self._failure
@@ -137,8 +138,8 @@ class Driver:
 
     def cut(self) -> None:
         """End now, wherever the exchange stands."""
-        self._stream.abort()
         self._over.set()
+        self._stream.abort()
         self._after()
 
     async def _settle(self, sending: asyncio.Task[None], performing: asyncio.Task[None]) -> None:
@@ -174,6 +175,8 @@ class Driver:
         while not self._over.is_set():
             await self._wait_for_room()
             data = await self._stream.receive()
+            if self._over.is_set():
+                return
             if self._tap is not None and data:
                 self._tap.received(data)
             if data:

@@ -24,7 +24,7 @@ from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.store.base import RecordStore, Snapshot, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
-MAX_FOLLOWED_FACTS = 20_000
+MAX_FOLLOWED_FACTS = 1_000
 _BULK_RECORDS = 64  # records above which fields are read by name instead of by record
 
 
@@ -55,6 +55,11 @@ class StoreEvaluator:
         self._runtime: frozenset[Fact] = frozenset()
         self._claims: dict[str, Advertisement] = {}
         self._source = ""
+
+    @property
+    def cursor(self) -> StoreCursor:
+        """The moment of the store that was last evaluated."""
+        return self._cursor
 
     # --- the two questions of a machine ------------------------------------------------------------------------
 

@@ -55,15 +55,7 @@ class LocalSide:
 
     def load(self, hashes: Sequence[str], max_bytes: int) -> list[bytes | None]:
         """Stored bytes of the first few, None for what is no longer there; at least one, then until `max_bytes`."""
-        loaded: list[bytes | None] = []
-        size = 0
-        for record in hashes:
-            stored = self.store.get(RecordHash(record))
-            loaded.append(stored)
-            size += len(stored or b"")
-            if size >= max_bytes:
-                break
-        return loaded
+        return self.store.get_first([RecordHash(record) for record in hashes], max_bytes)
 
     def store_judged(self, judged: Judged) -> Iterator[given.LocalInput]:
         """Commit a batch; the machine's answers to it."""

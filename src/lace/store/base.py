@@ -9,7 +9,7 @@ can be compared code by code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, NewType, Protocol, Self
@@ -96,6 +96,12 @@ class RecordStore(Protocol):
 
     def get(self, record_hash: RecordHash) -> bytes | None:
         """The stored bytes of a record."""
+
+    def get_first(self, record_hashes: Sequence[RecordHash], max_bytes: int) -> list[bytes | None]:
+        """The stored bytes of the first few, in one read: at least one, then until they are `max_bytes` or more."""
+
+    def get_many(self, record_hashes: Sequence[RecordHash]) -> list[bytes | None]:
+        """The stored bytes of some records, in their order, as of one moment; all of them are in memory at once."""
 
     def have(self, record_hash: RecordHash) -> bool:
         """Whether a record is stored in its own right (020-EMBED-03)."""

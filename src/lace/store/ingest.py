@@ -97,7 +97,7 @@ def import_bundles(
         workers = os.cpu_count() or 1 if report.total_bytes > bounds.min_bytes_for_workers else 0
     keep = _Keeper(store, report, rejected_sink, progress)
     waiting: deque[tuple[_Chunk, Future[Checked]]] = deque()
-    with _checkers(workers, record_limits or RecordLimits()) as submit:
+    with checkers(workers, record_limits or RecordLimits()) as submit:
         for chunk in _chunks(readers, keep.reject, bounds):
             waiting.append((chunk, submit([frame.data for frame in chunk.frames])))
             while len(waiting) > workers + 1 or sum(one.size for one, _ in waiting) > bounds.max_waiting_bytes:
@@ -125,7 +125,7 @@ def _chunks(readers: list[tuple[Path, BundleReader]], reject: RejectedSink, boun
 
 
 @contextmanager
-def _checkers(count: int, limits: RecordLimits) -> Iterator[Callable[[Sequence[bytes]], Future[Checked]]]:
+def checkers(count: int, limits: RecordLimits) -> Iterator[Callable[[Sequence[bytes]], Future[Checked]]]:
     """A way to have chunks judged: by `count` processes, each behind a thread of ours, or right here."""
     if count == 0:
         yield lambda frames: _done(check_frames(frames, limits))

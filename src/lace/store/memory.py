@@ -141,6 +141,20 @@ class MemoryStore:
         kept = self._kept.get(record_hash)
         return None if kept is None else kept.record.stored
 
+    def get_first(self, record_hashes: Sequence[RecordHash], max_bytes: int) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        size = 0
+        for record_hash in record_hashes:
+            stored = self.get(record_hash)
+            found.append(stored)
+            size += len(stored or b"")
+            if size >= max_bytes:
+                break
+        return found
+
+    def get_many(self, record_hashes: Sequence[RecordHash]) -> list[bytes | None]:
+        return [self.get(record_hash) for record_hash in record_hashes]
+
     def have(self, record_hash: RecordHash) -> bool:
         return record_hash in self._kept
 

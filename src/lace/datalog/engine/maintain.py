@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.evaluate import Evaluation
@@ -31,6 +33,7 @@ from lace.limits import EngineLimits
 
 _DEFAULT_LIMITS = EngineLimits()
 _STEP_ROWS = 4_096  # more changed rows than this are worked through as columns
+_FEW_ROWS = 16  # more rows than this are turned into texts as columns
 _CODES = Mapping[Predicate, list[CodeRow]]
 
 
@@ -77,8 +80,6 @@ class Materialized:
             for stratum in checked.strata
             if not self._ranked.issuperset(stratum.predicates)
         ]
-        for predicate in checked.base:
-            self.table(predicate).prepare()
 
     def table(self, predicate: Predicate) -> Table:
         """The facts of a predicate as they change."""
@@ -285,4 +286,7 @@ class Materialized:
         return Changes(added, removed)
 
     def _texts(self, rows: list[CodeRow]) -> tuple[Row, ...]:
-        return tuple(sorted(tuple(map(self._dictionary.text, row)) for row in rows))
+        if len(rows) < _FEW_ROWS or not rows[0]:
+            return tuple(sorted(tuple(map(self._dictionary.text, row)) for row in rows))
+        columns = [self._dictionary.texts(np.array(column, np.uint32)) for column in zip(*rows, strict=True)]
+        return tuple(sorted(zip(*columns, strict=True)))

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from lace.datalog.binding import Binding
 from lace.datalog.explain.known import Known, Pattern, bind_head, extend, pattern_of
 from lace.datalog.explain.proof import Counted, Proof, counted, substituted, substituted_test, why
 from lace.datalog.formatting import format_fact
-from lace.datalog.reference import Binding
 from lace.datalog.syntax import (
     Atom,
     Cardinality,

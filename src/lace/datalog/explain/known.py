@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from lace.datalog.binding import Binding, match, value_of
 from lace.datalog.comparisons import cardinality_holds, compare, text_shape
-from lace.datalog.reference import Binding, match, value_of
 from lace.datalog.source import FactSource, MemorySource, Row
 from lace.datalog.stratify import read_atom
 from lace.datalog.syntax import (

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from lace.datalog.binding import Binding, value_of
 from lace.datalog.explain.known import Known, bind_head, solutions
 from lace.datalog.formatting import format_fact
-from lace.datalog.reference import Binding, value_of
 from lace.datalog.source import Row
 from lace.datalog.syntax import (
     ANONYMOUS,

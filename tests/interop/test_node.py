@@ -1,0 +1,286 @@
+"""A node with many links: fairness, limits, open exchanges, reconnecting, cursors, a clean end (050, 060)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlace.pair import blob, group_module, plex
+from interop.harness import (
+    CLOCK,
+    PATIENCE_S,
+    exchange_once,
+    filled,
+    hashes,
+    honest_stream,
+    make_node,
+    serving,
+    terms_of,
+)
+from lace.errors import TransportError
+from lace.iltp.address import UnixAddress
+from lace.interlace.events import Event, FixedPoint
+from lace.limits import MIB
+from lace.records.validate import validate
+from lace.runtime.drive import DriveLimits
+from lace.runtime.metrics import serve_metrics
+from lace.runtime.node import Hooks, LinkInfo, NodeLimits
+from lace.runtime.session import Outcome
+from lace.store.base import RecordStore
+from lace.transports.dial import TransportOptions, dial
+from transports.endpoints import ALICE, BOB
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+def put(store: RecordStore, *records: bytes) -> None:
+    store.put([validate(record) for record in records])
+
+
+async def is_turned_away(exchange: Awaitable[tuple[Outcome, RecordStore]]) -> bool:
+    """Whether a connection ended before anything was agreed."""
+    try:
+        outcome, _ = await exchange
+    except TransportError:
+        return True
+    return bool(outcome.abort)
+
+
+def test_many_peers_at_once_converge_over_one_store(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving([blob(b"server")], tmp_path) as server:
+            peers = [exchange_once(server.address, [blob(b"peer %d" % n)]) for n in range(8)]
+            outcomes = await asyncio.gather(*peers)
+            assert all(outcome.is_complete and outcome.result.fixed_point for outcome, _ in outcomes)
+            assert len(hashes(server.store)) == 9
+            again, store = await exchange_once(server.address, [])
+            assert again.is_complete
+            assert hashes(store) == hashes(server.store)
+
+    asyncio.run(run())
+
+
+def test_an_open_exchange_passes_on_what_either_side_stores(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving([blob(b"server")], tmp_path) as server:
+            near, other = filled([blob(b"near")]), filled([])
+            nodes = [make_node(near), make_node(other)]
+            for node in nodes:
+                node.keep_in_background(server.address, terms_of())
+            await eventually(lambda: hashes(near) == hashes(other) == hashes(server.store) and len(hashes(near)) == 2)
+            put(near, blob(b"from near"))
+            await eventually(lambda: len(hashes(other)) == 3)
+            put(server.store, blob(b"from the server"))
+            await eventually(lambda: len(hashes(near)) == len(hashes(other)) == 4)
+            for node in nodes:
+                await node.shutdown()
+
+    asyncio.run(run())
+
+
+def test_a_changed_operand_starts_a_new_epoch_on_the_open_link(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving([plex("a", group="u"), plex("b", group="v")], tmp_path) as server:
+            near = filled([])
+            node = make_node(near)
+            node.keep_in_background(server.address, terms_of(group_module("u")))
+            await eventually(lambda: len(hashes(near)) == 1)
+            node.change_module(group_module("v"))
+            await eventually(lambda: len(hashes(near)) == 2)
+            await node.shutdown()
+
+    asyncio.run(run())
+
+
+@pytest.mark.clause("060-DISC-01")
+def test_a_kept_exchange_reconnects_and_goes_on(tmp_path: Path) -> None:
+    async def run() -> None:
+        near, far = filled([blob(b"near")]), filled([blob(b"far")])
+        path = UnixAddress(str(tmp_path / "lace.sock"))
+        troubles: list[str] = []
+        node = make_node(near, Hooks(on_trouble=troubles.append))
+        node.keep_in_background(path, terms_of())
+        await eventually(lambda: bool(troubles))  # nobody listens yet
+        for number in range(2):
+            server = make_node(far)
+            await server.listen(path, terms_of())
+            await eventually(lambda: hashes(near) == hashes(far))
+            await server.shutdown()
+            put(far, blob(b"while away %d" % number))
+        assert node.metrics.get("reconnects_total") >= 2
+        await node.shutdown()
+
+    asyncio.run(run())
+
+
+def test_a_cursor_outlives_the_connection(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving([blob(b"%d" % n) for n in range(5)], tmp_path) as server:
+            near = filled([])
+            first, _ = await exchange_once(server.address, near)
+            assert first.result.cursor_updated
+            assert near.settings("cursor")
+            again, _ = await exchange_once(server.address, near)
+            assert again.result.fixed_point
+            assert not again.result.cursor_updated  # nothing changed since
+
+    asyncio.run(run())
+
+
+def test_a_silent_peer_costs_nothing_but_its_own_link(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving([blob(b"server")], tmp_path) as server:
+            silent = [await dial(server.address, TransportOptions(clock=CLOCK.tai)) for _ in range(5)]
+            stalled = await dial(server.address, TransportOptions(clock=CLOCK.tai))
+            await stalled.send(honest_stream([blob(b"x")], [blob(b"server")])[:-300])  # and never reads
+            outcome, _ = await exchange_once(server.address, [blob(b"honest")])
+            assert outcome.result.fixed_point
+            for stream in (*silent, stalled):
+                stream.abort()
+
+    asyncio.run(run())
+
+
+def test_links_are_limited_per_peer_and_in_all(tmp_path: Path) -> None:
+    async def run(limits: NodeLimits, why: str) -> None:
+        async with serving([blob(b"server")], tmp_path, limits=limits) as server:
+            held = [await dial(server.address, TransportOptions(clock=CLOCK.tai)) for _ in range(2)]
+            await eventually(lambda: server.node.metrics.get("connections_active") == 2)
+            assert await is_turned_away(exchange_once(server.address, []))
+            assert server.node.metrics.get("connections_refused_total", why) == 1
+            for stream in held:
+                stream.abort()
+            await eventually(lambda: server.node.metrics.get("connections_active") == 0)
+            assert (await exchange_once(server.address, []))[0].is_complete
+
+    quick = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0)
+    asyncio.run(run(replace(quick, max_links=2), "too many links"))
+    asyncio.run(run(replace(quick, max_links_per_peer=2), "too many links of one peer"))
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_a_shutdown_ends_exchanges_and_leaves_the_store_whole(is_idle: bool, tmp_path: Path) -> None:
+    async def run() -> None:
+        ended: list[Outcome] = []
+        settled = asyncio.Event()
+
+        def on_event(_: LinkInfo, event: Event) -> None:
+            if isinstance(event, FixedPoint):
+                settled.set()
+
+        near, far = filled([blob(b"near")]), filled([blob(b"far")])
+        server = make_node(far, Hooks(on_end=lambda _, outcome: ended.append(outcome), on_event=on_event))
+        address = await server.listen(UnixAddress(str(tmp_path / "s")), terms_of())
+        node = make_node(near)
+        silent = None
+        if is_idle:
+            node.keep_in_background(address, terms_of())
+            await asyncio.wait_for(settled.wait(), PATIENCE_S)
+        else:
+            silent = await dial(address, TransportOptions(clock=CLOCK.tai))  # says nothing: it has to be cut
+            await eventually(lambda: server.metrics.get("connections_active") == 1)
+        await server.shutdown()
+        assert [outcome.abort for outcome in ended] == ["" if is_idle else "cut"]
+        assert far.check_integrity() == []
+        assert not (tmp_path / "s").exists()
+        await node.shutdown()
+        if silent is not None:
+            silent.abort()
+
+    asyncio.run(run())
+
+
+@pytest.mark.clause("060-WS-08", "060-RT-05", "060-RT-06", "050-SIGN-02")
+@pytest.mark.parametrize("scheme", ["ws", "wss"])
+def test_two_keys_prove_themselves_and_bind_the_link(scheme: str, tmp_path: Path) -> None:
+    from lace.transports.tls import ClientTls
+    from transports.endpoints import with_certificate
+
+    async def run() -> None:
+        acceptor = TransportOptions(clock=CLOCK.tai, signer=BOB, trusted=(ALICE.verifier,))
+        dialer = TransportOptions(clock=CLOCK.tai, signer=ALICE, trusted=(BOB.verifier,))
+        if scheme == "wss":
+            acceptor, pin = with_certificate(acceptor, tmp_path)
+            dialer = replace(dialer, client_tls=ClientTls(pin=pin))
+        async with serving([blob(b"b")], tmp_path, scheme, transport=acceptor, here=BOB.verifier) as server:
+            outcome, _ = await exchange_once(server.address, [blob(b"a")], transport=dialer, here=ALICE.verifier)
+            theirs = await server.next_outcome()
+            assert outcome.is_complete
+            assert outcome.result.peer_verifier == BOB.verifier
+            assert theirs.result.peer_verifier == ALICE.verifier
+            assert outcome.result.link_id == theirs.result.link_id is not None
+            stranger = replace(dialer, signer=None)
+            assert await is_turned_away(exchange_once(server.address, [], transport=stranger))
+
+    asyncio.run(run())
+
+
+def test_nothing_is_sent_to_a_peer_that_is_shown_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving([blob(b"secret")], tmp_path, terms=terms_of(exposures=())) as server:
+            outcome, store = await exchange_once(server.address, [blob(b"gift")])
+            assert outcome.is_complete
+            assert len(hashes(store)) == 1
+            assert len(hashes(server.store)) == 2
+
+    asyncio.run(run())
+
+
+@pytest.mark.clause("060-STREAM-06")
+def test_large_records_both_ways_stay_within_the_buffers(tmp_path: Path) -> None:
+    """More than all buffers hold crosses in both directions; neither side waits for the other to finish."""
+
+    async def run() -> None:
+        tight = DriveLimits(max_waiting_bytes=MIB, max_batch_bytes=MIB, load_bytes=MIB // 4)
+        ours = [blob(bytes([n]) * (3 * MIB)) for n in range(6)]
+        theirs = [blob(bytes([n + 100]) * (3 * MIB)) for n in range(6)]
+        async with serving(ours, tmp_path, terms=terms_of(timeout_s=60), drive_limits=tight) as server:
+            node = make_node(filled(theirs), drive_limits=tight)
+            outcome = await asyncio.wait_for(node.exchange(server.address, terms_of(is_open=False, timeout_s=60)), 90)
+            assert outcome.is_complete
+            assert len(outcome.result.received_hashes) == len(outcome.result.sent_hashes) == 6
+            await node.shutdown()
+
+    asyncio.run(run())
+
+
+def test_a_large_request_is_served_in_several_loops(tmp_path: Path) -> None:
+    async def run() -> None:
+        records = [blob(b"%d" % n * 1000) for n in range(30)]
+        slow = DriveLimits(service_ns=0, load_records=10)  # one chunk a phase, the rest deferred
+        async with serving(records, tmp_path, drive_limits=slow) as server:
+            outcome, store = await exchange_once(server.address, [])
+            assert outcome.is_complete
+            assert outcome.result.loops == 4
+            assert hashes(store) == hashes(server.store)
+
+    asyncio.run(run())
+
+
+def test_the_counters_can_be_scraped(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving([blob(b"server")], tmp_path) as server:
+            await exchange_once(server.address, [blob(b"peer")])
+            await server.next_outcome()
+            metrics = await serve_metrics(server.node.metrics, 0)
+            port = metrics.sockets[0].getsockname()[1]
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            page = (await reader.read()).decode()
+            assert "200 OK" in page
+            assert "lace_records_received_total 1\n" in page
+            assert 'lace_exchanges_total{kind="complete"} 1\n' in page
+            assert 'lace_connections_total{kind="accepted"} 1\n' in page
+            writer.close()
+            metrics.close()
+
+    asyncio.run(run())
