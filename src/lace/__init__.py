@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
+    from lace.porcelain.exchange import Exchanged, fetch, follow, publish
     from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
@@ -50,6 +51,7 @@ __all__ = [
     "TAI",
     "Answer",
     "Blob",
+    "Exchanged",
     "Explanation",
     "Fact",
     "InvalidExchangePlan",
@@ -78,8 +80,11 @@ __all__ = [
     "ValidRecord",
     "Verifier",
     "explain",
+    "fetch",
+    "follow",
     "generate_key",
     "open",
+    "publish",
     "query",
     "validate",
 ]
@@ -96,6 +101,7 @@ _HOMES = {
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
+    "lace.porcelain.exchange": "Exchanged fetch follow publish",
     "lace.porcelain.query": "Answer query",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
@@ -108,6 +114,8 @@ _NAMES["open"] = ("lace.porcelain.opening", "open_lace")
 
 def __getattr__(name: str) -> Any:
     """A public name from the module that defines it, kept here afterwards."""
+    if name == "interlace":  # the package is also the verb, see there
+        return import_module("lace.interlace")
     if name not in _NAMES:
         raise AttributeError(f"module 'lace' has no attribute {name!r}")
     module, own = _NAMES[name]

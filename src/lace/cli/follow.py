@@ -1,4 +1,4 @@
-"""`lace follow PATH ADDRESS`: an open exchange, told event by event."""
+"""`lace follow PATH PEER`: an open exchange, told event by event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import click
 
 from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
-from lace.cli.links import AddressType, LinkChoices, captured, link_options, make_node, make_terms, trace_option
+from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
+from lace.cli.localpeer import PeerType, follow_locally, refuse_link_choices, their_options
 from lace.cli.output import json_option, print_json
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
 
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
 @click.command("follow")
 @lace_argument
-@click.argument("address", type=AddressType())
+@click.argument("address", metavar="PEER", type=PeerType())
 @click.argument("child", nargs=-1, metavar="[-- CHILD…]")
 @select_options
 @expose_option
+@their_options
 @link_options
 @click.option("--ticks", is_flag=True, help="Tell when the shared time moves, too.")
 @trace_option
@@ -42,6 +44,8 @@ def command(
     coordinates: Sequence[str],
     hashes: Sequence[str],
     expose: Sequence[str],
+    their_select: str | None,
+    their_expose: Sequence[str],
     ticks: bool,
     trace: Path | None,
     as_json: bool,
@@ -53,7 +57,11 @@ def command(
     pauses, and the exchange goes on where it was. Ends on SIGTERM or Ctrl-C.
     """
     module = chosen_selector(sources, coordinates, hashes)
-    terms = make_terms(module, chosen_exposures(expose, module), is_open=True)
+    exposed = chosen_exposures(expose, module)
+    if isinstance(address, Path):
+        refuse_link_choices({**links, "trace": trace})
+        return follow_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json, ticks=ticks)
+    terms = make_terms(module, exposed, is_open=True)
     choices = LinkChoices(command=child, **links)
     with opened(path, write=True) as lace:
         asyncio.run(_follow(lace, address, terms, choices, trace, as_json=as_json, ticks=ticks))

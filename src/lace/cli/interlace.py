@@ -1,4 +1,4 @@
-"""`lace interlace PATH ADDRESS`: one bounded exchange with a peer."""
+"""`lace interlace PATH PEER`: one bounded exchange, with a peer at an address or with another lace here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import click
 
 from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
-from lace.cli.links import AddressType, LinkChoices, captured, link_options, make_node, make_terms, trace_option
+from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
+from lace.cli.localpeer import PeerType, exchange_locally, refuse_link_choices, their_options
 from lace.cli.outcome import exit_code_of, print_outcome
 from lace.cli.output import Meter, json_option, metered
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
 @click.command("interlace")
 @lace_argument
-@click.argument("address", type=AddressType())
+@click.argument("address", metavar="PEER", type=PeerType())
 @click.argument("child", nargs=-1, metavar="[-- CHILD…]")
 @select_options
 @expose_option
+@their_options
 @link_options
 @trace_option
 @json_option
@@ -41,6 +43,8 @@ def command(
     coordinates: Sequence[str],
     hashes: Sequence[str],
     expose: Sequence[str],
+    their_select: str | None,
+    their_expose: Sequence[str],
     trace: Path | None,
     as_json: bool,
     **links: Any,
@@ -49,10 +53,15 @@ def command(
 
     Both sides agree on a plan made of their two selectors, list what they may send, ask for what they lack, and stop
     at the fixed point. Without --select… everything is selected; without --expose nothing of yours is shown, and so
-    nothing is sent. With the address stdio, CHILD is a command to start and speak with.
+    nothing is sent. PEER is an address, or the path of another lace on this machine. With the address stdio, CHILD is
+    a command to start and speak with.
     """
     module = chosen_selector(sources, coordinates, hashes)
-    terms = make_terms(module, chosen_exposures(expose, module), is_open=False)
+    exposed = chosen_exposures(expose, module)
+    if isinstance(address, Path):
+        refuse_link_choices({**links, "trace": trace})
+        return exchange_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json)
+    terms = make_terms(module, exposed, is_open=False)
     choices = LinkChoices(command=child, **links)
     with opened(path, write=True) as lace:
         outcome, seconds, moved = exchange_once(lace, address, terms, choices, trace)

@@ -20,9 +20,23 @@ if TYPE_CHECKING:
 @click.option("--goal", metavar="ATOM", help='Which facts to show, such as "Selected(P)" or "Path(\'a\',X)".')
 @click.option("--facts", "facts_file", metavar="FILE", help="Evaluate over the fact lines of a file instead of a lace.")
 @click.option("--columns", metavar="NAME,…", help="Show these fields of the record in the first column.")
+@click.option(
+    "--engine",
+    type=click.Choice(["embedded", "spark"]),
+    default="embedded",
+    show_default=True,
+    help="Where to evaluate; with spark PATH may be a bundle or a directory of bundles too.",
+)
+@click.option("--master", help="Spark master for --engine spark: local[*] (default), spark://… or sc://….")
 @json_option
 def command(
-    arguments: tuple[str, ...], goal: str | None, facts_file: str | None, columns: str | None, as_json: bool
+    arguments: tuple[str, ...],
+    goal: str | None,
+    facts_file: str | None,
+    columns: str | None,
+    engine: str,
+    master: str | None,
+    as_json: bool,
 ) -> None:
     """Show the facts that rules derive.
 
@@ -33,6 +47,11 @@ def command(
         raise click.UsageError("give --facts FILE and RULES" if over_facts else "give PATH and RULES")
     chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else []
     name, text = read_rules(arguments[-1])
+    if engine == "spark":
+        if chosen:
+            raise click.UsageError("--columns goes with the embedded engine; read a field in the rules instead")
+        _query_on_spark(arguments[0], facts_file, (name, text), goal, master, as_json)
+        return
     from lace.porcelain.query import query
 
     if facts_file is not None:
@@ -45,17 +64,40 @@ def command(
         _print(query(lace, text, goal, name=name), chosen, as_json)
 
 
+def _query_on_spark(
+    path: str, facts_file: str | None, rules: tuple[str, str], goal: str | None, master: str | None, as_json: bool
+) -> None:
+    from lace.datalog.parser import parse_facts
+    from lace.spark.query import query_archive, query_facts
+    from lace.spark.session import spark_session
+
+    name, text = rules
+    spark = spark_session(master, app_name="lace query")
+    if facts_file is not None:
+        facts = list(parse_facts(read_text(facts_file), name=facts_file))
+        answer = query_facts(spark, facts, text, goal, name=name)
+    else:
+        answer = query_archive(spark, [Path(path)], text, goal, name=name)
+    _print_rows(answer.names, [(row, []) for row in answer.rows()], [], as_json)
+
+
 def _print(answer: Answer, columns: list[str], as_json: bool) -> None:
     rows = answer.rows()
     fields = answer.fields((row[0] for row in rows if row), columns) if columns else {}
     cells = [(row, [fields.get((row[0], column), ()) for column in columns] if row else []) for row in rows]
+    _print_rows(answer.names, cells, columns, as_json)
+
+
+Cells = list[tuple[tuple[str, ...], list[tuple[str, ...]]]]
+
+
+def _print_rows(names: tuple[str, ...], cells: Cells, columns: list[str], as_json: bool) -> None:
     if as_json:
         for row, values in cells:
             shown = {c: list(v) if len(v) > 1 else (v[0] if v else None) for c, v in zip(columns, values, strict=False)}
-            print_json({**dict(zip(answer.names, row, strict=True)), **shown})
-        return
-    if not answer.predicate.arity:
-        click.echo("true" if rows else "false")
-        return
-    table = ([shown_hash(row[0]), *row[1:], *map(", ".join, values)] for row, values in cells)
-    print_table([*answer.names, *columns], table)
+            print_json({**dict(zip(names, row, strict=True)), **shown})
+    elif not names:
+        click.echo("true" if cells else "false")
+    else:
+        table = ([shown_hash(row[0]), *row[1:], *map(", ".join, values)] for row, values in cells)
+        print_table([*names, *columns], table)

@@ -1,4 +1,11 @@
-"""Interlace (050): two laces converge on the records that both select. Pure; knows no streams and no stores."""
+"""Interlace (050): two laces converge on the records that both select. Pure; knows no streams and no stores.
+
+The package is also a verb: `lace.interlace(a, b, select=…, expose=…)` is `lace.porcelain.exchange.interlace`.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
 
 from lace.interlace.advertisement import Advertisement, FieldClaim
 from lace.interlace.config import Link, MachineConfig
@@ -25,3 +32,13 @@ __all__ = [
     "Phase",
     "RuntimeFacts",
 ]
+
+
+class _Verb(ModuleType):
+    """A module that can be called: the name of the package is the name that people want for the verb."""
+
+    def __call__(self, *laces: object, **choices: object) -> object:
+        return import_module("lace.porcelain.exchange").interlace(*laces, **choices)
+
+
+sys.modules[__name__].__class__ = _Verb

@@ -150,10 +150,10 @@ def base_of(lace: HasStore, limits: EngineLimits = _DEFAULT_LIMITS) -> Base:
 
 def _over_base(base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits) -> Answer:
     checked = check_program(program, _profile(base), limits)
-    atom = parse_atom(goal, limits=limits) if goal is not None else _only_output(checked)
+    atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
     goals = [atom] if goal is not None else None
     result = evaluate(checked, base, extra=extra, goals=goals, limits=limits)
-    return Answer(atom.predicate, _column_names(atom), result, base, limits)
+    return Answer(atom.predicate, column_names(atom), result, base, limits)
 
 
 def _profile(base: Base) -> Profile:
@@ -162,7 +162,7 @@ def _profile(base: Base) -> Profile:
     return LOCAL_PROFILE if HAVE in predicates else RAW_PROFILE.with_base(predicates)
 
 
-def _only_output(checked: CheckedProgram) -> Atom:
+def only_output(checked: CheckedProgram) -> Atom:
     """The head that no other rule reads."""
     read = {
         found[0].predicate
@@ -177,7 +177,7 @@ def _only_output(checked: CheckedProgram) -> Atom:
     return next(rule.head for rule in checked.program.rules if rule.head.predicate == outputs[0])
 
 
-def _column_names(goal: Atom) -> tuple[str, ...]:
+def column_names(goal: Atom) -> tuple[str, ...]:
     """Variables name their columns; what has no name of its own is numbered."""
     names: list[str] = []
     for number, term in enumerate(goal.terms, start=1):

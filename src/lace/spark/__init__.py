@@ -1,4 +1,32 @@
 """The data pipeline: archives of records validated, turned into facts, evaluated and reconciled on Spark.
 
 Rule: this is the only package that imports pyspark; nothing outside it needs a JVM.
+
+    from lace.spark import spark_session, evaluate
+
+    spark = spark_session()
+    records = spark.read.format("lace").load("archive/")
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_PUBLIC = {
+    "Evaluation": "lace.spark.executor",
+    "Pipeline": "lace.spark.pipeline",
+    "PipelineSettings": "lace.spark.pipeline",
+    "SparkSettings": "lace.spark.executor",
+    "evaluate": "lace.spark.executor",
+    "query_archive": "lace.spark.query",
+    "query_facts": "lace.spark.query",
+    "register": "lace.spark.source",
+    "spark_session": "lace.spark.session",
+}
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)

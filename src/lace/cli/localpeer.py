@@ -1,0 +1,175 @@
+"""The other end of an exchange when it is a lace on this machine: `lace interlace A.lace B.lace`.
+
+Rule: the same choices hold for both laces unless `--their-…` says otherwise; no byte goes over a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.cli.arguments import opened
+from lace.cli.failure import ExitCode
+from lace.cli.links import AddressType
+from lace.cli.outcome import exit_code_of, print_outcome
+from lace.cli.output import metered, print_json
+from lace.cli.policies import chosen_exposures, named_selector
+
+if TYPE_CHECKING:
+    from lace.interlace.events import Event
+    from lace.policy.exposure import Exposure
+    from lace.policy.operand import Module
+    from lace.porcelain.lace import Lace
+    from lace.runtime.party import Party
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PeerType(AddressType):
+    """An address, or the path of a lace on this machine."""
+
+    name = "peer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value)
+        if Path(text).is_file() or text.endswith(".lace"):
+            return Path(text)
+        return super().convert(value, param, ctx)
+
+
+def their_options(function: F) -> F:
+    """What the other lace brings, when it is on this machine."""
+    for option in (
+        click.option(
+            "--their-expose",
+            metavar="all|selected|none|FILE",
+            multiple=True,
+            help="With a lace as the peer: what it shows; as --expose without this.",
+        ),
+        click.option(
+            "--their-select", metavar="WHAT", help="With a lace as the peer: all, a PREFIX, a HASH or a FILE."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def exchange_locally(
+    path: Path,
+    peer: Path,
+    module: Module,
+    exposed: tuple[Exposure, ...],
+    their_select: str | None,
+    their_expose: Sequence[str],
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """A bounded exchange between two laces, with its notices, its progress and its summary."""
+    from lace.porcelain.exchange import notices
+    from lace.runtime.local import ExchangeAborted, exchange
+    from lace.runtime.session import Outcome
+
+    with opened(path, write=True) as first, opened(peer, write=True) as second:
+        parties = make_parties(first, second, module, exposed, their_select, their_expose)
+        tell_notices(path, peer, notices(*parties))
+        started = time.monotonic()
+        with metered(f"exchanging with {peer}", in_bytes=True) as meter:
+
+            def show(side: int, event: Event) -> None:
+                from lace.interlace.events import Received
+
+                if isinstance(event, Received):
+                    meter.advance(max(0, event.bytes_received - counted[side]))
+                    counted[side] = event.bytes_received
+
+            counted = [0, 0]
+            try:
+                outcome = Outcome(exchange(*parties, on_event=show)[0])
+            except ExchangeAborted as error:
+                outcome = Outcome(error.results[0], abort=error.reason.value, detail=error.detail)
+        seconds = time.monotonic() - started
+    print_outcome(outcome, seconds, 0, 0, as_json=as_json)
+    return exit_code_of(outcome)
+
+
+def make_parties(
+    first: Lace,
+    second: Lace,
+    module: Module,
+    exposed: tuple[Exposure, ...],
+    their_select: str | None,
+    their_expose: Sequence[str],
+) -> tuple[Party, Party]:
+    """Both sides of a local exchange."""
+    from lace.porcelain.exchange import local_parties
+
+    their_module = module if their_select is None else named_selector(their_select)
+    their_exposed = chosen_exposures(their_expose, their_module) if their_expose else exposed
+    return local_parties(first, second, (module, exposed), (their_module, their_exposed))
+
+
+def tell_notices(path: Path, peer: Path, found: tuple[Sequence[object], Sequence[object]]) -> None:
+    """What should be known before the exchange, on stderr."""
+    for name, notices in zip((path, peer), found, strict=True):
+        for notice in notices:
+            click.echo(f"{name}: {notice}", err=True)
+
+
+def follow_locally(
+    path: Path,
+    peer: Path,
+    module: Module,
+    exposed: tuple[Exposure, ...],
+    their_select: str | None,
+    their_expose: Sequence[str],
+    *,
+    as_json: bool,
+    ticks: bool,
+) -> ExitCode:
+    """An open exchange between two laces, event by event, until SIGTERM or Ctrl-C."""
+    from lace.porcelain.exchange import notices
+    from lace.runtime.follow import LocalFollow
+    from lace.runtime.party import Terms
+
+    with opened(path, write=True) as first, opened(peer, write=True) as second:
+        parties = make_parties(first, second, module, exposed, their_select, their_expose)
+        tell_notices(path, peer, notices(*parties))
+
+        async def run() -> None:
+            loop = asyncio.get_running_loop()
+            async with LocalFollow(*parties, Terms(is_open=True)) as events:
+                telling = asyncio.create_task(_tell(events, (path, peer), as_json=as_json, ticks=ticks))
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.add_signal_handler(number, telling.cancel)
+                await asyncio.gather(telling, return_exceptions=True)
+
+        asyncio.run(run())
+    return ExitCode.OK
+
+
+async def _tell(events: Any, names: tuple[Path, Path], *, as_json: bool, ticks: bool) -> None:
+    from lace.cli.events import event_fields, event_text
+    from lace.interlace.events import Ticked
+
+    async for side, event in events:
+        if isinstance(event, Ticked) and not ticks:
+            continue
+        if as_json:
+            print_json({"event": "exchange", "lace": str(names[side]), **event_fields(event)})
+        else:
+            click.echo(f"{names[side]}: {event_text(event)}")
+        sys.stdout.flush()
+
+
+def refuse_link_choices(links: dict[str, Any]) -> None:
+    """Connection options mean nothing between two laces on one machine."""
+    given = sorted(name for name, value in links.items() if value)
+    if given:
+        raise click.UsageError(f"--{given[0]} needs an address, and the peer is a lace on this machine")

@@ -1,0 +1,182 @@
+"""Exchanges between two laces of this process, in a developer's words (110, 050 operation wrappers).
+
+Rule: a verb here contributes selectors and exposure and then exchanges; nothing is ever a command to the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lace.interlace.result import InterlaceResult
+from lace.notation.identifiers import RecordHash, Verifier
+from lace.policy.compile import agree
+from lace.policy.compose import union
+from lace.policy.exposure import Exposure, expose_all, expose_selected
+from lace.policy.lower import LoweringOptions, lower
+from lace.policy.notice import Notice, exposure_notices
+from lace.policy.operand import Module
+from lace.policy.origin import viewer_of
+from lace.policy.select import select_all, select_coordinate, select_hash
+from lace.porcelain.lace import Lace
+from lace.records.keys import SigningKey
+from lace.runtime.follow import LocalFollow
+from lace.runtime.local import OnEvent, exchange
+from lace.runtime.party import Party, Terms
+
+Select = str | Module | Iterable["str | Module"] | None
+Expose = str | Exposure | Iterable["str | Exposure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """What an exchange did on both sides, and what should be known about it."""
+
+    first: InterlaceResult
+    second: InterlaceResult
+    notices: tuple[tuple[Notice, ...], tuple[Notice, ...]] = ((), ())
+
+    @property
+    def moved(self) -> int:
+        """How many records were stored, on either side."""
+        return len(self.first.received_hashes) + len(self.second.received_hashes)
+
+
+def selector(select: Select) -> Module:
+    """A selector by words: None for everything, a coordinate or its beginning, a hash, rules, or several of these."""
+    if select is None:
+        return select_all()
+    if isinstance(select, Module):
+        return select
+    if not isinstance(select, str):
+        parts = [selector(part) for part in select]
+        return union(parts) if parts else select_all()
+    if select.startswith("////"):
+        return select_hash(select[4:])
+    if select.startswith("//"):
+        return select_coordinate(select)
+    if len(select) == 48 and select.endswith(".H3"):
+        return select_hash(select)
+    return select_all() if select == "all" else Module.author(select)
+
+
+def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
+    """Exposure by words: `all`, `selected`, `none`, rules, or several of these, which narrow each other."""
+    if isinstance(expose, Exposure):
+        return (expose,)
+    if not isinstance(expose, str):
+        return tuple(one for part in expose for one in exposures(part, module))
+    if expose == "none":
+        return ()
+    if expose == "selected":
+        return (expose_selected(module),)
+    return (expose_all(),) if expose == "all" else (Exposure.author(expose),)
+
+
+def interlace(
+    first: Lace,
+    second: Lace,
+    *,
+    select: Select = None,
+    expose: Expose = "none",
+    their_select: Select = None,
+    their_expose: Expose | None = None,
+    here: Verifier | None = None,
+    there: Verifier | None = None,
+    send_gate: bool = True,
+    receipts: SigningKey | None = None,
+    terms: Terms | None = None,
+    on_event: OnEvent | None = None,
+) -> Exchanged:
+    """Exchange records between two laces until neither wants more; both have `select` and `expose` unless told.
+
+    Nothing is exposed by default, and then nothing is sent: the result's notices say so.
+    """
+    parties = _parties(
+        first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
+    )
+    results = exchange(*parties, terms or Terms(), on_event=on_event)
+    return Exchanged(*results, notices=notices(*parties))
+
+
+def follow(
+    first: Lace,
+    second: Lace,
+    *,
+    select: Select = None,
+    expose: Expose = "none",
+    their_select: Select = None,
+    their_expose: Expose | None = None,
+    here: Verifier | None = None,
+    there: Verifier | None = None,
+    send_gate: bool = True,
+    terms: Terms | None = None,
+) -> LocalFollow:
+    """An open exchange between two laces: iterate over it for `(side, event)`, close it with `async with`."""
+    parties = _parties(first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate)
+    return LocalFollow(*parties, terms or Terms(is_open=True))
+
+
+def fetch(into: Lace, source: Lace, target: str, *, expose: Expose = "all") -> Exchanged:
+    """Get or list over an exchange: select what a name or its beginning means; `source` shows what it exposes."""
+    return interlace(into, source, select=target, expose="none", their_expose=expose, their_select="all")
+
+
+def publish(source: Lace, into: Lace, records: Sequence[RecordHash | str]) -> Exchanged:
+    """Store over an exchange: select these records and expose exactly them; `into` decides by its own rules."""
+    chosen = [str(record) for record in records]
+    return interlace(source, into, select=chosen, expose="selected", their_expose="none", their_select="all")
+
+
+def notices(first: Party, second: Party) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
+    """What each side should know before the exchange, in plain words."""
+    plan = agree(first.module, second.module)
+    sides = []
+    for index, (party, peer) in enumerate(((first, second), (second, first))):
+        options = LoweringOptions(send_gate=party.send_gate, trust_peer=party.trust_peer)
+        viewer = viewer_of(plan.operands[1 - index].origin, peer.here)
+        policy = lower(plan, local_index=index, viewer=viewer, exposures=party.exposures, options=options)
+        sides.append(exposure_notices(policy, options))
+    return sides[0], sides[1]
+
+
+def _parties(
+    first: Lace,
+    second: Lace,
+    select: Select,
+    expose: Expose,
+    their_select: Select,
+    their_expose: Expose | None,
+    here: Verifier | None,
+    there: Verifier | None,
+    *,
+    send_gate: bool,
+    receipts: SigningKey | None = None,
+) -> tuple[Party, Party]:
+    module = selector(select)
+    their_module = module if their_select is None else selector(their_select)
+    shown = exposures(expose, module)
+    their_shown = exposures(expose if their_expose is None else their_expose, their_module)
+    mine, theirs = local_parties(first, second, (module, shown), (their_module, their_shown))
+    return (
+        replace(mine, here=here, send_gate=send_gate, receipts=receipts),
+        replace(theirs, here=there, send_gate=send_gate),
+    )
+
+
+Choices = tuple[Module, tuple[Exposure, ...]]
+
+
+def local_parties(first: Lace, second: Lace, ours: Choices, theirs: Choices) -> tuple[Party, Party]:
+    """Two laces as the sides of a local exchange, each with its selector and its exposure."""
+    return (
+        Party(store=first.store, module=ours[0], exposures=ours[1], cursor_key=_place(second)),
+        Party(store=second.store, module=theirs[0], exposures=theirs[1], cursor_key=_place(first)),
+    )
+
+
+def _place(lace: Lace) -> str:
+    """A key for what is remembered of the other lace; nothing is remembered of one that is only in memory."""
+    path = getattr(lace.store, "path", None)
+    return str(path.resolve()) if isinstance(path, Path) else ""

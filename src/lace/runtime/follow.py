@@ -1,0 +1,130 @@
+"""An open exchange between two laces of this process, as a stream of events (050, open exchange).
+
+Rule: both sides run in one worker thread, so that a slow listener or a busy event loop delays only itself. Records
+are noticed by the stores' cursors, whoever stored them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from lace.interlace import inputs as given
+from lace.interlace.events import Event
+from lace.interlace.result import InterlaceResult
+from lace.policy.operand import Module
+from lace.runtime.clock import Clock, SystemClock
+from lace.runtime.local import ExchangeAborted, LocalExchange
+from lace.runtime.party import Party, Terms
+from lace.store.base import StoreCursor
+
+POLL_S = 0.002  # how soon a commit is noticed
+
+
+class LocalFollow:
+    """Iterate for `(side, event)`; `async with` ends the exchange at a phase boundary."""
+
+    def __init__(
+        self,
+        first: Party,
+        second: Party,
+        terms: Terms,
+        *,
+        clock: Clock | None = None,
+        poll_s: float = POLL_S,
+        max_events: int = 100_000,
+    ) -> None:
+        self._events: deque[tuple[int, Event]] = deque(maxlen=max_events)  # the newest, if nobody reads
+        self._exchange = LocalExchange(first, second, terms, clock=clock or SystemClock(), on_event=self._hear)
+        self._parties = (first, second)
+        self._poll_s = poll_s
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lace-follow")
+        self._seen: list[StoreCursor] = [StoreCursor(), StoreCursor()]
+        self._wake = asyncio.Event()
+        self._news: list[tuple[int, given.LocalInput]] = []
+        self._is_started = False
+
+    def _hear(self, side: int, event: Event) -> None:
+        self._events.append((side, event))
+
+    # --- for the application -----------------------------------------------------------------------------------
+
+    def change_module(self, side: int, module: Module) -> None:
+        """One side has another selector from now on: a new epoch (050-OPEN-05)."""
+        self._news.append((side, given.OperandChanged(module)))
+        self._wake.set()
+
+    async def close(self) -> None:
+        """End the exchange at the next phase boundary."""
+        if not self._is_over and self._is_started:
+            await self._in_thread(self._end)
+        self._exchange.__exit__()
+        self._thread.shutdown()
+
+    def results(self) -> tuple[InterlaceResult, InterlaceResult]:
+        """What both sides have to report so far."""
+        return self._exchange.results()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def __aiter__(self) -> AsyncIterator[tuple[int, Event]]:
+        while True:
+            await self._in_thread(self._turn)
+            while self._events:
+                yield self._events.popleft()
+            for side in self._exchange.sides:
+                if side.aborted is not None:
+                    raise ExchangeAborted(side.aborted.reason, side.aborted.detail, side.index, self.results())
+            if self._is_over:
+                return
+            await self._pause()
+
+    # --- in the thread -----------------------------------------------------------------------------------------
+
+    @property
+    def _is_over(self) -> bool:
+        return all(side.is_over for side in self._exchange.sides)
+
+    def _turn(self) -> None:
+        """Give the machines what is new, and move until they rest."""
+        if not self._is_started:
+            self._is_started = True
+            self._exchange.start()
+        for index, party in enumerate(self._parties):
+            now = party.store.cursor()
+            if now != self._seen[index]:
+                self._seen[index] = now
+                self._exchange.tell(index, given.LocalChanged())
+        news, self._news = self._news, []
+        for index, item in news:
+            self._exchange.tell(index, item)
+        for side in self._exchange.sides:
+            due = side.machine.next_timer
+            if due is not None and due <= self._exchange.now_ns:
+                self._exchange.tell(side.index, given.TimerFired())
+        self._exchange.run()
+
+    def _end(self) -> None:
+        self._exchange.tell(0, given.CloseRequested())
+        self._exchange.run()
+
+    async def _pause(self) -> None:
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(self._poll_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _in_thread(self, work: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, work)
