@@ -57,8 +57,9 @@ def verdict_of(batch: Sequence[Claimed], checked: Checked, verify: Verify) -> Ve
         return judge_here(batch, verify)
 
     def commit_encoded(store: RecordStore) -> list[given.LocalInput]:
-        stored = cast("EncodedStore", store).put_encoded(encoded) if claimed else []
-        return _answers([result.hash for result in stored], reasons)
+        if claimed:
+            cast("EncodedStore", store).put_encoded(encoded)
+        return _answers([RecordHash(text) for text in claimed], reasons)
 
     return Verdict(sum(len(data) for _, data in batch), bool(claimed), commit_encoded)
 
