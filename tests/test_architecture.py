@@ -30,6 +30,7 @@ LIBRARY_HOMES = {
     "sqlite3": {"store"},
     "websockets": {"transports"},
     "blake3": {"notation"},
+    "cryptography": {"transports/certificate.py"},
     "coincurve": {"records"},
     "numpy": {"datalog/engine", "spark"},
     "click": {"cli"},
