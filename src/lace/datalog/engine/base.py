@@ -54,8 +54,12 @@ class RowSource:
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._rows: defaultdict[Predicate, list[Row]] = defaultdict(list)
+        last: Predicate | None = None
+        rows: list[Row] = []
         for predicate, values in facts:
-            self._rows[predicate].append(values)
+            if predicate is not last:  # facts of one predicate mostly come together, and share its object
+                last, rows = predicate, self._rows[predicate]
+            rows.append(values)
 
     def predicates(self) -> Iterable[Predicate]:
         return self._rows.keys()
@@ -166,6 +170,9 @@ def as_sources(source: Facts | Sequence[FactSource]) -> list[FactSource]:
     """Whatever a caller hands over as facts, as sources."""
     if not isinstance(source, Iterable):
         return [source]
-    items: list[Fact | FactSource] = list(source)
-    sources = [item for item in items if not isinstance(item, Fact)]
-    return sources or [RowSource(item for item in items if isinstance(item, Fact))]
+    items = iter(source)
+    first = next(items, None)
+    if first is None or isinstance(first, Fact):
+        given = () if first is None else (first,)
+        return [RowSource(chain(given, items))]  # type: ignore[arg-type]  # one kind, by the type of `source`
+    return [first, *items]  # type: ignore[list-item]

@@ -32,6 +32,7 @@ class Dictionary:
         # A dict that numbers its own misses interns a column without a Python step per value.
         self._codes: defaultdict[str, int] = defaultdict(self._next)
         self._known: dict[str, int] = {}  # texts of the source that were looked up
+        self._text_bytes = 0
         self._texts: list[str] = []  # by code - base; trails _codes until `settle`
 
     @property
@@ -87,8 +88,9 @@ class Dictionary:
         missing = len(self._codes) - len(self._texts)
         if not missing:
             return
-        fresh = list(islice(reversed(self._codes), missing))[::-1]  # a dict keeps the order of its numbers
-        check_texts(fresh, self._limits)
+        # A dict keeps the order of its numbers.
+        fresh = list(islice(reversed(self._codes), missing))[::-1] if self._texts else list(self._codes)
+        self._text_bytes += check_texts(fresh, self._limits)
         self._texts += fresh
 
     def text(self, code: int) -> str:
@@ -112,8 +114,7 @@ class Dictionary:
     @property
     def memory_bytes(self) -> int:
         """Roughly what the own texts and both tables hold."""
-        table = 110 * (len(self._codes) + len(self._known))
-        return table + sum(map(len, self._texts)) + 49 * len(self._texts)
+        return 110 * (len(self._codes) + len(self._known)) + self._text_bytes + 49 * len(self._texts)
 
 
 def as_buffer(codes: Codes) -> memoryview:
@@ -121,9 +122,13 @@ def as_buffer(codes: Codes) -> memoryview:
     return np.ascontiguousarray(codes).data
 
 
-def check_texts(texts: list[str], limits: EngineLimits) -> None:
-    """Refuse values that no fact may hold (030-VAL-01..03); short ASCII, the common case, is checked in bulk."""
-    if max(map(len, texts), default=0) <= limits.max_value_bytes and "".join(texts).isascii():
-        return
-    for text in sorted(texts):  # the same value is refused whatever the order of facts
-        check_value(text, limits)
+def check_texts(texts: list[str], limits: EngineLimits) -> int:
+    """Refuse values that no fact may hold (030-VAL-01..03); how long all of them are.
+
+    Short ASCII, the common case, is checked in bulk.
+    """
+    joined = "".join(texts)
+    if not joined.isascii() or max(map(len, texts), default=0) > limits.max_value_bytes:
+        for text in sorted(texts):  # the same value is refused whatever the order of facts
+            check_value(text, limits)
+    return len(joined)

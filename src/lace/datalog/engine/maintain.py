@@ -80,8 +80,6 @@ class Materialized:
             for stratum in checked.strata
             if not self._ranked.issuperset(stratum.predicates)
         ]
-        for predicate in checked.base:
-            self.table(predicate).prepare()
 
     def table(self, predicate: Predicate) -> Table:
         """The facts of a predicate as they change."""

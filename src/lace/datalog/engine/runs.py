@@ -106,6 +106,10 @@ class Run:
             self._cells = [np.ascontiguousarray(self.column(position)).data for position in range(arity)]
         return self._cells
 
+    def part_for(self, row: Sequence[int]) -> Run:
+        """A run that has a row if this one has it, the smaller the better."""
+        return self
+
     def own_bytes(self) -> int:
         """Bytes of the columns held by this run itself."""
         return 0
@@ -162,6 +166,13 @@ class SourceRun(Run):
         if self._loaded is None:
             self._loaded = [as_codes(column) for column in self._source.columns(self._predicate)]
         return self._loaded[position]
+
+    def part_for(self, row: Sequence[int]) -> Run:
+        for position in range(self._predicate.arity):
+            slices = self._source.slices(self._predicate, position)
+            if slices is not None:
+                return self._slice(position, row[position], slices.get(row[position]))
+        return self
 
     def _select(self, selection: Selection) -> Run:
         constants, equal = selection

@@ -41,7 +41,7 @@ class Table:
         self.fresh: dict[CodeRow, None] = {}  # added by the change that is worked through
         self.gone: dict[CodeRow, None] = {}  # removed by it
         self._paths: dict[tuple[Selection, tuple[int, ...]], Path] = {}
-        self._member: Path | None = None
+        self._narrowest: dict[Run, int] = {}  # run → the place to look rows up by
 
     @property
     def rows(self) -> int:
@@ -68,15 +68,22 @@ class Table:
     def _in_main(self, row: CodeRow) -> bool:
         if not self.predicate.arity or not self.main.rows:
             return self.main.rows > 0
-        if self._member is None:
-            positions = range(self.predicate.arity)
-            best = min(positions, key=self.main.most)  # never many rows to compare
-            self._member = Path(self, ((), ()), (best,))
-        return self._member.in_main(row)
+        return len(self._places(self.main.part_for(row), row)) > 0
 
-    def prepare(self) -> None:
-        """Build what the first question whether a row is there would build."""
-        self._in_main((0,) * self.predicate.arity)
+    def _places(self, run: Run, row: CodeRow) -> Sequence[int]:
+        """Where a row stands in a run, by way of the place that has the fewest rows to compare."""
+        arity = self.predicate.arity
+        by = self._narrowest.get(run)
+        if by is None:
+            by = self._narrowest[run] = min(range(arity), key=run.most)
+        places = run.index((by,)).find((row[by],)) if run.rows else ()
+        if len(places) > _COMPARE_ROWS:
+            found = np.array(places)
+            for n in range(arity):
+                found = found[run.column(n)[found] == row[n]]
+            return [int(place) for place in found]
+        cells = run.cells(arity)
+        return [place for place in places if all(cells[n][place] == row[n] for n in range(arity))]
 
     def add(self, row: CodeRow) -> bool:
         """Put a row into the new state; whether it was not there."""
@@ -145,15 +152,11 @@ class Table:
             return ColumnRun([], self.rows, 0)
         keep = np.ones(self.main.rows, np.bool_)
         for row in out:
-            keep[self._main_places(row)] = False
+            keep[list(self._places(self.main, row))] = False
         new = np.array(extra, np.uint32).reshape(len(extra), arity)
         columns = [np.concatenate([self.main.column(n)[keep], new[:, n]]) for n in range(arity)]
         domain = max(self.main.domain, int(new.max(initial=0)) + 1)
         return ColumnRun(columns, len(columns[0]), domain)
-
-    def _main_places(self, row: CodeRow) -> list[int]:
-        self._in_main(row)
-        return list(self._member.main_places(row)) if self._member else []
 
     def flush(self) -> None:
         """Fold everything into columns."""
@@ -162,7 +165,7 @@ class Table:
     def replace(self, run: Run) -> None:
         """Become the rows of a run."""
         self.main = run if run.rows else empty_run(self.predicate.arity, run.domain)
-        self._added, self._removed, self.fresh, self.gone, self._member = {}, set(), {}, {}, None
+        self._added, self._removed, self.fresh, self.gone, self._narrowest = {}, set(), {}, {}, {}
         for path in self._paths.values():
             path.reset()
 
@@ -223,22 +226,6 @@ class Path:
             del self._extra[key][row]
             if not self._extra[key]:
                 del self._extra[key]
-
-    def main_places(self, row: CodeRow) -> Sequence[int]:
-        """Where a row stands in the columns."""
-        view = self._main()
-        places = view.index(self._positions).find([row[n] for n in self._positions])
-        if len(places) > _COMPARE_ROWS:
-            found = np.array(places)
-            for n in range(self._arity):
-                found = found[view.column(n)[found] == row[n]]
-            return [int(place) for place in found]
-        cells = view.cells(self._arity)
-        return [place for place in places if all(cells[n][place] == row[n] for n in range(self._arity))]
-
-    def in_main(self, row: CodeRow) -> bool:
-        """Whether a row stands in the columns."""
-        return len(self.main_places(row)) > 0
 
     def find(self, key: Key, sight: Sight) -> list[CodeRow]:
         """The rows of a key."""

@@ -1,0 +1,1 @@
+"""What `bench/datalog.py` measures, and how it runs each engine."""
