@@ -23,7 +23,7 @@ from lace.policy.operand import Module
 from lace.policy.select import select_all
 from lace.records.validate import validate
 from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.ingest import judge
+from lace.runtime.ingest import commit, judge
 from lace.runtime.session import ReceivedRecords, Session
 from lace.runtime.side import LocalSide
 from lace.store.memory import MemoryStore
@@ -130,7 +130,10 @@ class End:
                         sent.append((record, len(stored)))
                 return [given.RecordsSent(sent, missing)]
             case ReceivedRecords(records):
-                return list(self.side.store_judged(judge(records)))
+                judged = judge(records)
+                stored = commit(self.side.store, judged)
+                answers: list[given.LocalInput] = [given.RecordsStored(stored)] if stored else []
+                return [*answers, *([given.RecordsRejected(judged.reasons)] if judged.reasons else [])]
             case _:
                 return []
 
