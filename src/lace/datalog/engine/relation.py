@@ -174,6 +174,7 @@ class Relation:
         self.predicate = predicate
         self.domain = domain
         self._old: list[Run] = [run for run in runs if run.rows]
+        self._rows = sum(run.rows for run in self._old)
         self._delta: list[Run] = []
         self._pending: list[Columns] = []
         self._pending_rows = 0
@@ -182,7 +183,7 @@ class Relation:
     @property
     def rows(self) -> int:
         """How many facts, those found in the current round left out."""
-        return sum(run.rows for run in self._old) + sum(run.rows for run in self._delta)
+        return self._rows
 
     @property
     def found(self) -> int:
@@ -210,6 +211,7 @@ class Relation:
         self._old += self._delta
         found, self._pending = self._pending, []
         rows, self._pending_rows = self._pending_rows, 0
+        self._rows += rows
         arity = self.predicate.arity
         parts: list[Run] = [ColumnRun(columns, len(columns[0]) if arity else 1, self.domain) for columns in found]
         self._delta = [merge_runs(parts, arity, self.domain)] if parts else []
