@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lace.datalog.engine.index import Codes, Keys
 from lace.datalog.engine.runs import ColumnRun, Run, merge_runs
+from lace.datalog.engine.sorting import sorted_unique
 from lace.datalog.plan import Version
 from lace.datalog.syntax import Predicate
 
@@ -29,17 +30,6 @@ class Seen(Protocol):
 
     def fresh(self, columns: Columns) -> Columns:
         """The distinct rows that were never given before; they count as given now."""
-
-
-def sorted_unique(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Distinct keys in ascending order."""
-    if len(keys) < 2:
-        return keys
-    keys = np.sort(keys)
-    keep = np.empty(len(keys), np.bool_)
-    keep[0] = True
-    np.not_equal(keys[1:], keys[:-1], out=keep[1:])
-    return keys[keep]
 
 
 class Packing:
