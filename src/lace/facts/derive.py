@@ -5,13 +5,13 @@ Rule: facts come from a ValidRecord and from nothing else; whoever stores it mak
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lace.facts import predicates as names
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
 from lace.notation.fact import Fact
 from lace.records.link import LINK_SUFFIX, parse_link
-from lace.records.model import ValidRecord
+from lace.records.model import Header, ValidRecord
 
 FieldOccurrence = tuple[str, int, str]  # name, index, value
 LinkOccurrence = tuple[str, int, str, str]  # name, index, data, target
@@ -28,8 +28,14 @@ def field_occurrences(valid: ValidRecord) -> list[FieldOccurrence]:
     fields += ((names.NAME, 0, parts.name), (names.TAI, 0, parts.tai))
     if kind == "S":
         fields += ((names.SIGNED_BY, 0, parts.signed_by), (names.SIGNATURE, 0, parts.signature))
+    return fields + extra_occurrences(parts.headers)
+
+
+def extra_occurrences(headers: Iterable[Header]) -> list[FieldOccurrence]:
+    """The extra headers of a record with their occurrence indexes."""
+    fields: list[FieldOccurrence] = []
     before, index = "", 0
-    for name, value in parts.headers:  # sorted by name, so occurrences of one name stand together (P26)
+    for name, value in headers:  # sorted by name, so occurrences of one name stand together (P26)
         index = index + 1 if name == before else 0
         before = name
         fields.append((name, index, value))

@@ -11,35 +11,39 @@ from lace.limits import RecordLimits
 from lace.notation.b64a import encode
 from lace.notation.digest import digest
 from lace.notation.text import is_nfc
-from lace.records.grammar import MARK_TEXT, RESERVED_NAMES, TRAILER_TEXT
+from lace.records.grammar import MARK, MARK_TEXT, RESERVED_NAMES, TRAILER_TEXT
 from lace.records.model import Parts
 
 _SYMBOL = "[0-9A-Z_a-z~]"
 _DIGEST = f"{_SYMBOL}{{42}}[048CGKOSW_dhlptx]"
 _SIGNATURE = f"{_SYMBOL}{{85}}[0GWl]"
-_MARK = f"{MARK_TEXT}: "
 
 
-def _path(excluded: str) -> str:
-    segment = rf"(?!\.\.?[/\n])[^/{excluded}\x00-\x1f\x7f]++"
-    return f"{segment}(?:/{segment})*+"
+def _heads(mark: str, forbidden: str) -> dict[bytes, re.Pattern[str]]:
+    """A pattern for the head of each type; `forbidden` characters stand in no value.
+
+    Hashes may be anything here: they are compared with what the digests spell.
+    """
+
+    def path(excluded: str) -> str:
+        segment = rf"(?!\.\.?[/\n])[^/{excluded}{forbidden}]++"
+        return f"{segment}(?:/{segment})*+"
+
+    extra = rf"(?!{MARK_TEXT}|{TRAILER_TEXT})[^: {forbidden}]++: [^{forbidden}]++\n"
+    seal = rf"{mark}: (S\.[^\n]{{43}}\.H3)\nSigned-By: (V\.{_DIGEST}\.H3)\nSignature: ({_SIGNATURE})\n"
+    plex = (
+        rf"{mark}: (P\.[^\n]{{43}}\.H3)\nGroup: ({path('{}|#')})\nApp: ({path('{}|#')})\nName: ({path('{}|')})\n"
+        rf"TAI: ([0-9]{{10}}:[0-9]{{9}})\n((?:{extra})*+)"
+    )
+    blob = rf"{mark}: (B\.[^\n]{{43}}\.H3)\nData-Length: (0|[1-9][0-9]{{0,11}})\n\n"
+    return {b"B": re.compile(blob), b"P": re.compile(plex + blob), b"S": re.compile(seal + plex + blob)}
 
 
-_EXTRA = rf"(?!{MARK_TEXT}|{TRAILER_TEXT})[^:\x00-\x20\x7f]++: [^\x00-\x1f\x7f]++\n"
-_SEAL_HEAD = rf"{_MARK}(S\.{_DIGEST}\.H3)\nSigned-By: (V\.{_DIGEST}\.H3)\nSignature: ({_SIGNATURE})\n"
-_PLEX_HEAD = (
-    rf"{_MARK}(P\.{_DIGEST}\.H3)\nGroup: ({_path('{}|#')})\nApp: ({_path('{}|#')})\nName: ({_path('{}|')})\n"
-    rf"TAI: ([0-9]{{10}}:[0-9]{{9}})\n((?:{_EXTRA})*+)"
-)
-_BLOB_HEAD = rf"{_MARK}(B\.{_DIGEST}\.H3)\nData-Length: (0|[1-9][0-9]{{0,11}})"
-# Per type letter: the head, and by how many bytes its marks (one character of four bytes each) exceed its characters.
-_HEADS = {
-    b"B": (re.compile(_BLOB_HEAD), 3),
-    b"P": (re.compile(_PLEX_HEAD + _BLOB_HEAD), 6),
-    b"S": (re.compile(_SEAL_HEAD + _PLEX_HEAD + _BLOB_HEAD), 9),
-}
+# Nearly every head is ASCII but for its marks. Read as Latin-1 it takes a byte a character, and ASCII is NFC.
+_ASCII_HEADS = _heads(MARK[:4].decode("latin-1"), r"\x00-\x1f\x7f-\xff")
+_HEADS = _heads(MARK_TEXT, r"\x00-\x1f\x7f")
 _MARKLINE_BYTES = 55
-_SEAL_BYTES = 158  # the two header lines of a Seal
+_SEALED_PLEX_START = 268  # behind two marklines and the two header lines of the Seal
 _LENGTH_BYTES = len("Data-Length: \n\n")
 _LETTER = slice(6, 7)
 _DIGEST_TEXT = slice(2, 45)
@@ -47,59 +51,62 @@ _DIGEST_TEXT = slice(2, 45)
 
 def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
     """The parts of a record of the common shape, signature not yet verified; None where `parse` has to look."""
-    head_end = stored.find(b"\n\n")
-    shape = _HEADS.get(stored[_LETTER])
-    if head_end < 0 or shape is None:
+    shape = _ASCII_HEADS.get(stored[_LETTER])
+    if shape is None:
         return None
-    pattern, mark_excess = shape
-    head = _head_text(stored, head_end, mark_excess, limits)
-    match = pattern.fullmatch(head) if head is not None else None
-    if match is None:
-        return None
-    groups = match.groups()
-    data_start = head_end + 2
+    # A head that ends within the longest line has no line that is too long.
+    match = shape.match(str(stored[: limits.max_header_line_bytes], "latin-1"))
+    if match is not None:
+        groups, data_start = match.groups(), match.end()
+    else:
+        data_start = stored.find(b"\n\n") + 2
+        found = _wide_head(stored[:data_start], limits)
+        if found is None:
+            return None
+        groups = found
     length = groups[-1]
     if int(length) != len(stored) - data_start or int(length) > limits.max_data_bytes:
         return None
-    blob_payload = data_start - _LENGTH_BYTES - len(length)
     view = memoryview(stored)
     blob_hash = groups[-2]
-    if encode(digest(view[blob_payload:])) != blob_hash[_DIGEST_TEXT]:
-        return None
+    blob_digest = digest(view[data_start - _LENGTH_BYTES - len(length) :])
     if len(groups) == 2:
+        if encode(blob_digest) != blob_hash[_DIGEST_TEXT]:
+            return None
         return Parts(blob_hash, "", "", "", "", (), blob_hash, "", b"", "", "", data_start)
-    headers = _extras(groups[-3], limits)
+    plex_hash, group, app, name, tai, extras = groups[-8:-2]
+    headers = _extras(extras, limits)
     if headers is None:
         return None
-    plex_hash, group, app, name, tai = groups[-8:-3]
-    sealed = len(groups) == 11
-    plex_digest = digest(view[_MARKLINE_BYTES + (_MARKLINE_BYTES + _SEAL_BYTES if sealed else 0) :])
-    if encode(plex_digest) != plex_hash[_DIGEST_TEXT]:
-        return None
-    if not sealed:
+    if len(groups) == 8:
+        plex_digest = digest(view[_MARKLINE_BYTES:])
+        if not _spell((plex_digest, blob_digest), (plex_hash, blob_hash)):
+            return None
         return Parts(plex_hash, group, app, name, tai, headers, blob_hash, plex_hash, plex_digest, "", "", data_start)
     seal_hash, signed_by, signature = groups[:3]
-    if encode(digest(view[_MARKLINE_BYTES:])) != seal_hash[_DIGEST_TEXT]:
+    plex_digest = digest(view[_SEALED_PLEX_START:])
+    if not _spell((digest(view[_MARKLINE_BYTES:]), plex_digest, blob_digest), (seal_hash, plex_hash, blob_hash)):
         return None
     return Parts(
         seal_hash, group, app, name, tai, headers, blob_hash, plex_hash, plex_digest, signed_by, signature, data_start
     )
 
 
-def _head_text(stored: bytes, head_end: int, mark_excess: int, limits: RecordLimits) -> str | None:
-    """The head as text if it is NFC and no line is too long."""
-    head = stored[:head_end]
-    longest = limits.max_header_line_bytes
-    if head_end > longest and any(len(line) > longest for line in head.split(b"\n")):
+def _spell(digests: tuple[bytes, ...], hashes: tuple[str, ...]) -> bool:
+    """Whether hashes spell digests: 33 bytes are 44 symbols, so all are compared at once, a zero between two."""
+    return encode(b"\0".join(digests)) == "0".join([text[2:45] for text in hashes])
+
+
+def _wide_head(head: bytes, limits: RecordLimits) -> tuple[str, ...] | None:
+    """What stands in a head of any characters or length, if it is NFC and no line is too long."""
+    if any(len(line) > limits.max_header_line_bytes for line in head.split(b"\n")):
         return None
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    # If the marks are all the difference, the rest is ASCII and so NFC (the match makes sure that the marks are there).
-    if head_end - len(text) != mark_excess and not is_nfc(text):
-        return None
-    return text
+    match = _HEADS[head[_LETTER]].fullmatch(text) if head else None
+    return match.groups() if match is not None and is_nfc(text) else None
 
 
 def _extras(text: str, limits: RecordLimits) -> tuple[tuple[str, str], ...] | None:

@@ -6,6 +6,7 @@ may leave it out here and run `signature_task` of many records in threads before
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from lace.errors import InvalidSignature
@@ -50,8 +51,12 @@ def signature_task(valid: ValidRecord) -> SignatureTask | None:
     parts = valid.parts
     if not parts.signature:
         return None
-    signer, signature = b64a.decode_canonical(parts.signed_by[2:45]), b64a.decode_canonical(parts.signature)
-    return SignatureTask(signer, parts.plex_digest, signature)
+    return SignatureTask(_verifier_x(parts.signed_by), parts.plex_digest, b64a.decode_canonical(parts.signature))
+
+
+@lru_cache(maxsize=1024)  # few sign much
+def _verifier_x(signed_by: str) -> bytes:
+    return b64a.decode_canonical(signed_by[2:45])
 
 
 def verify_seal(valid: ValidRecord) -> None:

@@ -70,8 +70,9 @@ class Intake:
             judged = judge(batch)
             yield from _answers(commit(self._store, judged), judged.reasons)
             return
-        stored = cast("EncodedStore", self._store).put_encoded(encoded) if checked.kept else []
-        yield from _answers([result.hash for result in stored], reasons)
+        if claimed:
+            cast("EncodedStore", self._store).put_encoded(encoded)
+        yield from _answers([RecordHash(text) for text in encoded.hashes], reasons)
 
 
 def _answers(stored: Sequence[RecordHash], reasons: dict[str, str]) -> Iterator[given.LocalInput]:

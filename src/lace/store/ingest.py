@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Protocol, TextIO
 
 from lace.limits import IngestLimits, RecordLimits
-from lace.store.base import BEFORE_ALL, PutResult, RecordStore, StoreRecordId
+from lace.store.base import BEFORE_ALL, RecordStore, StoreRecordId
 from lace.store.bundle import BundleReader, BundleWriter, Frame, Rejected
 from lace.store.checking import Checked, check_frames
 from lace.store.encode import EncodedBatch
@@ -32,7 +32,9 @@ Check = Callable[[Sequence[bytes]], Checked]
 class EncodedStore(Protocol):
     """A store that takes batches encoded elsewhere."""
 
-    def put_encoded(self, batch: EncodedBatch) -> list[PutResult]: ...
+    def put_encoded(self, batch: EncodedBatch) -> int:
+        """Store it; how many of its records are new."""
+        ...
 
 
 @dataclass(slots=True)
@@ -182,8 +184,7 @@ class _Keeper:
             self.reject(chunk.bundle, Rejected(frame.offset, frame.data, rule, reason))
         new = 0
         if checked.kept:
-            results = self._store.put_encoded(checked.batch([frame.data for frame in chunk.frames]))
-            new = sum(result.new for result in results)
+            new = self._store.put_encoded(checked.batch([frame.data for frame in chunk.frames]))
         report.stored += new
         report.present += len(chunk.frames) - len(checked.refused) - new
         if self._progress is not None:

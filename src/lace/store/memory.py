@@ -125,9 +125,10 @@ class MemoryStore:
         with self._lock:
             return [self._put(record) for record in list(records)]
 
-    def put_encoded(self, batch: EncodedBatch) -> list[PutResult]:
-        """Store a batch whose records were judged elsewhere."""
-        return self.put(validate(body, verify_signature=False) for body in batch.bodies)
+    def put_encoded(self, batch: EncodedBatch) -> int:
+        """Store a batch whose records were judged elsewhere; how many of them are new."""
+        results = self.put(validate(body, verify_signature=False) for body in batch.bodies)
+        return sum([result.new for result in results])
 
     def _put(self, record: ValidRecord) -> PutResult:
         if record.hash in self._kept:

@@ -51,6 +51,13 @@ class State(NamedTuple):
         return StoreCursor(StoreRecordId(self.last_record), self.last_removal)
 
 
+class _Written(NamedTuple):
+    """The id of each distinct record of a batch, and whether it is new."""
+
+    ids: list[int]
+    new: list[bool]
+
+
 class SQLiteStore:
     """A RecordStore in one file; safe to share between threads, which then take turns."""
 
@@ -104,16 +111,24 @@ class SQLiteStore:
 
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         given = list(records)
-        results = self.put_encoded(encode_batch(given))
-        unseen = {result.hash: result for result in results}
-        stored = dict(unseen)
-        # A record given twice in one batch is new once.
-        return [unseen.pop(record.hash, PutResult(record.hash, stored[record.hash].id, new=False)) for record in given]
+        batch = encode_batch(given)
+        written = self._write(batch)
+        ids = dict(zip(batch.hashes, written.ids, strict=True))
+        unseen = {text for text, new in zip(ids, written.new, strict=True) if new}
+        results = []
+        for record in given:
+            new = record.hash in unseen
+            unseen.discard(record.hash)  # a record given twice in one batch is new once
+            results.append(PutResult(record.hash, StoreRecordId(ids[record.hash]), new=new))
+        return results
 
-    def put_encoded(self, batch: EncodedBatch) -> list[PutResult]:
-        """Store a batch whose records were encoded elsewhere; one result for each of its distinct records."""
+    def put_encoded(self, batch: EncodedBatch) -> int:
+        """Store a batch whose records were encoded elsewhere; how many of them are new."""
+        return sum(self._write(batch).new)
+
+    def _write(self, batch: EncodedBatch) -> _Written:
         if not batch.bodies:
-            return []
+            return _Written([], [])
         with self._transaction("IMMEDIATE"):
             state = self._state()
             table = self._symbols.assign(batch.texts, state.next_code)
@@ -124,19 +139,22 @@ class SQLiteStore:
             if absent:
                 self._insert(batch, table, subjects, ids)
                 codes = max(state.next_code, max(table) + 1)
-                stored_bytes = state.stored_bytes + sum(len(batch.bodies[ordinal]) for ordinal in absent)
+                stored_bytes = state.stored_bytes + sum([len(batch.bodies[ordinal]) for ordinal in absent])
                 count = state.records + len(absent)
                 self._save(State(ids[absent[-1]], codes, state.last_removal, count, stored_bytes))
-        return [
-            PutResult(RecordHash(text), StoreRecordId(present.get(code) or ids[ordinal]), new=code not in present)
-            for ordinal, (text, code) in enumerate(zip(batch.hashes, subjects, strict=True))
-        ]
+        if not present:
+            return _Written(list(ids.values()), [True] * len(ids))
+        return _Written([present.get(code) or ids[ordinal] for ordinal, code in enumerate(subjects)],
+                        [code not in present for code in subjects])  # fmt: skip
 
     def _insert(self, batch: EncodedBatch, table: list[int], subjects: list[int], ids: dict[int, int]) -> None:
         segment = batch.segment
-        if len(ids) < len(subjects):
+        rows: Iterable[tuple[int, int, bytes]]
+        if len(ids) == len(subjects):
+            rows = zip(ids.values(), subjects, batch.bodies, strict=True)
+        else:
             segment = without(segment, {code for at, code in enumerate(segment.subjects) if at not in ids})
-        rows = ((record, subjects[ordinal], batch.bodies[ordinal]) for ordinal, record in ids.items())
+            rows = ((record, subjects[ordinal], batch.bodies[ordinal]) for ordinal, record in ids.items())
         self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
         self._coordinates.add(batch, table, ids)
         self._log.append(translate(segment, table, as_ids(ids.values())))

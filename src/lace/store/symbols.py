@@ -152,8 +152,8 @@ class SymbolTable:
 
     def _assign_unseen(self, texts: Sequence[str], next_code: int) -> list[int] | None:
         """`assign` when every text that is not cached is new; None, and nothing done, when that is not so."""
-        codes = list(map(self._codes.get, texts))
-        new = [text for text, code in zip(texts, codes, strict=True) if code is None]
+        known = [(at, code) for at, code in enumerate(map(self._codes.get, texts)) if code is not None]
+        new = _without_positions(texts, [at for at, _ in known])
         before = self._connection.total_changes
         self._connection.execute("SAVEPOINT unseen")
         self._insert_free(self._keys_of(new), next_code)
@@ -165,8 +165,7 @@ class SymbolTable:
         self._append(new, next_code)
         if len(self._codes) == len(ALWAYS):  # nothing is known yet about what comes often
             self._remember(dict(zip(new, range(next_code, next_code + len(new)), strict=True)))
-        fresh = iter(range(next_code, next_code + len(new)))
-        return [next(fresh) if code is None else code for code in codes]
+        return _with_codes(known, next_code, len(texts))
 
     def _insert_free(self, keys: list[int], first_code: int) -> None:
         """Index consecutive codes under their keys, leaving out keys that are taken.
@@ -204,6 +203,27 @@ class SymbolTable:
                 taken = self._taken(key for key, _ in displaced)
             waiting = displaced
         self._connection.executemany("INSERT INTO symbol_index VALUES (?, ?)", sorted(placed.items()))
+
+
+def _without_positions(texts: Sequence[str], positions: list[int]) -> list[str]:
+    """Texts but for those at some ascending positions, in long pieces."""
+    kept: list[str] = []
+    start = 0
+    for at in positions:
+        kept += texts[start:at]
+        start = at + 1
+    kept += texts[start:]
+    return kept
+
+
+def _with_codes(known: list[tuple[int, int]], next_code: int, count: int) -> list[int]:
+    """The codes of `count` texts: those known at their positions, the others numbered from `next_code` on."""
+    codes: list[int] = []
+    for before, (at, code) in enumerate(known):  # `before` of the texts in front are known
+        codes += range(next_code + len(codes) - before, next_code + at - before)
+        codes.append(code)
+    codes += range(next_code + len(codes) - len(known), next_code + count - len(known))
+    return codes
 
 
 def _is_run(window: list[int]) -> bool:
