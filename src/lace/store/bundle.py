@@ -183,6 +183,10 @@ class _Window:
     def take(self, length: int) -> Frame:
         frame = Frame(self.offset, self.buffer[self.at : self.at + length])
         self.at += length
+        if length > READ_BYTES:  # do not hold its bytes twice
+            self.buffer = self.buffer[self.at :]
+            self._base += self.at
+            self.at = 0
         return frame
 
 
