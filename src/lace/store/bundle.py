@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
@@ -21,7 +22,7 @@ from typing import BinaryIO, NamedTuple, Self
 from lace.errors import InvalidInput, InvalidStream, StoreError
 from lace.limits import RecordLimits
 from lace.records.grammar import MARK
-from lace.records.read import delimit
+from lace.records.read import delimit, delimit_run
 from lace.records.validate import validate
 
 INDEX_SUFFIX = ".idx"
@@ -189,12 +190,22 @@ class _Window:
             self.at = 0
         return frame
 
+    def take_run(self, stop: int, limits: RecordLimits) -> Iterator[Frame]:
+        """The frames before `stop` that are here whole and leave no question."""
+        ends = delimit_run(self.buffer, self.at, stop - self._base, limits)
+        for start, end in pairwise([self.at, *ends]):
+            yield self.take(end - start)
+
 
 def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> Iterator[Frame | Rejected]:
     """The frames and the damage of a file from its present position on, up to what begins before `stop`."""
     window = _Window(file, start)
     damage: Rejected | None = None
     while window.offset < stop and window.has(1):
+        if damage is None:
+            yield from window.take_run(stop, limits)
+            if window.offset >= stop:
+                break
         try:
             length = _frame_length(window, limits)
         except InvalidInput as error:
