@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: simulate help demo test check bench clauses docs format lock clean
+.PHONY: simulate help demo test check bench fuzz soak clauses docs format lock clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -35,6 +35,13 @@ bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--qui
 
 simulate: $(STAMP) ## try to break exchanges in simulated worlds (SEEDS=100000)
 	$(RUN) tools/simulate.py --seeds $(or $(SEEDS),10000)
+
+fuzz: $(STAMP) ## throw broken streams at the codec and the session (SECONDS=60 for each)
+	$(RUN) tools/fuzz.py codec --seconds $(or $(SECONDS),60)
+	$(RUN) tools/fuzz.py session --seconds $(or $(SECONDS),60)
+
+soak: $(STAMP) ## 20 peers coming and going for ten minutes (MINUTES=10), cuts at random; memory and descriptors plotted
+	$(RUN) tools/soak.py --minutes $(or $(MINUTES),10)
 
 clauses: $(STAMP) ## how many clauses of the specifications a test names, and which none does
 	$(RUN) tools/clauses.py

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lace"
 # A package sees only what stands below it; packages on one line never see each other.
 LAYERS = [
     {"cli"},
-    {"inspector", "spark"},
+    {"spark"},
     {"porcelain"},
     {"runtime"},
     {"transports"},
@@ -30,6 +30,7 @@ LIBRARY_HOMES = {
     "sqlite3": {"store"},
     "websockets": {"transports"},
     "blake3": {"notation"},
+    "cryptography": {"transports/certificate.py"},
     "coincurve": {"records"},
     "numpy": {"datalog/engine", "spark"},
     "click": {"cli"},

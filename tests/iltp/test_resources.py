@@ -173,6 +173,7 @@ def test_a_canonical_lacegram_under_its_own_id_is_taken() -> None:
         pytest.param(b"A(P) :- B(P), Prefix(P,'x').", marks=pytest.mark.clause("060-RES-28")),
         pytest.param(b"A(P) :- B(Q).", marks=pytest.mark.clause("060-RES-26")),
         pytest.param(b"no rules", marks=pytest.mark.clause("060-RES-26")),
+        pytest.param(b"\n".join(b"A('%d') :- B('x')." % n for n in range(300)), marks=pytest.mark.clause("060-RES-26")),
     ],
 )
 def test_other_lacegram_bytes_are_refused_even_under_their_own_hash(text: bytes) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlace.pair import blob, group_module, plex
+from interlace.pair import blob, group_module, hash_of, plex
 from interop.harness import (
     CLOCK,
     PATIENCE_S,
@@ -18,6 +18,7 @@ from interop.harness import (
     hashes,
     honest_stream,
     make_node,
+    send_raw,
     serving,
     terms_of,
 )
@@ -282,5 +283,27 @@ def test_the_counters_can_be_scraped(tmp_path: Path) -> None:
             assert 'lace_connections_total{kind="accepted"} 1\n' in page
             writer.close()
             metrics.close()
+
+    asyncio.run(run())
+
+
+def test_worker_processes_judge_what_threads_would(tmp_path: Path) -> None:
+    """With much to receive, worker processes judge; a bad record among good ones is refused all the same."""
+
+    async def run() -> None:
+        limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0, workers=1, worker_threshold_records=1)
+        records = [blob(b"%d" % n) for n in range(40)]
+        stream = honest_stream(records, [])
+        async with serving([], tmp_path, limits=limits) as server:
+            warm, _ = await exchange_once(server.address, [blob(b"first")])  # starts the workers
+            assert warm.result.fixed_point
+            await eventually(lambda: server.node.has_workers)
+            server.store.delete(hash_of(blob(b"first")))
+            await send_raw(server.address, stream.replace(b"Data-Length: 1\n\n7", b"Data-Length: 1\n\n8", 1))
+            while not (outcome := await server.next_outcome()).result.rejected_hashes:
+                pass
+            assert list(outcome.result.rejected_hashes) == [str(hash_of(blob(b"7")))]
+            assert len(outcome.result.received_hashes) == 39
+            assert len(hashes(server.store)) == 39
 
     asyncio.run(run())

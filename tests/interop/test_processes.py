@@ -67,7 +67,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @contextmanager
 def served(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A `lace serve` in its own process, ready when it says so (sd_notify), ended by SIGTERM."""
-    notices = str(tmp_path / "notify")
+    notices = str(tmp_path / f"notify-{time.monotonic_ns()}")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
         ready.bind(notices)
         ready.settimeout(PATIENCE_S)
@@ -206,3 +206,27 @@ def wait_for(process: subprocess.Popen[str], text: str) -> str:
         if text in line:
             return line
     raise AssertionError(f"the process ended without {text}")
+
+
+def test_a_lace_toml_describes_a_node_with_a_peer_and_counters(home: Path) -> None:
+    near, far = make_lace(home / "near.lace", DIALER), make_lace(home / "far.lace", ACCEPTOR)
+    port = free_port()
+    (home / "lace.toml").write_text(
+        f'store = "{near.name}"\nselect = ["all"]\nexpose = ["all"]\nlog = "json"\nmetrics_port = {port}\n'
+        f'listen = ["unix:{home}/near.sock"]\n[[peer]]\naddress = "unix:{home}/far.sock"\n'
+    )
+    with (
+        served(home, str(far), f"unix:{home}/far.sock", "--expose", "all"),
+        served(home, "--config", str(home / "lace.toml")) as node,
+    ):
+        deadline = time.monotonic() + PATIENCE_S
+        while hashes(near) != hashes(far) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(hashes(near)) == 4
+        with socket.create_connection(("127.0.0.1", port)) as scraper:
+            scraper.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            page = b"".join(iter(lambda: scraper.recv(65536), b"")).decode()
+        assert "lace_connections_active 1" in page
+        assert node.stderr is not None
+        said = [json.loads(node.stderr.readline()) for _ in range(3)]
+        assert [row["event"] for row in said] == ["listening", "keeping", "open"]

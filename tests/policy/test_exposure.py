@@ -109,6 +109,16 @@ def test_the_viewer_takes_the_variable_s_place_throughout_its_rule(text: str, vi
         ("AllowQueryRecord(_,P) :- Have(P).", "anonymous-head"),
         ("Helper(P) :- Have(P).", "missing-allow-query-record"),
         ("AllowQueryRecord(V,P) :- Have(P).\nCanQueryRecord(V,P) :- Have(P), Peer(V).", "reserved-head"),
+        pytest.param(
+            "AllowQueryRecord(V,P) :- SelectHave(P).\nSelectHave(P) :- Have(P).",
+            "reserved-head",
+            marks=pytest.mark.clause("030-SHADOW-15"),
+        ),
+        pytest.param(
+            "AllowQueryRecord(V,P) :- Have(P).\nSelectAdvertised(P,S) :- Have(P), Peer(S).",
+            "reserved-head",
+            marks=pytest.mark.clause("030-SHADOW-15"),
+        ),
         ("AllowQueryRecord(V,P) :- MaySend(P).", "reserved-body"),
         ("AllowQueryRecord(V,P) :- o1_SelectHave(P).", "reserved-prefix"),
         ("AllowQueryRecord('Opq_A',P) :- Have(P).", "grants-opaque"),

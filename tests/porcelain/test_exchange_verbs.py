@@ -52,7 +52,7 @@ def test_without_exposure_nothing_is_sent_and_the_result_says_why(pair: tuple[La
     assert "--expose" in done.notices[0][0].remedy
 
 
-@mark.clause("050-OPS-01", "050-OPS-03")
+@mark.clause("050-OPS-01", "050-OPS-03", "110-RUN-02")
 def test_fetch_gets_what_a_name_means_and_publish_stores_what_is_given(pair: tuple[Lace, Lace]) -> None:
     mine, theirs = pair
     note = put(theirs, "notes/1")
@@ -67,7 +67,7 @@ def test_fetch_gets_what_a_name_means_and_publish_stores_what_is_given(pair: tup
     assert len(have(theirs)) == 3
 
 
-@mark.clause("050-OPEN-01", "050-OPEN-02", "050-OPEN-03", "050-OPEN-05", "050-OPS-04")
+@mark.clause("050-OPEN-01", "050-OPEN-02", "050-OPEN-03", "050-OPEN-05", "050-OPS-04", "110-RUN-01")
 def test_follow_tells_of_records_as_they_travel(pair: tuple[Lace, Lace]) -> None:
     first, second = pair
     put(first, "links/1")

@@ -10,4 +10,4 @@ from lace.store.base import RecordStore
 
 def make_evaluator(store: RecordStore, exposures: tuple[Exposure, ...]) -> PolicyEvaluator:
     """A fresh evaluator over a store."""
-    return StoreEvaluator(store, exposures, max_followed_facts=1000)
+    return StoreEvaluator(store, exposures)

@@ -10,7 +10,8 @@ from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import MachineConfig
 from lace.interlace.events import Event
-from lace.runtime.ingest import judge
+from lace.records.keys import verify_batch
+from lace.runtime.judging import judge_here
 from lace.runtime.session import Outcome, ReceivedRecords, Request, Session
 from lace.runtime.side import LocalSide
 from lace.store.base import RecordStore
@@ -69,7 +70,7 @@ class End:
     def _perform(self, request: Request, now_ns: int) -> None:
         match request:
             case ReceivedRecords(records):
-                for answer in self.side.store_judged(judge(records)):
+                for answer in judge_here(records, verify_batch).commit_safely(self.store):
                     self.session.answer(answer, now_ns)
             case asked.SendRecords(hashes=hashes):
                 loaded = dict(zip(hashes, self.side.load(hashes, 1 << 30), strict=True))

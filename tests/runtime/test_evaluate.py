@@ -21,6 +21,7 @@ from lace.policy.exposure import Exposure, expose_all
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer
 from lace.records.validate import validate
+from lace.runtime.claims import feeding_of
 from lace.runtime.evaluate import StoreEvaluator
 from lace.store.memory import MemoryStore
 
@@ -36,6 +37,17 @@ MODULES = [
         "SelectHave(P) :- Have(P), not Theirs(P).\nTheirs(P) :- Advertised(P,_).\n"
         "SelectAdvertised(P,S) :- Advertised(P,S), TickTAI(T), LexCompare(T,'>=','1640995210:000000000')."
     ),
+]
+MODULES += [
+    Module.author(text)
+    for text in (
+        "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S), Cardinality(Advertised(_,_),'<','4').",
+        "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S), Twin(P).\n"
+        "Twin(P) :- Advertised(P,_), Advertised(Q,_), P != Q.",
+        "SelectHave(P) :- Have(P).\n"
+        "SelectAdvertised(P,S) :- Advertised(P,S), not AdvertisedField(P,S,'Group','0','v').",
+        "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S), Advertised(Q,S), Have(Q).",
+    )
 ]
 EXPOSURES = [(), (expose_all(),), (Exposure.author("AllowQueryRecord(V,P) :- Have(P), Field(P,'Group',_,'u')."),)]
 SOURCE = Source("Opq_p")
@@ -124,7 +136,7 @@ class World:
 
 @pytest.mark.clause("050-SEND-03", "050-EVAL-01", "050-ENG-05", "050-ENG-06", "050-SEND-08")
 @pytest.mark.parametrize("max_followed", [0, 10**6])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(40))
 def test_followed_and_evaluated_anew_are_the_sets_of_the_naive_evaluator(seed: int, max_followed: int) -> None:
     world = World(seed, max_followed)
     for _ in range(12):
@@ -168,3 +180,12 @@ def test_advertisements_carry_the_fields_of_the_schema_however_many_there_are(co
             mood = [(field.position, field.value) for field in claim.fields if field.name == "Mood"]
             assert mood == [("0", "b"), ("1", "a")]
             assert ("Type" in [field.name for field in claim.fields]) is (schema == ALL_FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("index", "feeding"),
+    list(enumerate(["SEPARATE"] * 3 + ["ALWAYS", "TOGETHER", "TOGETHER", "SEPARATE", "TOGETHER"])),
+)
+def test_which_claims_an_engine_must_see_is_read_off_the_rules(index: int, feeding: str) -> None:
+    assert feeding_of(agree(MODULES[index], ALL)).name == feeding
+    assert feeding_of(agree(ALL, MODULES[index])).name == feeding

@@ -77,6 +77,7 @@ def test_closing_delivers_what_was_sent_and_then_the_end(scheme: str, tmp_path: 
             assert await far.receive() == b""
             await far.close()
             await closing
+            near.abort()  # after the end there is nothing left to abort
 
     asyncio.run(run())
 
@@ -226,6 +227,7 @@ def test_a_child_process_is_a_peer(tmp_path: Path) -> None:
         assert await read_exactly(stream, len(sent)) == sent
         await sending
         await stream.close()
+        stream.abort()  # after the end there is nothing left to abort
         assert (await echo_child(plain_options())).proof.peer is None
 
     asyncio.run(run())

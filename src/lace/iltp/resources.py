@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from lace.datalog.canonical import Lacegram
-from lace.errors import InvalidInput, InvalidStream
+from lace.errors import InvalidInput, InvalidStream, LimitExceeded
 from lace.iltp.items import Resource
 from lace.limits import MIB, EngineLimits
 from lace.notation.identifiers import ExchangePlanId, Identifier, LacegramId
@@ -69,6 +69,8 @@ def check_resource(resource: Resource, limits: EngineLimits | None = None) -> No
             found = str(read_transcript(resource.text).id)
     except InvalidInput as error:  # 060-RES-25, 060-RES-36: nothing is made canonical after receipt
         raise InvalidStream(error.message, rule="resource-body", place=resource.id, found=error.found) from error
+    except LimitExceeded as error:
+        raise InvalidStream(str(error), rule="resource-body", place=resource.id) from error
     if found != resource.id:  # 060-RES-37
         raise InvalidStream(
             "the body is not what the id names", rule="resource-mismatch", place=resource.id, found=found

@@ -70,7 +70,7 @@ class Offers:
                 listed += self._own.under(prefix)
             else:
                 children += self._narrow(prefix)
-        listed.sort(key=lambda claim: claim.hash.encode())
+        listed.sort()
         children.sort()
         self.offer(children)
         self._require_room(listed)

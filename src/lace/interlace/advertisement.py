@@ -6,6 +6,7 @@ Rule: an advertisement is what a peer says, never a record fact (050-INVAR-03). 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
@@ -196,5 +197,5 @@ class ListingReader:
                 if fields
                 else (),
             )
-            for record, fields in sorted(self._fields.items(), key=lambda item: item[0].encode())
+            for record, fields in sorted(self._fields.items(), key=itemgetter(0))
         ]

@@ -33,6 +33,7 @@ class Agreement:
     own_source: Source
     peer_source: Source
     link_id: str | None
+    have_reads_advertisements: bool  # P13
 
     def runtime(self, link: Link, tick: TAI) -> RuntimeFacts:
         """The runtime facts at a tick."""
@@ -112,6 +113,7 @@ def settle(
         own_source=source_of(own.origin, ours.signer),
         peer_source=source_of(peer.origin, signer),
         link_id=link_id(ours.signer, signer, plan.id) if both and ours.signer and signer else None,
+        have_reads_advertisements=plan.have_reads_advertisements,
     )
 
 

@@ -80,7 +80,7 @@ class LoopPhases(MachineCore):
             ticks = self._tick_facts()  # P19: TickReady rides only in an adv that is not otherwise empty
             if ticks:
                 self._emit(SendFacts(ticks))
-        if agreement.plan.have_reads_advertisements:
+        if agreement.have_reads_advertisements:
             self._own_listing = self._own.fingerprint(source)
         self._emit(EndBlock())
         self._advertised_version = self._own.version
@@ -101,8 +101,7 @@ class LoopPhases(MachineCore):
         """The effective send set changes only here (050-SEND-01)."""
         for record in removed:
             self._own.drop(record)
-        for claim in added:
-            self._own.put(claim)
+        self._own.put_all(added)
         if self.config.is_direct and self._sent_whole:
             self._unsent.update((record, None) for record in removed)
             self._unsent.update((claim.hash, claim) for claim in added)
@@ -267,7 +266,7 @@ class LoopPhases(MachineCore):
 
     def _note_listings(self) -> bool:
         """P13: whether a quiet loop ends here; remembers this loop's two listings."""
-        if not self.agreement.plan.have_reads_advertisements:
+        if not self.agreement.have_reads_advertisements:
             return True
         pair = self._own_listing + self._held.fingerprint(self.agreement.peer_source)
         seen = pair in self._seen_listings
@@ -281,7 +280,7 @@ class LoopPhases(MachineCore):
         self._fixed_point = True
         self._report(FixedPoint(self._ledger.loops))
         self._ledger.begin_round()
-        if self.agreement.plan.have_reads_advertisements:
+        if self.agreement.have_reads_advertisements:
             self._advertised_version = self._own.version  # alternating listings are settled too (050-BOUND-09)
         if self._announces_ticks:
             self._enter(Move.SETTLED)

@@ -16,6 +16,7 @@ from lace.notation import b64a
 from lace.notation.digest import digest
 
 START_LENGTH = 2  # 050-PART-03
+_TOP_END = 2 + START_LENGTH
 _PAYLOAD = 2  # the payload begins after the type letter and its dot (050-PART-01, 050-PART-02)
 
 
@@ -84,6 +85,26 @@ class AdvertisementSet:
         self._changed(prefix)
         return None if before is None else Advertisement(record, before)
 
+    def put_all(self, advertisements: Iterable[Advertisement]) -> None:
+        """Hold many claims, whatever they replace."""
+        parts, changed = self._parts, 0
+        prefixes: set[str] = set()
+        for record, fields in advertisements:
+            prefix = record[_PAYLOAD:_TOP_END]
+            part = parts.get(prefix)
+            if part is None:
+                part = parts[prefix] = {}
+            before = part.get(record)
+            if before != fields:
+                part[record] = fields
+                changed += 1
+                self._count += before is None
+                prefixes.add(prefix)
+        self.version += changed
+        for roots in self._roots.values():
+            for prefix in prefixes:
+                roots.pop(prefix, None)
+
     def drop(self, record: str) -> Advertisement | None:
         """Forget a claim; the claim, if there was one."""
         prefix = top_prefix(record)
@@ -117,7 +138,7 @@ class AdvertisementSet:
     def listing(self) -> list[Advertisement]:
         """All claims, sorted by P (P14)."""
         whole = [(record, fields) for part in self._parts.values() for record, fields in part.items()]
-        whole.sort(key=lambda item: item[0].encode())
+        whole.sort()  # code points sort as their UTF-8 bytes do; no hash stands twice
         return [Advertisement(record, fields) for record, fields in whole]
 
     def size_under(self, source: str, prefix: str = "") -> int:
@@ -166,6 +187,10 @@ class AdvertisementSet:
 
     def replace_all(self, claims: Iterable[Advertisement]) -> Changes:
         """Hold exactly these claims (050-RECON-04)."""
+        if not self._count:
+            fresh = list(claims)
+            self.put_all(fresh)
+            return Changes(fresh, [])
         by_prefix: dict[str, list[Advertisement]] = {prefix: [] for prefix in self._parts}
         for claim in claims:
             by_prefix.setdefault(top_prefix(claim.hash), []).append(claim)

@@ -22,24 +22,26 @@ from lace.facts.predicates import (
     MAY_REQUEST,
     MAY_SEND,
     RUNTIME_PREDICATES,
+    SELECT_ADVERTISED,
     SELECT_HAVE,
 )
 from lace.limits import EngineLimits
 from lace.notation.identifiers import LacegramId
 from lace.policy.operand import BASE_PREDICATES, SCOPE_PREFIXES, Module, refuse
 from lace.policy.origin import Viewer, is_opaque
-from lace.policy.rewrite import body_atoms, heads, reachable, substitute
+from lace.policy.rewrite import body_atoms, heads, reachable, rename, scope, substitute
 
 _ENFORCEMENT = frozenset((MAY_SEND, MAY_REQUEST, CAN_QUERY_RECORD))
 EXPOSURE_PROFILE = Profile(
     name="exposure",
     base=BASE_PREDICATES,
     runtime=frozenset(RUNTIME_PREDICATES),
-    forbidden_heads=_ENFORCEMENT,
+    forbidden_heads=_ENFORCEMENT | {SELECT_HAVE, SELECT_ADVERTISED},  # 030-SHADOW-15: heads of selectors only
     forbidden_bodies=_ENFORCEMENT,
     reserved_prefixes=SCOPE_PREFIXES,
     may_use_underscore=True,
 )
+_SELECTED_SCOPE = "s_"  # our selector's own predicates, inside the exposure made of it
 _DEFAULT_LIMITS = EngineLimits()
 _SOME_VIEWER = Viewer("V.viewer")  # safety does not depend on who looks
 
@@ -105,12 +107,14 @@ def expose_selected(module: Module) -> Exposure:
     if any(_is_every_record(rule, rule.head.terms[0]) for rule in module.rules if rule.head.predicate == SELECT_HAVE):
         return expose_all()
     needed = reachable(module.rules, (SELECT_HAVE,))
+    scoped = scope(_SELECTED_SCOPE, shared=BASE_PREDICATES)
     record = Variable("P")
     allow = Rule(
         Atom(ALLOW_QUERY_RECORD, (Variable("Viewer"), record)),
-        (Positive(Atom(SELECT_HAVE, (record,))), Positive(Atom(HAVE, (record,)))),
+        (Positive(Atom(scoped(SELECT_HAVE), (record,))), Positive(Atom(HAVE, (record,)))),
     )
-    return Exposure.of_rules([*(rule for rule in module.rules if rule.head.predicate in needed), allow])
+    chosen = [rename(rule, scoped) for rule in module.rules if rule.head.predicate in needed]
+    return Exposure.of_rules([*chosen, allow])
 
 
 def expose(choice: str, *, selector: Module, limits: EngineLimits = _DEFAULT_LIMITS) -> tuple[Exposure, ...]:

@@ -7,6 +7,7 @@ work runs in threads here and nowhere else. What waits is bounded: past the boun
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar, assert_never
 
-from lace.errors import TransportError
+from lace.errors import LaceError, TransportError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
@@ -22,7 +23,8 @@ from lace.limits import MIB
 from lace.records.keys import verify_batch
 from lace.records.validate import SignatureTask
 from lace.runtime.clock import Clock
-from lace.runtime.ingest import Claimed, Judged, judge
+from lace.runtime.ingest import Claimed
+from lace.runtime.judging import Verdict, Workers, judge_here, verdict_of
 from lace.runtime.session import Outcome, ReceivedRecords, Request, Session
 from lace.runtime.side import LocalSide
 from lace.transports.base import ByteStream
@@ -34,13 +36,13 @@ T = TypeVar("T")
 class DriveLimits:
     """What one link may hold and do at a time."""
 
-    max_waiting_bytes: int = 4 * MIB  # received and not yet taken by a phase, or not yet stored
-    max_batch_bytes: int = 4 * MIB  # of one commit
+    max_waiting_bytes: int = 8 * MIB  # received and not yet taken by a phase, or not yet stored
+    max_batch_bytes: int = 2 * MIB  # of one commit
     load_bytes: int = MIB // 2  # of records loaded at once for sending
     load_records: int = 256
     service_ns: int = 10_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
     flush_timeout_s: float = 30.0
-    verify_slices: int = 2  # threads that verify one batch
+    verify_slices: int = 2  # threads that verify one batch, and batches judged at a time
 
 
 class Budget:
@@ -82,8 +84,10 @@ class Driver:
         on_event: Callable[[Event], None] | None = None,
         on_stored: Callable[[], None] | None = None,
         tap: Tap | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self._stream = stream
+        self._workers = workers
         self.session = session
         self._side = side
         self._threads = threads
@@ -96,7 +100,7 @@ class Driver:
         self._start_tai_ns = clock.tai().to_ns()
         self._start_ns = clock.monotonic_ns()
         self._work: deque[Request] = deque()
-        self._judged: asyncio.Queue[Judged] = asyncio.Queue(1)
+        self._judged: asyncio.Queue[asyncio.Task[Verdict]] = asyncio.Queue(self._limits.verify_slices)
         self._storing_bytes = 0
         self._wake_work = asyncio.Event()
         self._wake_send = asyncio.Event()
@@ -153,7 +157,9 @@ class Driver:
         await asyncio.wait([performing], timeout=self._limits.flush_timeout_s)  # the cursor, the last events
 
     async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        running = [*tasks, *([self._service] if self._service else [])]
+        running: list[asyncio.Task[Any]] = [*tasks, *([self._service] if self._service else [])]
+        while not self._judged.empty():
+            running.append(self._judged.get_nowait())
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -294,8 +300,16 @@ class Driver:
         return batch
 
     async def _judge(self, batch: list[Claimed]) -> None:
-        judged = await self._in_thread(judge, batch, None, self._verify_in_slices)
-        await self._judged.put(judged)
+        """Begin to judge; several batches may be under way, and they are committed in their order."""
+        await self._judged.put(asyncio.create_task(self._verdict(batch)))
+
+    async def _verdict(self, batch: list[Claimed]) -> Verdict:
+        waiting = self._workers.submit([data for _, data in batch]) if self._workers is not None else None
+        if waiting is not None:
+            with contextlib.suppress(OSError, RuntimeError, LaceError, EOFError):  # a worker that died
+                checked = await asyncio.wrap_future(waiting)
+                return await self._in_thread(verdict_of, batch, checked, self._verify_in_slices)
+        return await self._in_thread(judge_here, batch, self._verify_in_slices)
 
     def _verify_in_slices(self, tasks: Sequence[SignatureTask]) -> list[str | None]:
         """Runs in a thread: most slices in the pool, the last one here, so that a full pool cannot lock itself."""
@@ -313,12 +327,12 @@ class Driver:
     async def _commit(self) -> None:
         """Commit one judged batch while the next is being judged."""
         while True:
-            judged = await self._judged.get()
-            answers = await self._in_thread(lambda found: list(self._side.store_judged(found)), judged)
-            self._storing_bytes -= judged.size
+            verdict = await (await self._judged.get())
+            answers = await self._in_thread(verdict.commit_safely, self._side.store)
+            self._storing_bytes -= verdict.size
             for answer in answers:
                 self._answer(answer)
-            if self._on_stored is not None and judged.valid:
+            if self._on_stored is not None and verdict.is_any_valid:
                 self._on_stored()
 
     async def _serve(self, request: asked.SendRecords) -> None:

@@ -8,6 +8,7 @@ changes are followed incrementally; large ones are worth evaluating anew, and th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from lace.datalog.engine import Materialized, materialize
 from lace.datalog.source import ColumnSource
@@ -21,11 +22,31 @@ from lace.limits import EngineLimits
 from lace.notation.fact import Fact
 from lace.policy.exposure import Exposure
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
-from lace.store.base import RecordStore, Snapshot, StoreCursor
+from lace.runtime.claims import ClaimBook, feeding_of
+from lace.store.base import RecordStore, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
 MAX_FOLLOWED_FACTS = 1_000
 _BULK_RECORDS = 64  # records above which fields are read by name instead of by record
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What an evaluation changed in the two sets."""
+
+    send_added: set[str] = field(default_factory=set)
+    send_removed: set[str] = field(default_factory=set)
+    request_added: set[str] = field(default_factory=set)
+    request_removed: set[str] = field(default_factory=set)
+
+    def then(self, later: Delta) -> Delta:
+        """Both changes, one after the other, as one."""
+        return Delta(
+            (self.send_added - later.send_removed) | (later.send_added - self.send_removed),
+            (self.send_removed - later.send_added) | (later.send_removed - self.send_added),
+            (self.request_added - later.request_removed) | (later.request_added - self.request_removed),
+            (self.request_removed - later.request_added) | (later.request_removed - self.request_added),
+        )
 
 
 class StoreEvaluator:
@@ -53,7 +74,7 @@ class StoreEvaluator:
         self._derived: Materialized | None = None
         self._cursor = StoreCursor()
         self._runtime: frozenset[Fact] = frozenset()
-        self._claims: dict[str, Advertisement] = {}
+        self._claims = ClaimBook()
         self._source = ""
 
     @property
@@ -81,6 +102,7 @@ class StoreEvaluator:
             return given.PolicyRefused(str(error))
         self._schema = effect.schema
         self._reset()
+        self._claims = ClaimBook(feeding_of(effect.plan))
         return given.PolicyPrepared()
 
     def evaluate(self, effect: Evaluate) -> given.Evaluated | given.EvaluationFailed:
@@ -93,46 +115,61 @@ class StoreEvaluator:
     # --- evaluation --------------------------------------------------------------------------------------------
 
     def _evaluate(self, effect: Evaluate) -> given.Evaluated:
+        """First over what changed here, then with the claims that this makes necessary."""
         runtime = frozenset(effect.runtime.facts())
         self._source = effect.source
-        for claim in effect.advertised_removed:
-            self._claims.pop(claim.hash, None)
-        self._claims.update((claim.hash, claim) for claim in effect.advertised_added)
-        followed = self._follow(effect, runtime)
-        return self._start(runtime) if followed is None else followed
+        feed, forget = self._claims.change(effect.advertised_added, effect.advertised_removed)
+        delta = self._follow(runtime, feed, forget)
+        if delta is None:
+            delta = self._start(runtime, self._claims.begin_anew())
+        self._claims.note_sendable(delta.send_added, delta.send_removed)
+        feed = self._claims.feed()
+        if feed:
+            delta = delta.then(self._follow(runtime, feed, []) or self._start(runtime, self._claims.fed))
+        return self._answer(delta)
 
-    def _start(self, runtime: frozenset[Fact]) -> given.Evaluated:
+    def _start(self, runtime: frozenset[Fact], claims: Iterable[Advertisement]) -> Delta:
         """Evaluate anew over the newest snapshot, and compare with what was derived before."""
         policy = self._lowered()
         before = self._sets(policy)
         snapshot = self._store.snapshot()
-        extra = [*runtime, *self._facts_of(self._claims.values())]
+        extra = [*runtime, *self._facts_of(claims)]
         self._derived = materialize(policy.program, snapshot, self._limits, extra=extra)
         self._cursor, self._runtime = snapshot.cursor, runtime
         after = self._sets(policy)
-        changes = [(new - old, old - new) for old, new in zip(before, after, strict=True)]
-        return self._answer(*changes[0], *changes[1], snapshot)
+        (send, send_gone), (request, request_gone) = (
+            (new - old, old - new) for old, new in zip(before, after, strict=True)
+        )
+        return Delta(send, send_gone, request, request_gone)
 
-    def _follow(self, effect: Evaluate, runtime: frozenset[Fact]) -> given.Evaluated | None:
+    def _follow(
+        self, runtime: frozenset[Fact], feed: Sequence[Advertisement], forget: Sequence[Advertisement]
+    ) -> Delta | None:
         """Follow what changed; None if it is too much, or the store no longer knows."""
-        if self._derived is None or len(effect.advertised_added) + len(effect.advertised_removed) > self._max_followed:
+        if self._derived is None or len(feed) + len(forget) > self._max_followed:
             return None
-        changes = self._store.changes(self._cursor)
-        if changes is None or not (self._is_small(changes.added) and self._is_small(changes.removed)):
-            return None
-        removed = [*self._facts_of(effect.advertised_removed), *(self._runtime - runtime), *_all_facts(changes.removed)]
-        added = [*self._facts_of(effect.advertised_added), *(runtime - self._runtime), *_all_facts(changes.added)]
-        self._cursor, self._runtime = changes.cursor, runtime
+        removed = [*self._facts_of(forget), *(self._runtime - runtime)]
+        added = [*self._facts_of(feed), *(runtime - self._runtime)]
+        cursor = self._store.cursor()
+        if cursor != self._cursor:
+            changes = self._store.changes(self._cursor)
+            if changes is None or not (self._is_small(changes.added) and self._is_small(changes.removed)):
+                return None
+            removed += _all_facts(changes.removed)
+            added += _all_facts(changes.added)
+            cursor = changes.cursor
+        self._cursor, self._runtime = cursor, runtime
         if not added and not removed:
-            return given.Evaluated(store_mark=self._cursor.record)
+            return Delta()
         derived = self._derived.apply(added, removed)
         policy = self._lowered()
-        sets = [
-            {row[0] for row in side.get(predicate, ())}
-            for predicate in (policy.sendable, policy.requestable)
-            for side in (derived.added, derived.removed)
-        ]
-        return self._answer(sets[0], sets[1], sets[2], sets[3], None)
+        return Delta(
+            *(
+                {row[0] for row in side.get(predicate, ())}
+                for predicate in (policy.sendable, policy.requestable)
+                for side in (derived.added, derived.removed)
+            )
+        )
 
     def _is_small(self, source: ColumnSource) -> bool:
         return sum(source.count(predicate) for predicate in source.predicates()) <= self._max_followed
@@ -149,29 +186,22 @@ class StoreEvaluator:
             raise LocalProtocolError("nothing was prepared to evaluate")
         return self.policy
 
-    def _answer(
-        self,
-        send_added: set[str],
-        send_removed: set[str],
-        request_added: set[str],
-        request_removed: set[str],
-        snapshot: Snapshot | None,
-    ) -> given.Evaluated:
+    def _answer(self, delta: Delta) -> given.Evaluated:
         return given.Evaluated(
-            send_added=self._advertise(sorted(send_added), snapshot),
-            send_removed=sorted(send_removed),
-            request_added=sorted(request_added),
-            request_removed=sorted(request_removed),
+            send_added=self._advertise(sorted(delta.send_added)),
+            send_removed=sorted(delta.send_removed),
+            request_added=sorted(delta.request_added),
+            request_removed=sorted(delta.request_removed),
             store_mark=self._cursor.record,
         )
 
     # --- advertisements ----------------------------------------------------------------------------------------
 
-    def _advertise(self, records: Sequence[str], snapshot: Snapshot | None) -> list[Advertisement]:
+    def _advertise(self, records: Sequence[str]) -> list[Advertisement]:
         """One advertisement for each record, with the negotiated fields it has (050-SEND-08)."""
         if not records or self._schema == NO_FIELDS:
             return [Advertisement(record) for record in records]
-        source = snapshot or self._store.snapshot()
+        source = self._store.snapshot()
         fields: dict[str, list[FieldClaim]] = {record: [] for record in records}
         if len(records) <= _BULK_RECORDS:
             rows: Iterable[tuple[str, ...]] = (row for record in records for row in source.query(FIELD, record))

@@ -228,7 +228,7 @@ class LocalExchange:
         self, side: _Side, peer: _Side, chunk: Sequence[str], sent: list[tuple[str, int]], missing: list[str]
     ) -> None:
         batch: list[tuple[str, int]] = []
-        stored = side.party.store.get_many([RecordHash(record) for record in chunk])
+        stored = side.party.store.get_first([RecordHash(record) for record in chunk], UNBOUNDED)
         for record, data in zip(chunk, stored, strict=True):
             if data is None:
                 missing.append(record)

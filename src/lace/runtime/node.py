@@ -17,7 +17,7 @@ from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address, StdioAddress, UnixAddress, bracketed
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
-from lace.interlace.events import Event, FixedPoint
+from lace.interlace.events import Event, FixedPoint, Requested
 from lace.limits import MIB, EngineLimits, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
@@ -25,6 +25,7 @@ from lace.policy.operand import Module
 from lace.policy.transcript import Lowering
 from lace.runtime.clock import Clock
 from lace.runtime.drive import Budget, DriveLimits, Driver, Tap
+from lace.runtime.judging import Workers
 from lace.runtime.metrics import Metrics
 from lace.runtime.session import Outcome, Session
 from lace.runtime.side import LocalSide, PolicyEvaluator
@@ -41,6 +42,8 @@ class NodeLimits:
     max_links_per_peer: int = 32  # by proven verifier, else by host
     max_buffered_bytes: int = 128 * MIB
     threads: int = 4
+    workers: int | None = None  # processes that judge received records; None: one for each core
+    worker_threshold_records: int = 5_000  # requested at once, below which threads are enough
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 5.0
     backoff_first_s: float = 0.5
@@ -113,6 +116,7 @@ class Node:
         self._drive_limits = drive_limits or DriveLimits()
         self._hooks = hooks or Hooks()
         self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="lace")
+        self._workers = Workers(self._limits.workers)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._drivers: dict[int, Driver] = {}
         self._per_peer: Counter[str] = Counter()
@@ -255,6 +259,7 @@ class Node:
             on_event=lambda event: self._event(info, event),
             on_stored=self._changed.set,
             tap=self._hooks.make_tap(info) if self._hooks.make_tap else None,
+            workers=self._workers,
         )
 
     # --- what is told ------------------------------------------------------------------------------------------
@@ -268,6 +273,8 @@ class Node:
             self._hooks.on_open(info)
 
     def _event(self, info: LinkInfo, event: Event) -> None:
+        if isinstance(event, Requested) and event.by_us >= self._limits.worker_threshold_records:
+            self._workers.want()
         if isinstance(event, FixedPoint):
             self.metrics.add("fixed_points_total")
         if self._hooks.on_event is not None:
@@ -317,6 +324,15 @@ class Node:
             driver.tell(given.OperandChanged(module))
 
     @property
+    def has_workers(self) -> bool:
+        """Whether worker processes judge what arrives."""
+        return self._workers.is_ready
+
+    def store_changed(self) -> None:
+        """Say that this process stored something; others' records are noticed by looking now and then."""
+        self._changed.set()
+
+    @property
     def stopping(self) -> asyncio.Event:
         """Set once the node is ending."""
         return self._stopping
@@ -338,6 +354,7 @@ class Node:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._threads.shutdown(wait=True)
+        self._workers.close()
 
     async def _wait_for_links(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

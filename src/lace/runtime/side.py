@@ -5,7 +5,7 @@ Rule: every method here may block and runs in a thread of the driver's choosing;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lace.errors import LaceError
@@ -13,7 +13,6 @@ from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.cursor import AdvertisementCursor
 from lace.notation.identifiers import RecordHash
-from lace.runtime.ingest import Judged, commit
 from lace.store.base import RecordStore
 
 CURSORS = "cursor"  # the settings namespace of advertisement cursors
@@ -56,18 +55,6 @@ class LocalSide:
     def load(self, hashes: Sequence[str], max_bytes: int) -> list[bytes | None]:
         """Stored bytes of the first few, None for what is no longer there; at least one, then until `max_bytes`."""
         return self.store.get_first([RecordHash(record) for record in hashes], max_bytes)
-
-    def store_judged(self, judged: Judged) -> Iterator[given.LocalInput]:
-        """Commit a batch; the machine's answers to it."""
-        try:
-            stored = commit(self.store, judged)
-        except LaceError as error:
-            yield given.LocalFailed(str(error))
-            return
-        if stored:
-            yield given.RecordsStored(stored)
-        if judged.reasons:
-            yield given.RecordsRejected(judged.reasons)
 
     @staticmethod
     def _guard(work: Callable[[], given.LocalInput]) -> given.LocalInput:

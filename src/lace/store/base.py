@@ -100,9 +100,6 @@ class RecordStore(Protocol):
     def get_first(self, record_hashes: Sequence[RecordHash], max_bytes: int) -> list[bytes | None]:
         """The stored bytes of the first few, in one read: at least one, then until they are `max_bytes` or more."""
 
-    def get_many(self, record_hashes: Sequence[RecordHash]) -> list[bytes | None]:
-        """The stored bytes of some records, in their order, as of one moment; all of them are in memory at once."""
-
     def have(self, record_hash: RecordHash) -> bool:
         """Whether a record is stored in its own right (020-EMBED-03)."""
 

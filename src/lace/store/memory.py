@@ -152,9 +152,6 @@ class MemoryStore:
                 break
         return found
 
-    def get_many(self, record_hashes: Sequence[RecordHash]) -> list[bytes | None]:
-        return [self.get(record_hash) for record_hash in record_hashes]
-
     def have(self, record_hash: RecordHash) -> bool:
         return record_hash in self._kept
 

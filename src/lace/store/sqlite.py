@@ -215,16 +215,6 @@ class SQLiteStore:
                     break
         return found
 
-    def get_many(self, record_hashes: Sequence[RecordHash]) -> list[bytes | None]:
-        with self._transaction("DEFERRED") as connection:
-            codes = self._symbols.codes([str(record_hash) for record_hash in record_hashes])
-            wanted = sorted({code for code in codes if code >= 0})
-            found: dict[int, bytes] = {}
-            for start in range(0, len(wanted), PAGE_RECORDS):
-                part = ",".join(map(str, wanted[start : start + PAGE_RECORDS]))
-                found.update(connection.execute(f"SELECT code, body FROM records WHERE code IN ({part})"))
-        return [found.get(code) for code in codes]
-
     def have(self, record_hash: RecordHash) -> bool:
         with self._transaction("DEFERRED"):
             return bool(self._present(self._symbols.codes([str(record_hash)])))

@@ -31,6 +31,7 @@ class PipeStream:
         self._writer = writer
         self._limits = limits
         self._after_close = after_close
+        self._closed = False
         self.proof = proof
         writer.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
 
@@ -55,6 +56,7 @@ class PipeStream:
             async with asyncio.timeout(self._limits.close_timeout_s):
                 self._writer.close()
                 await self._writer.wait_closed()
+                self._closed = True
         except TimeoutError:
             self.abort()
         except OSError:
@@ -62,7 +64,8 @@ class PipeStream:
         await self._finish()
 
     def abort(self) -> None:
-        self._writer.transport.abort()
+        if not self._closed:  # a pipe's transport forgets its loop when it closes and cannot be aborted after that
+            self._writer.transport.abort()
 
     async def _finish(self) -> None:
         if self._after_close is not None:

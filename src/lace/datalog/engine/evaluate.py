@@ -134,13 +134,16 @@ class Evaluation:
     def _complete(self, stratum: Stratum) -> None:
         own = [self.relation(predicate) for predicate in stratum.predicates]
         sizes = LiveSizes(self.executor, frozenset(stratum.predicates))
-        rounds = self._round(plan_start(stratum, sizes, self.ranks), own, 0)
+        start = plan_start(stratum, sizes, self.ranks)
+        self.stats.plans += start
+        rounds = self._round(start, own, 0)
         plans: tuple[RulePlan, ...] = ()
         planned_at = 0
         while stratum.recursive and any(relation.runs(Version.DELTA) for relation in own):
             rows = sum(relation.rows for relation in own)
             if not plans or rows > planned_at * _REPLAN_GROWTH:
                 plans, planned_at = plan_rounds(stratum, sizes, self.ranks), rows
+                self.stats.plans += plans
             rounds = self._round(plans, own, rounds)
         for relation in own:
             relation.finish()
@@ -148,8 +151,6 @@ class Evaluation:
 
     def _round(self, plans: tuple[RulePlan, ...], own: list[Relation], rounds: int) -> int:
         """Apply plans to what stands now; what they find counts from the next round on."""
-        if plans and plans[0] not in self.stats.plans:
-            self.stats.plans += plans
         for plan in plans:
             relation = self.relation(plan.root.predicate)
             for columns, rows in self.executor.head_rows(plan.root):

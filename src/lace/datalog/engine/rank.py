@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.runs import Run
+from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.engine.verdicts import Ranks, Verdicts, distinct_codes
 from lace.datalog.plan import Rank
 from lace.datalog.ranking import ID, KEY
@@ -55,7 +56,7 @@ def _group_numbers(columns: Sequence[Codes], rows: int) -> Ranks:
     numbers = np.zeros(rows, np.int64)
     for column in columns:
         pairs = (numbers.astype(np.uint64) << np.uint64(32)) | column
-        numbers = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+        numbers = numbered(pairs)[1]
     return numbers
 
 
@@ -97,5 +98,5 @@ def _dense_pairs(entries: tuple[Ranks, Ranks], probes: tuple[Ranks, Ranks]) -> t
     """Pairs (key, tie) as single numbers in the same order, so that a group number fits beside them."""
     factor = int(max(entries[1].max(), probes[1].max())) + 1
     entry, probe = entries[0] * factor + entries[1], probes[0] * factor + probes[1]
-    values = np.unique(np.concatenate([entry, probe]))
+    values = sorted_unique(np.concatenate([entry, probe]))
     return np.searchsorted(values, entry), np.searchsorted(values, probe)

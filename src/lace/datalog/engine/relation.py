@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lace.datalog.engine.index import Codes, Keys
 from lace.datalog.engine.runs import ColumnRun, Run, merge_runs
+from lace.datalog.engine.sorting import sorted_unique
 from lace.datalog.plan import Version
 from lace.datalog.syntax import Predicate
 
@@ -29,17 +30,6 @@ class Seen(Protocol):
 
     def fresh(self, columns: Columns) -> Columns:
         """The distinct rows that were never given before; they count as given now."""
-
-
-def sorted_unique(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Distinct keys in ascending order."""
-    if len(keys) < 2:
-        return keys
-    keys = np.sort(keys)
-    keep = np.empty(len(keys), np.bool_)
-    keep[0] = True
-    np.not_equal(keys[1:], keys[:-1], out=keep[1:])
-    return keys[keep]
 
 
 class Packing:
@@ -174,6 +164,7 @@ class Relation:
         self.predicate = predicate
         self.domain = domain
         self._old: list[Run] = [run for run in runs if run.rows]
+        self._rows = sum(run.rows for run in self._old)
         self._delta: list[Run] = []
         self._pending: list[Columns] = []
         self._pending_rows = 0
@@ -182,7 +173,7 @@ class Relation:
     @property
     def rows(self) -> int:
         """How many facts, those found in the current round left out."""
-        return sum(run.rows for run in self._old) + sum(run.rows for run in self._delta)
+        return self._rows
 
     @property
     def found(self) -> int:
@@ -210,6 +201,7 @@ class Relation:
         self._old += self._delta
         found, self._pending = self._pending, []
         rows, self._pending_rows = self._pending_rows, 0
+        self._rows += rows
         arity = self.predicate.arity
         parts: list[Run] = [ColumnRun(columns, len(columns[0]) if arity else 1, self.domain) for columns in found]
         self._delta = [merge_runs(parts, arity, self.domain)] if parts else []

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lace.datalog.engine.index import Codes, Index, Mask, Rows, build_index, is_dense
+from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.source import ColumnSource
 from lace.datalog.syntax import Predicate
 
@@ -67,7 +68,7 @@ class Run:
             if is_dense(self.domain, self.rows):
                 self._distinct[position] = int(np.count_nonzero(self._flags_of(position)))
             else:
-                self._distinct[position] = len(np.unique(column))
+                self._distinct[position] = len(sorted_unique(column))
         return self._distinct[position]
 
     def most(self, position: int) -> int:
@@ -75,7 +76,7 @@ class Run:
         column = self.column(position)
         if is_dense(self.domain, self.rows):
             return int(np.bincount(column).max(initial=0))
-        return int(np.unique(column, return_counts=True)[1].max(initial=0))
+        return int(np.bincount(numbered(column)[1]).max(initial=0))
 
     def select(self, selection: Selection) -> Run:
         """The rows that match constants and equal positions."""

@@ -19,6 +19,7 @@ from lace.datalog.engine.index import Codes, Mask, Rows, spread
 from lace.datalog.engine.rank import Counts, ranked_counts
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import Run, Selection
+from lace.datalog.engine.sorting import numbered
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import Verdicts, ordered
 from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Without
@@ -179,7 +180,7 @@ class VectorExecutor:
                 return np.zeros(batch.rows, np.bool_)
             return ordered(counts, node.operator, np.full(batch.rows, bound, np.int64))
         assert isinstance(node.bound, Variable)
-        codes, inverse = np.unique(batch.columns[node.bound.name], return_inverse=True)
+        codes, inverse = numbered(batch.columns[node.bound.name])
         numbers = [_bound_number(text) for text in self._dictionary.texts(codes)]
         valid = np.array([number is not None for number in numbers], np.bool_)[inverse]
         bounds = np.array([number or 0 for number in numbers], np.int64)[inverse]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from lace.datalog.comparisons import compare, integer_key, text_shape
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, pack
+from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.plan import Test
 from lace.datalog.planner import test_terms, variables_of
 from lace.datalog.syntax import Compare, Constant, Operator, Term, TextShape, Unequal, Variable
@@ -150,8 +151,9 @@ class Verdicts:
     def _distinct_tuples(self, test: Test, names: list[str], columns: Mapping[str, Codes]) -> Mask:
         inverse = np.zeros(len(columns[names[0]]), np.uint32)
         for name in names:
-            inverse = np.unique(pack([inverse, columns[name]]), return_inverse=True)[1].astype(np.uint32)
-        first = np.unique(inverse, return_index=True)[1]
+            inverse = numbered(pack([inverse, columns[name]]))[1].astype(np.uint32)
+        first = np.zeros(int(inverse.max(initial=0)) + 1, np.int64)
+        first[inverse] = np.arange(len(inverse))  # any row of each kind
         texts = {name: self._dictionary.texts(columns[name][first]) for name in names}
         answers = np.empty(len(first), np.bool_)
         for row in range(len(first)):
@@ -182,7 +184,7 @@ def distinct_codes(column: Codes, domain: int) -> Codes:
         flags = np.zeros(domain, np.bool_)
         flags[column] = True
         return np.flatnonzero(flags).astype(np.uint32)
-    return np.unique(column)
+    return sorted_unique(column)
 
 
 def ordered(left: Ranks, operator: Operator, right: Ranks) -> Mask:

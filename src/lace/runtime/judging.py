@@ -1,0 +1,119 @@
+"""Who judges received records: threads of this process, or worker processes once there is much to judge.
+
+Rule: either way the same records pass, and a verdict is committed in the order in which its batch came. A worker that
+fails costs time, never a record: its batch is judged here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import cast
+
+from lace.errors import LaceError
+from lace.interlace import inputs as given
+from lace.limits import RecordLimits
+from lace.notation.identifiers import RecordHash
+from lace.runtime.ingest import Claimed, Judged, Verify, commit, judge
+from lace.store.base import RecordStore
+from lace.store.checking import Checked
+from lace.store.ingest import EncodedStore, checkers
+
+Commit = Callable[[RecordStore], list[given.LocalInput]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judged batch: how many bytes came, whether anything is to be stored, and how."""
+
+    size: int
+    is_any_valid: bool
+    commit: Commit
+
+    def commit_safely(self, store: RecordStore) -> list[given.LocalInput]:
+        """Store what passed, durable on return; the machine's answers."""
+        try:
+            return self.commit(store)
+        except LaceError as error:
+            return [given.LocalFailed(str(error))]
+
+
+def judge_here(batch: Sequence[Claimed], verify: Verify) -> Verdict:
+    """Judge in this thread; `verify` may spread the signatures over others."""
+    judged = judge(batch, None, verify)
+    return Verdict(judged.size, bool(judged.valid), lambda store: _store_judged(store, judged))
+
+
+def verdict_of(batch: Sequence[Claimed], checked: Checked, verify: Verify) -> Verdict:
+    """The verdict of a worker; judged again here if it does not speak of exactly the records that were claimed."""
+    reasons = {batch[ordinal][0]: reason for ordinal, _, reason in checked.refused}
+    encoded = checked.batch([data for _, data in batch])
+    claimed = [batch[ordinal][0] for ordinal in checked.kept]
+    if list(encoded.hashes) != claimed or len(claimed) + len(reasons) != len(batch):
+        return judge_here(batch, verify)
+
+    def commit_encoded(store: RecordStore) -> list[given.LocalInput]:
+        if claimed:
+            cast("EncodedStore", store).put_encoded(encoded)
+        return _answers([RecordHash(text) for text in claimed], reasons)
+
+    return Verdict(sum(len(data) for _, data in batch), bool(claimed), commit_encoded)
+
+
+def _store_judged(store: RecordStore, judged: Judged) -> list[given.LocalInput]:
+    return _answers(commit(store, judged), judged.reasons)
+
+
+def _answers(stored: Sequence[RecordHash], reasons: dict[str, str]) -> list[given.LocalInput]:
+    answers: list[given.LocalInput] = []
+    if stored:
+        answers.append(given.RecordsStored(stored))
+    if reasons:
+        answers.append(given.RecordsRejected(reasons))
+    return answers
+
+
+class Workers:
+    """Worker processes, started in the background when they are first wanted."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self._count = (os.cpu_count() or 1) if count is None else count
+        self._stack = ExitStack()
+        self._submit: Callable[[Sequence[bytes]], Future[Checked]] | None = None
+        self._lock = threading.Lock()
+        self._starting: threading.Thread | None = None
+        self._closed = False
+
+    def want(self) -> None:
+        """Have them started; until they are there, `submit` gives None."""
+        with self._lock:
+            if self._starting is None and not self._closed and self._count > 0:
+                self._starting = threading.Thread(target=self._start, name="lace-workers", daemon=True)
+                self._starting.start()
+
+    def _start(self) -> None:
+        submit = self._stack.enter_context(checkers(self._count, RecordLimits()))
+        self._submit = submit
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `submit` finds one."""
+        return self._submit is not None and not self._closed
+
+    def submit(self, frames: Sequence[bytes]) -> Future[Checked] | None:
+        """Have a batch judged by a worker; None if there is none."""
+        submit = self._submit
+        return None if submit is None or self._closed else submit(frames)
+
+    def close(self) -> None:
+        """End the processes."""
+        with self._lock:
+            self._closed = True
+        if self._starting is not None:
+            self._starting.join()
+        self._submit = None
+        self._stack.close()
