@@ -8,6 +8,9 @@ import pytest
 
 from interlace.pair import blob, group_module, hash_of, make_pair, plex
 from interlace.scripted import Scripted, limits_with
+from lace.errors import InvalidInput
+from lace.iltp.reader import StreamReader
+from lace.iltp.writer import encode_preface
 from lace.interlace import inputs as given
 from lace.interlace.effects import SendFacts, SendRecords
 from lace.interlace.events import Deferred, NotAvailable, Rejected
@@ -466,3 +469,16 @@ def test_a_fixed_point_is_no_claim_that_the_stores_are_equal() -> None:
     assert second.fixed_point
     assert pair.sides[0].have != pair.sides[1].have
     assert first.exchange_plan_id == pair.sides[0].machine.agreement.plan.id
+
+
+@mark.clause("050-XFER-08")
+def test_the_trailer_hash_form_is_not_supported_and_ends_the_exchange() -> None:
+    reader = StreamReader()
+    reader.feed(encode_preface())
+    reader.receive("⋯🖧: \nData-Length: 1\n\nx".encode())
+    with pytest.raises(InvalidInput) as refusal:
+        reader.read_all()
+    wire = asking(X)
+    wire.give(given.StreamFailed(str(refusal.value)))
+    assert wire.reason is BAD
+    assert wire.side.have == set()

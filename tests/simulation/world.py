@@ -138,9 +138,14 @@ class World:
             before = [lace.disk.version for lace in self.laces]
             broken = self._reconnect()
             self._settle()
-            if not broken and [lace.disk.version for lace in self.laces] == before:
+            if not broken and not self._is_stale() and [lace.disk.version for lace in self.laces] == before:
                 return
         raise Broken("the world does not come to rest")
+
+    def _is_stale(self) -> bool:
+        """Whether a bounded exchange came to its end under a selector that its lace no longer has."""
+        ends = (end for link in self.links.values() for end in link.ends)
+        return any(end.session.machine._module.id != end.lace.selector.module.id for end in ends)
 
     def _reconnect(self) -> bool:
         """Connect what is over; whether anything was that had not come to its end."""

@@ -107,7 +107,7 @@ def is_record_id(text: str) -> bool:
 
 def format_of(record: str) -> str:
     """The hash suffix of a record id."""
-    return record.split(".", 2)[2]
+    return record[record.index(".", 2) + 1 :]
 
 
 def require_record_id(text: str) -> str:

@@ -41,10 +41,11 @@ class RequestBook:
 
     def wanted(self, peer: AdvertisementSet, formats: frozenset[str]) -> list[str]:
         """Everything that may be requested now (050-REQ-03 to 050-REQ-06), in no order."""
+        refused = self._refused
         return [
             record
             for record in self._requestable
-            if record not in self._refused and record in peer and format_of(record) in formats
+            if format_of(record) in formats and record not in refused and record in peer
         ]
 
     def choose(self, peer: AdvertisementSet, formats: frozenset[str], max_count: int, max_bytes: int) -> list[str]:

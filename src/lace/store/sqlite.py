@@ -207,10 +207,18 @@ class SQLiteStore:
         found: list[bytes | None] = []
         size = 0
         with self._transaction("DEFERRED") as connection:
-            for code in self._symbols.codes([str(record_hash) for record_hash in record_hashes]):
-                row = connection.execute("SELECT body FROM records WHERE code = ?", (code,)).fetchone()
-                found.append(None if row is None else bytes(row[0]))
-                size += 0 if row is None else len(row[0])
+            codes = self._symbols.codes([str(record_hash) for record_hash in record_hashes])
+            for start in range(0, len(codes), PAGE_RECORDS):
+                page = codes[start : start + PAGE_RECORDS]
+                part = ",".join(map(str, page))
+                sizes = dict(connection.execute(f"SELECT code, length(body) FROM records WHERE code IN ({part})"))
+                fitting = 0  # records of this page up to the one that reaches the limit
+                while fitting < len(page) and size < max_bytes:
+                    size += sizes.get(page[fitting], 0)
+                    fitting += 1
+                part = ",".join(map(str, page[:fitting]))
+                bodies = dict(connection.execute(f"SELECT code, body FROM records WHERE code IN ({part})"))
+                found += [bodies.get(code) for code in page[:fitting]]
                 if size >= max_bytes:
                     break
         return found
