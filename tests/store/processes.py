@@ -6,11 +6,10 @@ import os
 import resource
 import signal
 import sys
-from pathlib import Path
 
 from lace.errors import StoreError
 from lace.limits import StoreLimits
-from lace.store import open_store
+from lace.store import SQLiteStore, open_store
 from store.samples import plex
 
 
@@ -59,7 +58,7 @@ def put_one(path: str) -> None:
     if os.geteuid() == 0:  # permissions do not bind root
         os.seteuid(65534)
     try:
-        with open_store(Path(path)) as store:
+        with SQLiteStore(path, create=False, read_only=False) as store:  # loaded before the rights went
             store.put([record])
         sys.stdout.write("stored\n")
     except StoreError as error:

@@ -104,11 +104,34 @@ def delimit(buffer: Buffer, offset: int = 0, limits: RecordLimits = DEFAULT_LIMI
     the bytes cannot be delimited.
     """
     match = _COMMON_HEAD.match(buffer, offset)
-    # So short a head can break no limit but that of the data: a header line has at least a character and its LF.
-    shortest = min(limits.max_header_line_bytes, 2 * (limits.max_extra_headers + FIELD_LINES))
-    if match is not None and match.end() - offset <= shortest and int(match[1]) <= limits.max_data_bytes:
+    if match is not None and match.end() - offset <= _short(limits) and int(match[1]) <= limits.max_data_bytes:
         return match.end() + int(match[1])
     return _delimit_by_line(buffer, offset, limits)
+
+
+def _short(limits: RecordLimits) -> int:
+    """A head so short breaks no limit but that of the data: a header line has at least a character and its LF."""
+    return min(limits.max_header_line_bytes, 2 * (limits.max_extra_headers + FIELD_LINES))
+
+
+def delimit_run(buffer: bytes, offset: int, stop: int, limits: RecordLimits = DEFAULT_LIMITS) -> list[int]:
+    """Where the records from `offset` on end, as far as `delimit` has nothing to say against any.
+
+    Each begins before `stop`, is of the common shape, lies whole in the buffer and has a mark behind it; what follows
+    the last may be a record too.
+    """
+    ends: list[int] = []
+    match_head, longest, most = _COMMON_HEAD.match, _short(limits), limits.max_data_bytes
+    while offset < stop:
+        match = match_head(buffer, offset)
+        if match is None:
+            break
+        start, length = match.end(), int(match[1])
+        if start - offset > longest or length > most or not buffer.startswith(MARK, start + length):
+            break
+        offset = start + length
+        ends.append(offset)
+    return ends
 
 
 def _delimit_by_line(buffer: Buffer, offset: int, limits: RecordLimits) -> int | None:

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
@@ -21,7 +22,7 @@ from typing import BinaryIO, NamedTuple, Self
 from lace.errors import InvalidInput, InvalidStream, StoreError
 from lace.limits import RecordLimits
 from lace.records.grammar import MARK
-from lace.records.read import delimit
+from lace.records.read import delimit, delimit_run
 from lace.records.validate import validate
 
 INDEX_SUFFIX = ".idx"
@@ -183,7 +184,17 @@ class _Window:
     def take(self, length: int) -> Frame:
         frame = Frame(self.offset, self.buffer[self.at : self.at + length])
         self.at += length
+        if length > READ_BYTES:  # do not hold its bytes twice
+            self.buffer = self.buffer[self.at :]
+            self._base += self.at
+            self.at = 0
         return frame
+
+    def take_run(self, stop: int, limits: RecordLimits) -> Iterator[Frame]:
+        """The frames before `stop` that are here whole and leave no question."""
+        ends = delimit_run(self.buffer, self.at, stop - self._base, limits)
+        for start, end in pairwise([self.at, *ends]):
+            yield self.take(end - start)
 
 
 def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> Iterator[Frame | Rejected]:
@@ -191,6 +202,10 @@ def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> 
     window = _Window(file, start)
     damage: Rejected | None = None
     while window.offset < stop and window.has(1):
+        if damage is None:
+            yield from window.take_run(stop, limits)
+            if window.offset >= stop:
+                break
         try:
             length = _frame_length(window, limits)
         except InvalidInput as error:

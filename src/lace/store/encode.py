@@ -10,13 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import eq, sub
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lace.datalog.source import Codes
 from lace.facts import predicates as names
 from lace.facts.derive import LinkOccurrence, extra_occurrences, link_occurrences
 from lace.records.model import Header, Parts, ValidRecord
 from lace.store.segments import FactGroup, Kind, Segment, as_codes, constant, few_names, numbered
+
+if TYPE_CHECKING:
+    from lace.datalog.source import Codes
 
 SEPARATOR = "\n"  # between texts where they are kept; 010 forbids it in header lines, so no value holds it
 

@@ -16,6 +16,8 @@ from lace.store.segments import Segment, merge, picked, without
 
 FANOUT = 8
 FOLDED_RECORDS = 1 << 16  # a segment of so many records is not folded further
+FRESH_RECORDS = 64
+MAX_FRESH = 64
 
 
 class SegmentRow(NamedTuple):
@@ -37,6 +39,12 @@ class SegmentLog:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._loaded: dict[int, Segment] = {}
+        self._fresh: dict[int, Segment] = {}  # small ones that were just written and will soon be folded
+
+    def forget(self) -> None:
+        """Drop what is cached: a transaction was rolled back, and its segments' ids are given out again."""
+        self._loaded.clear()
+        self._fresh.clear()
 
     def rows(self, after: int = 0) -> list[SegmentRow]:
         """The segments that reach beyond a record id, in order."""
@@ -52,7 +60,7 @@ class SegmentLog:
 
     def live(self, row: SegmentRow, *, keep: bool = False) -> Segment:
         """A segment without its deleted records; `keep` holds its columns in memory for the next time."""
-        segment = self._loaded.get(row.id)
+        segment = self._loaded.get(row.id) or self._fresh.get(row.id)
         if segment is None:
             segment = self._read(row)
             if keep:
@@ -96,7 +104,11 @@ class SegmentLog:
 
     def _insert(self, first: int, last: int, segment: Segment) -> None:
         insert = "INSERT INTO segments(first_record, last_record, records, columns) VALUES (?, ?, ?, ?)"
-        self._connection.execute(insert, (first, last, len(segment), pack(segment)))
+        row = self._connection.execute(insert, (first, last, len(segment), pack(segment))).lastrowid
+        if len(self._fresh) >= MAX_FRESH:
+            self._fresh.clear()
+        if row is not None and len(segment) <= FRESH_RECORDS:
+            self._fresh[row] = segment
 
     def _fold(self) -> None:
         """Join the newest segments wherever FANOUT of one level or smaller stand together."""
@@ -117,7 +129,9 @@ class SegmentLog:
         """One segment for several, without what was deleted from them."""
         segment = merge([self.live(row) for row in rows])
         first, last = rows[0].first, rows[-1].last
-        self._connection.executemany("DELETE FROM segments WHERE id = ?", [(row.id,) for row in rows])
+        for row in rows:
+            self._connection.execute("DELETE FROM segments WHERE id = ?", (row.id,))
+            self._fresh.pop(row.id, None)
         self._connection.execute("DELETE FROM tombstones WHERE record BETWEEN ? AND ?", (first, last))
         if len(segment):
             self._insert(first, last, segment)

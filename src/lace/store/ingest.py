@@ -100,6 +100,7 @@ def import_bundles(
     with checkers(workers, record_limits or RecordLimits()) as submit:
         for chunk in _chunks(readers, keep.reject, bounds):
             waiting.append((chunk, submit([frame.data for frame in chunk.frames])))
+            del chunk  # it may be long: once stored, nothing holds it while the next is read
             while len(waiting) > workers + 1 or sum(one.size for one, _ in waiting) > bounds.max_waiting_bytes:
                 keep.store(*waiting.popleft())
         while waiting:
@@ -117,9 +118,12 @@ def _chunks(readers: list[tuple[Path, BundleReader]], reject: RejectedSink, boun
                 continue
             frames.append(item)
             size += len(item.data)
+            del item
             if len(frames) >= bounds.max_chunk_records or size >= bounds.max_chunk_bytes:
-                yield _Chunk(path, frames, size)
-                frames, size = [], 0
+                full, frames = _Chunk(path, frames, size), []
+                size = 0
+                yield full
+                del full
         if frames:
             yield _Chunk(path, frames, size)
 

@@ -21,6 +21,7 @@ MAGIC = b"LSEG"
 VERSION = 1
 _HEAD = struct.Struct("<4sHHII")
 _GROUP = struct.Struct("<BBHII")
+_KINDS = tuple(Kind)
 
 
 def pack(segment: Segment) -> bytes:
@@ -52,7 +53,7 @@ def unpack(data: bytes) -> Segment:
     ids, subjects = take.column("Q", records), take.column("I", records)
     groups = []
     for kind_number, has_subjects, _, name, rows in directory:
-        kind = Kind(kind_number)
+        kind = _KINDS[kind_number]
         own_subjects = take.column("I", rows) if has_subjects else None
         columns = tuple(take.column("I", rows) for _ in range(WIDTH[kind]))
         groups.append(FactGroup(kind, name, own_subjects, columns))

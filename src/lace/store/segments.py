@@ -10,9 +10,10 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from lace.datalog.source import Codes
+if TYPE_CHECKING:
+    from lace.datalog.source import Codes
 
 Form = Literal["I", "Q"]
 ZERO = 0

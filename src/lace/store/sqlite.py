@@ -61,9 +61,9 @@ class _Written(NamedTuple):
 class SQLiteStore:
     """A RecordStore in one file; safe to share between threads, which then take turns."""
 
-    def __init__(self, path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> None:
-        self.path = path
-        self._limits = limits
+    def __init__(self, path: str | Path, *, create: bool, read_only: bool, limits: StoreLimits | None = None) -> None:
+        self.path = path = Path(path)
+        self._limits = limits = limits or StoreLimits()
         self._lock = RLock()
         self._closed = False
         self._connection = connect(path, create=create, read_only=read_only, limits=limits)
@@ -95,6 +95,7 @@ class SQLiteStore:
             except BaseException:
                 self._symbols.forget()
                 self._coordinates.forget()
+                self._log.forget()
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
