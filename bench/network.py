@@ -1,6 +1,6 @@
 """Laces converging over loopback, beside rsync and git on the same data.
 
-python bench/network.py [--quick]
+python bench/network.py [--quick] [--count=100000]
 
 Both sides of every exchange are processes of their own, started by the `lace` command. rsync and git are measured if
 they are installed; their bytes are counted by a relay in front of their daemons.
@@ -48,6 +48,7 @@ from lace.transports.dial import TransportOptions
 
 KEY = SigningKey(digest(b"bench"))
 MIB = 1 << 20
+RSYNC_FILES = 10_000  # enough for a rate: each is an fsync of its own
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(lace.__file__).parent.parent)}
 
 
@@ -77,7 +78,7 @@ def free_port() -> int:
 
 
 class Memory:
-    """The highest resident memory of a process and its children, sampled."""
+    """The highest memory of a process and its children, sampled; pages that they share count once (PSS)."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
@@ -87,10 +88,10 @@ class Memory:
         self._thread.start()
 
     def _watch(self) -> None:
-        while not self._stop.wait(0.05):
+        while not self._stop.wait(0.1):
             try:
                 family = [self._process, *self._process.children(recursive=True)]
-                self.peak = max(self.peak, sum(member.memory_info().rss for member in family))
+                self.peak = max(self.peak, sum(member.memory_full_info().pss for member in family))
             except psutil.Error:
                 continue
 
@@ -403,7 +404,8 @@ def main() -> None:
     report = Report.start(
         "network", "Exchanges over loopback", columns=["what", "figure", "of the local import", "more"]
     )
-    count = 5_000 if report.quick else 100_000
+    chosen = [int(text.removeprefix("--count=")) for text in sys.argv[1:] if text.startswith("--count=")]
+    count = chosen[0] if chosen else 5_000 if report.quick else 100_000
     with tempfile.TemporaryDirectory(prefix="lace-bench-") as name:
         folder = Path(name)
         records = [sealed(number) for number in range(count)]
@@ -418,7 +420,7 @@ def main() -> None:
         rates = {scheme: transfer(report, folder, count, scheme, import_rate) for scheme in ("tcp", "ws")}
         report.at_least("tcp reaches 0.6 of the local import", wanted=0.6, got=rates["tcp"] / import_rate)
         report.at_least("ws reaches 0.8 of tcp", wanted=0.8, got=rates["ws"] / rates["tcp"])
-        rsync = rsync_rate(folder, records)
+        rsync = rsync_rate(folder, records[:RSYNC_FILES])
         if rsync is None:
             report.note("rsync is not installed: left out")
         else:

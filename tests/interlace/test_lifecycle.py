@@ -456,6 +456,18 @@ def test_either_side_may_close_and_a_reconnect_begins_anew(closer: int) -> None:
     assert again.sides[0].named("HelloExchangePlan")
 
 
+def test_a_result_of_an_open_exchange_names_the_newest_records_only() -> None:
+    pair = resting(max_result_hashes=2)
+    first, second = pair.sides
+    for number in range(4):
+        first.put(blob(bytes([number])))
+        pair.give(first, given.LocalChanged())
+        pair.run()
+    assert len(second.machine.result().received_hashes) == 2
+    assert second.machine.result().received_hashes[-1] == hash_of(blob(bytes([3])))
+    assert second.machine.result().bytes_received == 4 * len(blob(bytes([0])))
+
+
 def test_a_close_in_the_middle_of_a_loop_waits_for_the_phase_boundary() -> None:
     pair = make_pair()
     pair.sides[0].put(X)

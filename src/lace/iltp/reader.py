@@ -61,7 +61,7 @@ class StreamReader:
         self._block_records = 0
         self._resources = 0
         self._comment_allowed = True
-        self.record_gate: RecordGate | None = None
+        self.record_gate: RecordGate | None = None  # may refuse a record by its name, before its bytes have come
 
     @property
     def buffered(self) -> int:
@@ -267,10 +267,9 @@ class StreamReader:
                 break  # read by line it fails at the same place, whatever the chunks were
             if end is None or end > len(chunk):
                 break
-            data = chunk[position:end]
-            claimed = _claimed(data)
-            self._admit(claimed)
-            self._out.append(RecordItem(claimed, data))
+            # The gate is for records that would have to be waited for; this one is here already.
+            claimed = chunk[position + len(RECORD) : chunk.find(b"\n", position)].decode("utf-8", "backslashreplace")
+            self._out.append(RecordItem(claimed, chunk[position:end]))
             position = end
         if position > start:
             self._source.skip(position - start)
@@ -281,17 +280,12 @@ class StreamReader:
         pieces: list[Piece] = []
         while scan.data_length is None:
             line = yield from self._source.read_line(self._record_limits.max_header_line_bytes)
-            if not pieces:
-                self._admit(_claimed(line))
+            if not pieces and self.record_gate is not None:
+                self.record_gate(_claimed(line))  # before its bytes are waited for
             scan.line(line)
             pieces += (line, b"\n")
         pieces += yield from self._source.read_pieces(scan.data_length)
         return b"".join(pieces)
-
-    def _admit(self, claimed: str) -> None:
-        """Let the session refuse a record by its name, before its bytes are waited for."""
-        if self.record_gate is not None:
-            self.record_gate(claimed)
 
     def _read_resource(self) -> Reader[None]:
         limits = self._limits

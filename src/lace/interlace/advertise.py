@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Partition
@@ -29,6 +30,7 @@ class Answer:
     children: list[Partition]
 
 
+@lru_cache(maxsize=1 << 14)  # in an open exchange nearly all summaries are those of the loop before
 def summary_fact(partition: Partition) -> Fact:
     """A summary as its fact (050-LIST-04)."""
     return Fact(ADVERTISEMENT_PARTITION, (partition.prefix, str(partition.count), partition.root))

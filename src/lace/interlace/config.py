@@ -55,4 +55,5 @@ class MachineConfig:
     max_requests: int = 1_000_000  # of one loop (050-REQ-02)
     max_service_records: int = 1_000_000  # of one transfer phase (050-XFER-01)
     max_service_bytes: int = 64 * MIB
+    max_result_hashes: int = 1_000_000  # that a result names, of each kind
     known_modules: tuple[Module, ...] = ()  # that we need not be sent (060: a cache)

@@ -70,7 +70,7 @@ class MachineCore:
         self._fixed_point = False
         self._closed_by_peer = False
         self._store_mark = 0
-        self._ledger = Ledger()
+        self._ledger = Ledger(max_hashes=config.max_result_hashes)
 
     # --- small moves -------------------------------------------------------------------------------------------
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from lace.notation.identifiers import RecordHash
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Counts of the whole exchange and of the current round."""
+    """Counts of the whole exchange and of the current round; of hashes the newest, for an exchange may stay open."""
 
+    max_hashes: int = 1_000_000
     received: dict[RecordHash, None] = field(default_factory=dict)
     rejected: dict[str, str] = field(default_factory=dict)
     not_available: dict[str, None] = field(default_factory=dict)
@@ -30,6 +32,8 @@ class Ledger:
     def begin_round(self) -> None:
         """A fixed point was reached: limits of a round count from here."""
         self.round_received = self.round_sent = self.round_loops = 0
+        for hashes in (self.received, self.rejected, self.not_available, self.sent):
+            _keep_newest(hashes, self.max_hashes)
 
     def count_loop(self) -> None:
         """One more loop begins."""
@@ -66,3 +70,9 @@ class Ledger:
         """The peer can no longer send a record."""
         if record not in self.received and record not in self.rejected:
             self.not_available[record] = None
+
+
+def _keep_newest(hashes: dict[RecordHash, None] | dict[str, None] | dict[str, str], most: int) -> None:
+    """Forget the oldest entries above a bound."""
+    for record in list(islice(hashes, max(0, len(hashes) - most))):
+        del hashes[record]  # type: ignore[arg-type]  # a key of this very dict

@@ -22,6 +22,7 @@ from lace.notation import b64a
 from lace.notation.fact import Fact
 
 _CHILDREN = 64
+_SYMBOLS = frozenset(b64a.ALPHABET)
 _FIELD_BYTES = 1025  # the longest line
 _ALL_FIELDS_GUESS = 16  # lines of a record when every field is advertised
 
@@ -29,7 +30,7 @@ _ALL_FIELDS_GUESS = 16  # lines of a record when every field is advertised
 def read_partition(fact: Fact, length: int | None) -> Partition:
     """One summary line, of a prefix of this length if given (050-LIST-07, 050-PART-04)."""
     prefix, count, root = fact.values
-    is_prefix = len(prefix) >= START_LENGTH and all(character in b64a.ALPHABET for character in prefix)
+    is_prefix = len(prefix) >= START_LENGTH and _SYMBOLS.issuperset(prefix)
     if not is_prefix or (length is not None and len(prefix) != length):
         _malformed(f"prefix {prefix[:40]!r}", "050-PART-04")
     if not is_canonical_decimal(count) or count == "0":
