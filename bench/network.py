@@ -78,7 +78,7 @@ def free_port() -> int:
 
 
 class Memory:
-    """The highest resident memory of a process and its children, sampled."""
+    """The highest memory of a process and its children, sampled; pages that they share count once (PSS)."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
@@ -88,10 +88,10 @@ class Memory:
         self._thread.start()
 
     def _watch(self) -> None:
-        while not self._stop.wait(0.05):
+        while not self._stop.wait(0.1):
             try:
                 family = [self._process, *self._process.children(recursive=True)]
-                self.peak = max(self.peak, sum(member.memory_info().rss for member in family))
+                self.peak = max(self.peak, sum(member.memory_full_info().pss for member in family))
             except psutil.Error:
                 continue
 

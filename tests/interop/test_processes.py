@@ -24,6 +24,9 @@ from interop.harness import filled
 from lace.cli.app import app
 from lace.cli.failure import ExitCode
 from lace.interlace.config import MachineConfig
+from lace.policy.exposure import expose_all
+from lace.runtime.local import exchange
+from lace.runtime.party import Party
 from lace.runtime.trace import read_capture
 from runtime.memory_link import End, MemoryLink
 
@@ -111,6 +114,19 @@ def test_the_streams_of_an_exchange_are_the_vectors() -> None:
     dialer, acceptor = in_one_process()
     assert bytes(dialer.sent).decode() == VECTOR["dialer"]
     assert bytes(acceptor.sent).decode() == VECTOR["acceptor"]
+
+
+def test_the_direct_exchange_gives_the_same_result_as_the_streams() -> None:
+    stores = [filled(records) for records in (DIALER, ACCEPTOR)]
+    parties = [Party(store=store, module=ALL, exposures=(expose_all(),)) for store in stores]
+    direct = exchange(parties[0], parties[1])
+    streamed = in_one_process()
+    for result, end, store in zip(direct, streamed, stores, strict=True):
+        over_stream = end.outcome.result
+        assert result.exchange_plan_id == over_stream.exchange_plan_id
+        assert sorted(result.received_hashes) == sorted(over_stream.received_hashes)
+        assert sorted(result.sent_hashes) == sorted(over_stream.sent_hashes)
+        assert {str(record) for _, record in store.records_since()} == end.have
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lace.store import schema
 from lace.store.segments import as_codes
-from lace.store.symbols import SymbolTable, keyed_hash
+from lace.store.symbols import KEY_BITS, SymbolTable, _is_prime, keyed_hash, new_secret
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 
@@ -57,4 +57,23 @@ def test_a_thousand_texts_cross_blocks() -> None:
 
 
 def test_two_stores_do_not_share_index_keys() -> None:
-    assert keyed_hash(bytes(16))(["same"]) != keyed_hash(bytes([1] * 16))(["same"])
+    secrets = {new_secret() for _ in range(20)}
+    assert len({keyed_hash(secret)(["the same text"])[0] for secret in secrets}) == 20
+
+
+def test_the_secret_of_an_index_is_a_prime_of_its_length() -> None:
+    for _ in range(20):
+        secret = int.from_bytes(new_secret(), "big")
+        assert secret.bit_length() == KEY_BITS
+        assert all(secret % divisor for divisor in range(3, 1 << 14, 2))
+        assert all(pow(base, secret - 1, secret) == 1 for base in (2, 19, 23))
+
+
+def test_no_composite_passes_for_a_prime() -> None:
+    primes = {
+        number
+        for number in range(19, 2000, 2)
+        if all(number % divisor for divisor in range(3, 45, 2) if divisor < number)
+    }
+    assert {number for number in range(19, 2000, 2) if _is_prime(number)} == primes
+    assert not any(map(_is_prime, (3215031751, 2152302898747, 3474749660383)))  # strong pseudoprimes to 4, 5, 6 bases

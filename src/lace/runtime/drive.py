@@ -40,6 +40,7 @@ class DriveLimits:
     max_batch_bytes: int = 2 * MIB  # of one commit
     load_bytes: int = MIB // 2  # of records loaded at once for sending
     load_records: int = 256
+    service_bytes: int = 512 * MIB  # of records written in one transfer phase, if the time below allows
     service_ns: int = 10_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
     flush_timeout_s: float = 30.0
     verify_slices: int = 2  # threads that verify one batch, and batches judged at a time

@@ -245,6 +245,7 @@ class Node:
             engine_limits=terms.engine_limits,
             tick_interval_ns=terms.tick_interval_ns,
             cursor_key=cursor_key,
+            max_service_bytes=self._drive_limits.service_bytes,
         )
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig, terms: ExchangeTerms) -> Driver:

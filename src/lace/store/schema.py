@@ -13,11 +13,10 @@ Rule: a migration that was ever released never changes; a new one is appended. `
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
 
 from lace.errors import StoreError
-from lace.store.symbols import keyed_hash
+from lace.store.symbols import keyed_hash, new_secret
 
 APPLICATION_ID = 0x4C616365  # "Lace"
 PAGE_BYTES = 16 * 1024  # long blobs and large batches: a quarter of the writes of 4 KiB pages
@@ -87,6 +86,6 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 def _start_state(connection: sqlite3.Connection) -> None:
     """The counters, the secret of the symbol index, and code 0 = '0'."""
-    secret = secrets.token_bytes(16)
+    secret = new_secret()
     connection.execute("INSERT INTO state VALUES (1, 0, 1, 0, 0, 0, ?)", (secret,))
     connection.execute("INSERT INTO symbol_index VALUES (?, 0)", (keyed_hash(secret)(["0"])[0],))

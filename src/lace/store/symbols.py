@@ -7,9 +7,9 @@ small entries, and nobody who writes records can choose which keys meet.
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import blake2b
 from typing import Any
 
 from lace.datalog.source import Codes
@@ -18,10 +18,9 @@ from lace.store.segments import as_codes
 
 BLOCK_BITS = 8
 BLOCK = 1 << BLOCK_BITS
-KEY_BYTES = 6
+KEY_BITS = 44
 PACKED_BITS = 16  # of an ordinal beside its key in one 63-bit integer
 PACKED_TEXTS = 1 << PACKED_BITS
-KEY_SPARE_BITS = KEY_BYTES * 8 + PACKED_BITS - 60
 MANY = 1000  # a batch of so many texts tells whether the next will be new too
 CACHED_TEXTS = 1 << 15
 CACHED_BLOCKS = 512
@@ -29,17 +28,38 @@ ALWAYS = {"0": 0}  # the code that every dictionary begins with
 KeyFunction = Callable[[Iterable[str]], list[int]]
 
 
+def new_secret() -> bytes:
+    """A prime of KEY_BITS bits that only one store knows."""
+    while True:
+        candidate = 1 << (KEY_BITS - 1) | secrets.randbits(KEY_BITS - 2) << 1 | 1
+        if _is_prime(candidate):
+            return candidate.to_bytes(8, "big")
+
+
+def _is_prime(number: int) -> bool:
+    """Miller-Rabin; these bases settle every odd number between 17 and 3.4e14."""
+    odd = number - 1
+    while odd % 2 == 0:
+        odd //= 2
+    for base in (2, 3, 5, 7, 11, 13, 17):
+        power, exponent = pow(base, odd, number), odd
+        while power != number - 1 and exponent < number - 1 and not (power == 1 and exponent == odd):
+            power, exponent = power * power % number, exponent * 2
+        if power != number - 1 and not (power == 1 and exponent == odd):
+            return False
+    return True
+
+
 def keyed_hash(secret: bytes) -> KeyFunction:
-    """The index keys of texts under a store's own secret."""
-    base = blake2b(digest_size=KEY_BYTES, key=secret)
+    """The index keys of texts under a store's own secret: their bytes as a number, modulo the secret prime.
+
+    Two texts meet where the prime divides their difference. A header line is too short to hold more than some 200 of
+    the 10^11 primes that it may be, so whoever writes records cannot make texts meet.
+    """
+    prime = int.from_bytes(secret, "big")
 
     def keys_of(texts: Iterable[str]) -> list[int]:
-        keys = []
-        for text in texts:
-            state = base.copy()
-            state.update(text.encode())
-            keys.append(int.from_bytes(state.digest(), "little") >> KEY_SPARE_BITS)
-        return keys
+        return [int.from_bytes(text.encode(), "big") % prime for text in texts]
 
     return keys_of
 

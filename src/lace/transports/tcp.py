@@ -14,6 +14,8 @@ from lace.iltp.address import TcpAddress
 from lace.transports.base import READ_BYTES, TransportLimits, TransportProof
 from lace.transports.pipe import DEFAULT_LIMITS, PipeListener, PipeStream
 
+KEEPALIVE_AFTER_S = 60
+
 
 async def dial_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMITS) -> PipeStream:
     """Connect; TransportError if nobody answers in time."""
@@ -22,7 +24,7 @@ async def dial_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMITS
             reader, writer = await asyncio.open_connection(address.host, address.port, limit=READ_BYTES)
     except (OSError, TimeoutError) as error:
         raise TransportError(f"cannot reach {address}: {reason(error)}") from error
-    send_at_once(writer)
+    prepare_socket(writer)
     return PipeStream(reader, writer, TransportProof(address=address), limits)  # 060-TCP-02, 060-TCP-03
 
 
@@ -31,7 +33,7 @@ async def listen_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMI
     listener = PipeListener(address, limits)
 
     def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        send_at_once(writer)
+        prepare_socket(writer)
         host, port = writer.get_extra_info("peername")[:2]
         listener.offer(PipeStream(reader, writer, TransportProof(address=TcpAddress(host, port)), limits))
 
@@ -43,11 +45,14 @@ async def listen_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMI
     return listener
 
 
-def send_at_once(writer: asyncio.StreamWriter) -> None:
-    """A phase ends with a short write that the peer waits for, so Nagle's delay is never wanted."""
+def prepare_socket(writer: asyncio.StreamWriter) -> None:
+    """No delay: a phase ends with a short write that the peer waits for. Probes: a peer that is gone takes no link."""
     connection = writer.get_extra_info("socket")
     if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_AFTER_S)
 
 
 def reason(error: BaseException) -> str:
