@@ -19,6 +19,7 @@ from lace.interlace.partitions import AdvertisementSet, Partition
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
 from lace.interlace.reconcile import Reconciliation
+from lace.limits import ExchangeLimits
 from lace.notation.digest import digest, domain_digest
 from lace.notation.factline import format_fact
 from lace.notation.identifiers import RecordHash
@@ -521,6 +522,20 @@ def blocks_of(effects: list[object]) -> list[list[str]]:
         elif isinstance(effect, EndBlock):
             blocks.append([])
     return blocks
+
+
+@mark.clause("050-LIST-10", "050-LIM-04", "050-LIM-02")
+@pytest.mark.parametrize(
+    "limits",
+    [
+        limits_with(max_partition_summaries=2, max_advertisement_records_listed=3),
+        limits_with(max_fact_block_size=300, max_advertisement_records_listed=3),
+    ],
+)
+def test_summaries_over_a_limit_are_a_local_error_before_a_byte_of_them_is_sent(limits: ExchangeLimits) -> None:
+    wire = Scripted(stored=tuple(blob(b"%d" % n) for n in range(20)), limits=limits).with_partitions()
+    assert wire.reason is AbortReason.LOCAL_FAILURE
+    assert wire.side.named("AdvertisementPartition") == []
 
 
 @mark.clause("050-LIST-11", "050-ERR-10")

@@ -97,6 +97,7 @@ def uses_partitions(
 ) -> bool:
     """Whether this loop's advertisement is summaries: when a listing is costly or not allowed (P14, 050-LIST-10)."""
     bare = len(own) * (RECORD_BYTES + len(source))
+    agreed = agreed and _summaries_fit(own, limits)
     if agreed and bare > threshold_bytes:
         return True
     fits_records = len(own) <= limits.max_advertisement_records_listed
@@ -113,3 +114,8 @@ def uses_partitions(
         f"our listing of {found} passes the limit and no partitions are agreed",
         "050-LIST-10",
     )
+
+
+def _summaries_fit(own: AdvertisementSet, limits: ExchangeLimits) -> bool:
+    count = own.partition_count
+    return count <= limits.max_partition_summaries and count * SUMMARY_BYTES <= limits.max_fact_block_size

@@ -28,11 +28,6 @@ class BlockReader:
         self.changes: ChangesReceived | None = None
 
     @property
-    def has_begun(self) -> bool:
-        """Whether anything of it was read."""
-        return bool(self._size or self.facts or self.ticks or self.changes) or self.lists
-
-    @property
     def lists(self) -> bool:
         """Whether it holds advertisement records."""
         return self._listing is not None and not self._listing.is_empty

@@ -93,10 +93,6 @@ class MachineCore:
             raise LocalProtocolError("nothing is agreed yet")
         return self._agreement
 
-    @property
-    def _limits_agreed(self) -> bool:
-        return self._agreement is not None
-
     def _max_block_size(self) -> int:
         limits = self._agreement.negotiated.limits if self._agreement is not None else self.config.limits
         return limits.max_fact_block_size

@@ -41,7 +41,9 @@ class LoopPhases(MachineCore):
         self._peer_selection: list[Fact] = []
         self._peer_claims: list[Advertisement] = []
         self._peer_changes: ChangesReceived | None = None
+        self._peer_summaries: list[Partition] = []
         self._peer_requests: list[str] = []
+        self._unavailable: list[str] = []
         self._requested = 0
         self._batch_open = False
         self._crossed = False

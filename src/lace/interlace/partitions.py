@@ -123,6 +123,11 @@ class AdvertisementSet:
         for roots in self._roots.values():
             roots.pop(prefix, None)
 
+    @property
+    def partition_count(self) -> int:
+        """How many starting partitions are not empty."""
+        return len(self._parts)
+
     def prefixes(self) -> list[str]:
         """The non-empty starting partitions, sorted."""
         return sorted(self._parts)

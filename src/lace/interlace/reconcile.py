@@ -7,7 +7,7 @@ we hold from before, or what we would list ourselves under the peer's label. Eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from lace.interlace.advertise import RECORD_BYTES, SUMMARY_BYTES
@@ -202,15 +202,6 @@ class Reconciliation:
     def _record(self, changes: Changes) -> None:
         self.changes.added.extend(changes.added)
         self.changes.removed.extend(changes.removed)
-
-
-def merged_changes(parts: Iterable[Changes]) -> Changes:
-    """Several changes as one."""
-    whole = Changes([], [])
-    for part in parts:
-        whole.added.extend(part.added)
-        whole.removed.extend(part.removed)
-    return whole
 
 
 def _malformed(detail: str, clause: str) -> NoReturn:

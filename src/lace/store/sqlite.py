@@ -35,6 +35,7 @@ from lace.store.view import SegmentView
 PAGE_RECORDS = 256
 PAGE_BYTES = 8 << 20  # bodies in memory at once while they are read in order
 HASHES_PER_READ = 4096
+LONG_BODY_BYTES = 1 << 20
 
 
 class State(NamedTuple):
@@ -156,9 +157,19 @@ class SQLiteStore:
         else:
             segment = without(segment, {code for at, code in enumerate(segment.subjects) if at not in ids})
             rows = ((record, subjects[ordinal], batch.bodies[ordinal]) for ordinal, record in ids.items())
-        self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
+        self._insert_bodies(rows)
         self._coordinates.add(batch, table, ids)
         self._log.append(translate(segment, table, as_ids(ids.values())))
+
+    def _insert_bodies(self, rows: Iterable[tuple[int, int, bytes]]) -> None:
+        by_length: tuple[list[tuple[int, int, bytes]], list[tuple[int, int, bytes]]] = ([], [])
+        for row in rows:
+            by_length[len(row[2]) > LONG_BODY_BYTES].append(row)
+        self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", by_length[False])
+        for record, code, body in by_length[True]:  # written in place: as a parameter SQLite would copy it twice
+            self._connection.execute("INSERT INTO records VALUES (?, ?, zeroblob(?))", (record, code, len(body)))
+            with self._connection.blobopen("records", "body", record) as blob:
+                blob.write(body)
 
     def _present(self, codes: Sequence[int]) -> dict[int, int]:
         """The ids of the stored records among some hash codes."""
