@@ -27,7 +27,7 @@ from lace.iltp.address import UnixAddress
 from lace.interlace.events import Event, FixedPoint
 from lace.limits import MIB
 from lace.records.validate import validate
-from lace.runtime.drive import DriveLimits
+from lace.runtime.bounds import DriveLimits
 from lace.runtime.metrics import serve_metrics
 from lace.runtime.node import Hooks, LinkInfo, NodeLimits
 from lace.runtime.session import Outcome

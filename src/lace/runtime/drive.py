@@ -11,7 +11,6 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar, assert_never
 
@@ -19,9 +18,9 @@ from lace.errors import LaceError, TransportError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
-from lace.limits import MIB
 from lace.records.keys import verify_batch
 from lace.records.validate import SignatureTask
+from lace.runtime.bounds import Budget, DriveLimits, Service
 from lace.runtime.clock import Clock
 from lace.runtime.ingest import Claimed
 from lace.runtime.judging import Verdict, Workers, judge_here, verdict_of
@@ -30,35 +29,6 @@ from lace.runtime.side import LocalSide
 from lace.transports.base import ByteStream
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriveLimits:
-    """What one link may hold and do at a time."""
-
-    max_waiting_bytes: int = 8 * MIB  # received and not yet taken by a phase, or not yet stored
-    max_batch_bytes: int = 2 * MIB  # of one commit
-    load_bytes: int = MIB // 2  # of records loaded at once for sending
-    load_records: int = 256
-    service_bytes: int = 512 * MIB  # of records written in one transfer phase, if the time below allows
-    service_ns: int = 10_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
-    flush_timeout_s: float = 30.0
-    verify_slices: int = 2  # threads that verify one batch, and batches judged at a time
-
-
-class Budget:
-    """Bytes that several links together may hold; shared by all drivers of a node."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self.held = 0
-        self.freed = asyncio.Event()
-
-    def change(self, by: int) -> None:
-        """Take or give back."""
-        self.held += by
-        if by < 0:
-            self.freed.set()
 
 
 class Tap(Protocol):
@@ -338,7 +308,7 @@ class Driver:
 
     async def _serve(self, request: asked.SendRecords) -> None:
         """Load and write stored records until a bound is reached; the rest is deferred (050-XFER-01)."""
-        service = _Service(request)
+        service = Service(request)
         started, position = self.now_ns, 0
         while not service.is_full and position < len(request.hashes):
             chunk = request.hashes[position : position + self._limits.load_records]
@@ -378,29 +348,3 @@ class Driver:
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *arguments))
-
-
-class _Service:
-    """Which of the requested records fit into one transfer phase."""
-
-    def __init__(self, request: asked.SendRecords) -> None:
-        self._request = request
-        self._total = 0
-        self.sent: list[tuple[str, int]] = []
-        self.missing: list[str] = []
-        self.is_full = False
-
-    def take(self, record: str, stored: bytes | None) -> bool:
-        """Whether this one is sent; the first that does not fit ends the service."""
-        if self.is_full:
-            return False
-        if stored is None:
-            self.missing.append(record)
-            return False
-        self._total += len(stored)
-        over_budget = bool(self.sent) and self._total > self._request.budget_bytes
-        if self._total > self._request.limit_bytes or over_budget:
-            self.is_full = True
-            return False
-        self.sent.append((record, len(stored)))
-        return True

@@ -23,8 +23,9 @@ from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.policy.transcript import Lowering
+from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
-from lace.runtime.drive import Budget, DriveLimits, Driver, Tap
+from lace.runtime.drive import Driver, Tap
 from lace.runtime.judging import Workers
 from lace.runtime.metrics import Metrics
 from lace.runtime.session import Outcome, Session

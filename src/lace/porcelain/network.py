@@ -1,0 +1,141 @@
+"""Exchanges with peers elsewhere, for programs that are not asyncio themselves.
+
+Rule: a thin layer over `lace.runtime.node`; everything that an exchange decides is decided there.
+
+    with lace.open("notes.lace") as notes:
+        outcome = exchange_with(notes, "tcp:example.com", select="//u//ding//", expose="selected")
+
+    with lace.open("notes.lace") as notes, serving(notes, "unix:/run/notes.sock", expose="all"):
+        ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from lace.errors import TransportError
+from lace.iltp.address import Address, parse_address
+from lace.notation.identifiers import Verifier
+from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.porcelain.lace import Lace
+from lace.records.keys import SigningKey
+from lace.runtime.clock import SystemClock
+from lace.runtime.evaluate import StoreEvaluator
+from lace.runtime.node import ExchangeTerms, Hooks, Node, OnEvent
+from lace.runtime.session import Outcome
+from lace.transports.dial import TransportOptions
+from lace.transports.tls import ClientTls, ServerTls
+
+READY_WITHIN_S = 30.0
+
+
+def exchange_with(
+    lace: Lace,
+    address: str,
+    *,
+    select: Select = None,
+    expose: Expose = "none",
+    key: SigningKey | None = None,
+    trusted: Sequence[Verifier] = (),
+    tls: ClientTls | None = None,
+    on_event: OnEvent | None = None,
+) -> Outcome:
+    """A bounded exchange with a peer; how it ended. TransportError if the peer cannot be reached or is not trusted."""
+    clock = SystemClock()
+    options = TransportOptions(clock=clock.tai, signer=key, trusted=tuple(trusted), client_tls=tls or ClientTls())
+
+    async def run() -> Outcome:
+        node = _node(lace, options, key, Hooks(on_event=on_event))
+        try:
+            return await node.exchange(parse_address(address), _terms(select, expose, is_open=False))
+        finally:
+            await node.shutdown()
+
+    return asyncio.run(run())
+
+
+@contextmanager
+def serving(
+    lace: Lace,
+    *addresses: str,
+    select: Select = None,
+    expose: Expose = "none",
+    key: SigningKey | None = None,
+    trusted: Sequence[Verifier] = (),
+    tls: ServerTls | None = None,
+    on_event: OnEvent | None = None,
+) -> Iterator[list[str]]:
+    """Accept peers in a thread of its own until the block ends; the addresses that are bound."""
+    options = TransportOptions(clock=SystemClock().tai, signer=key, trusted=tuple(trusted), server_tls=tls)
+    server = _Server(lace, options, key, Hooks(on_event=on_event))
+    server.start([parse_address(address) for address in addresses], _terms(select, expose, is_open=True))
+    try:
+        yield server.bound
+    finally:
+        server.stop()
+
+
+def _terms(select: Select, expose: Expose, *, is_open: bool) -> ExchangeTerms:
+    module = selector(select)
+    return ExchangeTerms(module=module, exposures=exposures(expose, module), is_open=is_open)
+
+
+def _node(lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks) -> Node:
+    return Node(
+        lace.store,
+        lambda terms: StoreEvaluator(lace.store, terms.exposures, limits=terms.engine_limits),
+        options,
+        SystemClock(),
+        here=key.verifier if key else None,
+        hooks=hooks,
+    )
+
+
+class _Server:
+    """A node and its event loop in one thread."""
+
+    def __init__(self, lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks) -> None:
+        self._lace, self._options, self._key, self._hooks = lace, options, key, hooks
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self.bound: list[str] = []
+
+    def start(self, addresses: Sequence[Address], terms: ExchangeTerms) -> None:
+        """Begin to accept, or raise why that is not possible."""
+        self._thread = threading.Thread(target=self._run, args=(addresses, terms), name="lace-serving", daemon=True)
+        self._thread.start()
+        if not self._ready.wait(READY_WITHIN_S):
+            raise TransportError("the server did not come up in time")
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """End every link and wait for the thread."""
+        if self._loop is not None and self._stop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
+
+    def _run(self, addresses: Sequence[Address], terms: ExchangeTerms) -> None:
+        try:
+            asyncio.run(self._serve(addresses, terms))
+        except BaseException as error:  # noqa: BLE001 - raised again by `start`, in the caller's thread
+            self._failure = error
+        finally:
+            self._ready.set()
+
+    async def _serve(self, addresses: Sequence[Address], terms: ExchangeTerms) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        node = _node(self._lace, self._options, self._key, self._hooks)
+        try:
+            for address in addresses:
+                self.bound.append(str(await node.listen(address, terms)))
+            self._ready.set()
+            await self._stop.wait()
+        finally:
+            await node.shutdown()

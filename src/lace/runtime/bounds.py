@@ -1,0 +1,67 @@
+"""What one link and all links together may hold and do at a time.
+
+Rule: every buffer, batch and phase of a driver is bounded by something here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from lace.interlace.effects import SendRecords
+from lace.limits import MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveLimits:
+    """What one link may hold and do at a time."""
+
+    max_waiting_bytes: int = 8 * MIB  # received and not yet taken by a phase, or not yet stored
+    max_batch_bytes: int = 2 * MIB  # of one commit
+    load_bytes: int = MIB // 2  # of records loaded at once for sending
+    load_records: int = 256
+    service_bytes: int = 512 * MIB  # of records written in one transfer phase, if the time below allows
+    service_ns: int = 10_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
+    flush_timeout_s: float = 30.0
+    verify_slices: int = 2  # threads that verify one batch, and batches judged at a time
+
+
+class Budget:
+    """Bytes that several links together may hold; shared by all drivers of a node."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.held = 0
+        self.freed = asyncio.Event()
+
+    def change(self, by: int) -> None:
+        """Take or give back."""
+        self.held += by
+        if by < 0:
+            self.freed.set()
+
+
+class Service:
+    """Which of the requested records fit into one transfer phase."""
+
+    def __init__(self, request: SendRecords) -> None:
+        self._request = request
+        self._total = 0
+        self.sent: list[tuple[str, int]] = []
+        self.missing: list[str] = []
+        self.is_full = False
+
+    def take(self, record: str, stored: bytes | None) -> bool:
+        """Whether this one is sent; the first that does not fit ends the service."""
+        if self.is_full:
+            return False
+        if stored is None:
+            self.missing.append(record)
+            return False
+        self._total += len(stored)
+        over_budget = bool(self.sent) and self._total > self._request.budget_bytes
+        if self._total > self._request.limit_bytes or over_budget:
+            self.is_full = True
+            return False
+        self.sent.append((record, len(stored)))
+        return True
