@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -41,6 +42,7 @@ from lace.store.bundle import BundleWriter
 from lace.store.ingest import import_bundles
 
 KEY = SigningKey(bytes(31) + b"\x05")
+OTHER = SigningKey(bytes(31) + b"\x09")
 BATCH = 4_096
 
 
@@ -132,7 +134,8 @@ def reconciliation(report: Report, folder: Path, count: int, differences: int) -
             fill(first, 0, count)
             fill(second, differences // 2, count)
             terms = Terms(is_direct=False, partition_threshold_bytes=threshold, limits=limits)
-            with Counting(party(first), party(second), terms) as running:
+            sides = (replace(party(first), here=KEY.verifier), replace(party(second), here=OTHER.verifier))
+            with Counting(*sides, terms) as running:
                 running.start()
                 running.run()
                 assert all(result.fixed_point for result in running.results())

@@ -10,7 +10,7 @@ from interlace.pair import ALL, EXPOSE_ALL, blob, group_module, hash_of, plex
 from lace.errors import LaceError
 from lace.interlace.events import Advertising, Closed, Event, FixedPoint, Received, Requested
 from lace.interlace.reasons import AbortReason
-from lace.limits import EngineLimits
+from lace.limits import EngineLimits, ExchangeLimits
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
 from lace.policy.select import select_hash
@@ -18,7 +18,7 @@ from lace.records.keys import SigningKey
 from lace.records.model import Seal
 from lace.records.validate import validate
 from lace.runtime.intake import Intake, workers_for
-from lace.runtime.local import ExchangeAborted, LocalExchange, exchange
+from lace.runtime.local import ExchangeAborted, LocalExchange, _loaded, exchange
 from lace.runtime.party import Party, Terms
 from lace.runtime.receipts import make_receipt
 from lace.store import open_store
@@ -222,3 +222,24 @@ def test_listening_changes_nothing_that_travels() -> None:
         return travelled
 
     assert run(listen=True) == run(listen=False)
+
+
+@mark.clause("050-LIM-06", "050-ERR-14")
+def test_a_local_exchange_keeps_the_transfer_limit() -> None:
+    first, second = store_with(X, Y), store_with()
+    with pytest.raises(ExchangeAborted) as abort:
+        exchange(party(first), party(second), Terms(limits=ExchangeLimits(max_total_transferred_bytes=len(X) + 1)))
+    assert abort.value.reason is AbortReason.TRANSFER_LIMIT_EXCEEDED
+    assert len(have(second)) == 1
+    assert len(abort.value.results[1].received_hashes) == 1
+
+
+@mark.clause("050-XFER-03")
+def test_a_sweep_through_a_store_finds_what_is_there_and_names_what_is_not() -> None:
+    records = [blob(b"%d" % number) for number in range(2_100)]
+    store = store_with(*records)
+    asked = [*map(hash_of, records), hash_of(Z)]
+    loaded = [pair for batch in _loaded(store, asked) for pair in batch]
+    assert dict(loaded) == {hash_of(record): record for record in records}
+    few = [pair for batch in _loaded(store, asked[-2:]) for pair in batch]
+    assert few == [(hash_of(records[-1]), records[-1])]

@@ -9,28 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import assert_never
 
 from lace.datalog.stratify import read_atom, strata
 from lace.datalog.syntax import (
     Atom,
-    Cardinality,
-    Compare,
     Constant,
     Literal,
-    Negated,
     Positive,
     Predicate,
     Program,
     Rule,
     Term,
-    TextShape,
     TrueLiteral,
-    Unequal,
     Variable,
 )
-
-Substitution = Mapping[Variable, Term]
+from lace.datalog.terms import literal_variables, map_terms
 
 
 def unfold(program: Program, keep: Iterable[Predicate], worth_it: Callable[[Rule], bool], max_body: int) -> Program:
@@ -86,7 +79,11 @@ def _instance(definition: Rule, use: Atom, place: int, reader: Rule) -> list[Lit
         for variable in literal_variables(literal):
             if variable not in given:
                 given[variable] = fresh(variable.name, place, taken)
-    return [substitute(literal, given) for literal in definition.body if not isinstance(literal, TrueLiteral)]
+
+    def put(term: Term) -> Term:
+        return given.get(term, term) if isinstance(term, Variable) else term
+
+    return [map_terms(literal, put) for literal in definition.body if not isinstance(literal, TrueLiteral)]
 
 
 def fresh(name: str, place: int, taken: set[str]) -> Variable:
@@ -96,53 +93,6 @@ def fresh(name: str, place: int, taken: set[str]) -> Variable:
         candidate += "x"
     taken.add(candidate)
     return Variable(candidate)
-
-
-def literal_variables(literal: Literal) -> list[Variable]:
-    """The variables of a literal, repeats kept."""
-    return [term for term in _terms(literal) if isinstance(term, Variable)]
-
-
-def _terms(literal: Literal) -> tuple[Term, ...]:
-    match literal:
-        case Positive(atom) | Negated(atom):
-            return atom.terms
-        case Unequal(left, right) | Compare(_, left, _, right):
-            return left, right
-        case TextShape(text, start, _, end):
-            return text, start, end
-        case Cardinality(atom, _, bound):
-            return (*atom.terms, bound)
-        case TrueLiteral():
-            return ()
-        case _:
-            assert_never(literal)
-
-
-def substitute(literal: Literal, given: Substitution) -> Literal:
-    """The literal with terms in place of its variables."""
-
-    def new(term: Term) -> Term:
-        return given.get(term, term) if isinstance(term, Variable) else term
-
-    def atom_of(atom: Atom) -> Atom:
-        return replace(atom, terms=tuple(map(new, atom.terms)))
-
-    match literal:
-        case Positive(atom):
-            return Positive(atom_of(atom))
-        case Negated(atom):
-            return Negated(atom_of(atom))
-        case Cardinality(atom=atom, bound=bound):
-            return replace(literal, atom=atom_of(atom), bound=new(bound))
-        case Unequal(left=left, right=right) | Compare(left=left, right=right):
-            return replace(literal, left=new(left), right=new(right))
-        case TextShape(text=text, start=start, end=end):
-            return replace(literal, text=new(text), start=new(start), end=new(end))
-        case TrueLiteral():
-            return literal
-        case _:
-            assert_never(literal)
 
 
 def _without_unread(program: Program, kept: set[Predicate]) -> Program:

@@ -32,6 +32,7 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
+from lace.datalog.terms import literal_terms
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
 
@@ -144,21 +145,6 @@ def _constants(rule: Rule) -> Iterator[str]:
 
 
 # one rule
-
-
-def literal_terms(literal: Literal) -> tuple[Term, ...]:
-    """Every term of a literal, the bound of a cardinality test included."""
-    match literal:
-        case Unequal(left, right) | Compare(_, left, _, right):
-            return left, right
-        case TextShape(text, start, delimiters, end):
-            return text, start, Constant(delimiters), end
-        case Cardinality(atom, _, bound):
-            return (*atom.terms, bound)
-        case TrueLiteral():
-            return ()
-        case _:
-            return literal.atom.terms
 
 
 def _rule_findings(rule: Rule, profile: Profile) -> Iterator[_Finding]:

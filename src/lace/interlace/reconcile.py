@@ -22,6 +22,7 @@ from lace.notation import b64a
 from lace.notation.fact import Fact
 
 _CHILDREN = 64
+_MOST_GUESSES = 8_192  # roots tried in a loop for partitions that lack one record
 _SYMBOLS = frozenset(b64a.ALPHABET)
 _FIELD_BYTES = 1025  # the longest line
 _ALL_FIELDS_GUESS = 16  # lines of a record when every field is advertised
@@ -62,6 +63,7 @@ class Reconciliation:
         self._listing: dict[str, Partition] = {}
         self._narrowing: dict[str, Partition] = {}
         self._summaries = 0
+        self._guesses = _MOST_GUESSES
         lines = _ALL_FIELDS_GUESS if schema.names is None else len(schema.names)
         self._record_bytes = RECORD_BYTES + len(source.encode()) + lines * _FIELD_BYTES
         self.changes = Changes([], [])
@@ -178,7 +180,28 @@ class Reconciliation:
             )
             self._record(self._held.replace(partition.prefix, claims))
             return
+        guessed = self._all_but_one(partition, self._held) or self._all_but_one(partition, self._own)
+        if guessed is not None:
+            self._record(self._held.replace(partition.prefix, guessed))
+            return
         self._pending[partition.prefix] = partition
+
+    def _all_but_one(self, partition: Partition, known: AdvertisementSet) -> list[Advertisement] | None:
+        """The claims we can name but for one, if that is what the root says: the peer lacks one record of ours."""
+        if known.summary(partition.prefix, self._source).count != partition.count + 1:
+            return None
+        claims = [
+            Advertisement(claim.hash, sendable_fields(claim, self._source, self._max_line_bytes))
+            for claim in known.under(partition.prefix)
+        ]
+        if len(claims) > self._guesses:  # bounded, for a hostile peer could make us try in vain
+            return None
+        digests = [record_digest(canonical_bytes(claim, self._source, self._max_line_bytes)) for claim in claims]
+        for left_out in range(len(claims)):
+            self._guesses -= 1
+            if b64a.encode(partition_root(digests[:left_out] + digests[left_out + 1 :])) == partition.root:
+                return claims[:left_out] + claims[left_out + 1 :]
+        return None
 
     def _narrowing_is_cheaper(self, partition: Partition) -> bool:
         """Compare a listing with child summaries and the listing of the children that probably differ."""

@@ -7,23 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import assert_never
 
-from lace.datalog.syntax import (
-    Atom,
-    Cardinality,
-    Compare,
-    Literal,
-    Negated,
-    Positive,
-    Predicate,
-    Rule,
-    Term,
-    TextShape,
-    TrueLiteral,
-    Unequal,
-    Variable,
-)
+from lace.datalog.syntax import Atom, Cardinality, Literal, Negated, Positive, Predicate, Rule, Term, Variable
+from lace.datalog.terms import map_terms
 
 Renaming = Callable[[Predicate], Predicate]
 
@@ -87,12 +73,8 @@ def substitute(rule: Rule, variable: Variable, value: Term) -> Rule:
     def put(term: Term) -> Term:
         return value if term == variable else term
 
-    def put_atom(atom: Atom) -> Atom:
-        return replace(atom, terms=tuple(map(put, atom.terms)))
-
-    return replace(
-        rule, head=put_atom(rule.head), body=tuple(_map_terms(literal, put, put_atom) for literal in rule.body)
-    )
+    head = replace(rule.head, terms=tuple(map(put, rule.head.terms)))
+    return replace(rule, head=head, body=tuple(map_terms(literal, put) for literal in rule.body))
 
 
 def _map_atom(literal: Literal, change: Callable[[Atom], Atom]) -> Literal:
@@ -105,21 +87,3 @@ def _map_atom(literal: Literal, change: Callable[[Atom], Atom]) -> Literal:
             return replace(literal, atom=change(literal.atom))
         case _:
             return literal
-
-
-def _map_terms(literal: Literal, put: Callable[[Term], Term], put_atom: Callable[[Atom], Atom]) -> Literal:
-    match literal:
-        case Positive(atom):
-            return Positive(put_atom(atom))
-        case Negated(atom):
-            return Negated(put_atom(atom))
-        case Cardinality():
-            return replace(literal, atom=put_atom(literal.atom), bound=put(literal.bound))
-        case Unequal() | Compare():
-            return replace(literal, left=put(literal.left), right=put(literal.right))
-        case TextShape():
-            return replace(literal, text=put(literal.text), start=put(literal.start), end=put(literal.end))
-        case TrueLiteral():
-            return literal
-        case _:
-            assert_never(literal)

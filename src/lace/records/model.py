@@ -5,6 +5,7 @@ Rule: a Blob, Plex or Seal that exists can be written; its checks run when it is
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import InitVar, dataclass, field
 from typing import ClassVar, NamedTuple, TypeVar
@@ -31,16 +32,16 @@ Header = tuple[str, str]
 DEFAULT_LIMITS = RecordLimits()
 
 
-class _Hashed:
+class _Hashed(ABC):
     """What the three share: the hash, computed once, and the markline."""
 
     __slots__ = ("_hash",)
     _hash: RecordHash
     type: ClassVar[str]
 
+    @abstractmethod
     def payload_chunks(self) -> list[bytes]:
         """The canonical payload in pieces; large data is its own piece."""
-        raise NotImplementedError
 
     @property
     def hash(self) -> RecordHash:

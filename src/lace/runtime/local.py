@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import assert_never
 
 from lace.errors import LaceError, RemoteProtocolError
+from lace.iltp.markers import RECORD
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
@@ -28,10 +29,12 @@ from lace.runtime.memory import Memory
 from lace.runtime.party import UNBOUNDED, Party, Terms
 from lace.runtime.receipts import publish_receipts
 from lace.runtime.side import CURSORS
+from lace.store.base import RecordStore
 
 OnEvent = Callable[[int, Event], None]
 _LOAD_RECORDS = 2_048  # records that pass from one side to the other at a time
 _MAX_HANDED_OVER = 2
+_SWEEP_SHARE = 8  # a request for more than this part of a store is a sweep through it
 
 
 class ExchangeAborted(RemoteProtocolError):
@@ -208,41 +211,59 @@ class LocalExchange:
     # --- records -----------------------------------------------------------------------------------------------
 
     def _serve(self, side: _Side, peer: _Side, effect: asked.SendRecords) -> Iterator[bool]:
-        """Load and hand over, a chunk at a step, so that few records are in memory (050-ENG-03)."""
+        """Load and hand over, a batch at a step, so that few records are in memory (050-ENG-03)."""
         if self._submit is None:
             self._submit, self._workers = self._resources.enter_context(workers_for(len(effect.hashes)))
         sent: list[tuple[str, int]] = []
-        missing: list[str] = []
-        for start in range(0, len(effect.hashes), _LOAD_RECORDS):
-            if peer.is_over:
-                return
-            try:
-                self._hand_over(side, peer, effect.hashes[start : start + _LOAD_RECORDS], sent, missing)
-            except LaceError as error:
-                side.answers.append(given.LocalFailed(str(error)))
-                return
-            yield True
+        room = effect.limit_bytes
+        try:
+            for batch in _loaded(side.party.store, effect.hashes):
+                if peer.is_over:
+                    return
+                fitting = [(record, data) for record, data in batch if (room := room - len(data)) >= 0]
+                self._hand_over(peer, fitting, sent)
+                if room < 0:
+                    break
+                yield True
+        except LaceError as error:
+            side.answers.append(given.LocalFailed(str(error)))
+            return
+        found = {record for record, _ in sent}
+        missing = [] if room < 0 else [record for record in effect.hashes if record not in found]
         side.answers.append(given.RecordsSent(sent, missing))
 
-    def _hand_over(
-        self, side: _Side, peer: _Side, chunk: Sequence[str], sent: list[tuple[str, int]], missing: list[str]
-    ) -> None:
-        batch: list[tuple[str, int]] = []
-        stored = side.party.store.get_first([RecordHash(record) for record in chunk], UNBOUNDED)
-        for record, data in zip(chunk, stored, strict=True):
-            if data is None:
-                missing.append(record)
-                continue
-            batch.append((record, len(data)))
-            peer.arrived[record] = data
-        sent += batch
+    @staticmethod
+    def _hand_over(peer: _Side, batch: Sequence[tuple[str, bytes]], sent: list[tuple[str, int]]) -> None:
         if batch:
-            peer.inbox.append(given.RecordsReceived(batch))
+            sizes = [(record, len(data)) for record, data in batch]
+            sent += sizes
+            peer.arrived.update(batch)
+            peer.inbox.append(given.RecordsReceived(sizes))
 
     def _intake(self, side: _Side) -> Intake:
         if side.intake is None:
             side.intake = Intake(side.party.store, self._submit, max_waiting=self._workers + 1, max_batch=_LOAD_RECORDS)
         return side.intake
+
+
+def _loaded(store: RecordStore, hashes: Sequence[str]) -> Iterator[list[tuple[str, bytes]]]:
+    """Stored records in batches; a request for much of a store is served in the order in which the store keeps it."""
+    if len(hashes) * _SWEEP_SHARE < store.stat().records or len(hashes) < _LOAD_RECORDS:
+        for start in range(0, len(hashes), _LOAD_RECORDS):
+            chunk = hashes[start : start + _LOAD_RECORDS]
+            bodies = store.get_first([RecordHash(record) for record in chunk], UNBOUNDED)
+            yield [(record, data) for record, data in zip(chunk, bodies, strict=True) if data is not None]
+        return
+    wanted = frozenset(hashes)
+    batch: list[tuple[str, bytes]] = []
+    for _, data in store.bodies_since():
+        record = data[len(RECORD) : data.index(b"\n")].decode()  # the markline
+        if record in wanted:
+            batch.append((record, data))
+            if len(batch) == _LOAD_RECORDS:
+                yield batch
+                batch = []
+    yield batch
 
 
 def exchange(

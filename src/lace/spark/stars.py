@@ -30,7 +30,7 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
-from lace.datalog.unfold import literal_variables
+from lace.datalog.terms import literal_variables
 from lace.facts.predicates import RECORD_PREDICATES
 
 STAR_PREFIX = "_star"

@@ -22,7 +22,8 @@ from lace.datalog.ranking import ranked_predicates
 from lace.datalog.source import FactSource
 from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import Atom, Constant, Fact, Predicate
-from lace.datalog.validate import CheckedProgram, literal_terms
+from lace.datalog.terms import literal_terms
+from lace.datalog.validate import CheckedProgram
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 

@@ -29,7 +29,8 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
-from lace.datalog.validate import CheckedProgram, literal_terms, variables
+from lace.datalog.terms import literal_terms
+from lace.datalog.validate import CheckedProgram, variables
 
 Pattern = tuple[str | None, ...]
 Trail = tuple["Trail", Row | None] | None  # the row each literal so far took, the last one first
