@@ -90,12 +90,18 @@ class ResourceBook:
         self._texts: dict[str, bytes] = {}
 
     def add(self, resource: Resource) -> None:
-        """Check and keep a received resource; an identical repeat changes nothing (060-RES-31)."""
-        known = self._texts.get(resource.id)
-        if known == resource.text:
-            return
-        check_resource(resource, self._limits)
-        if known is not None:  # 060-RES-32: out of reach for honest hashes, and still not believed
+        """Check and keep a received resource."""
+        if not self.knows(resource):
+            check_resource(resource, self._limits)
+            self.keep(resource)
+
+    def knows(self, resource: Resource) -> bool:
+        """Whether this is an identical repeat, which changes nothing (060-RES-31)."""
+        return self._texts.get(resource.id) == resource.text
+
+    def keep(self, resource: Resource) -> None:
+        """Keep a resource that was checked."""
+        if resource.id in self._texts:  # 060-RES-32: out of reach for honest hashes, and still not believed
             raise InvalidStream("another text is known under this id", rule="resource-conflict", place=resource.id)
         self._texts[resource.id] = resource.text
         self._kept_bytes += len(resource.text)

@@ -14,7 +14,9 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Protocol, TypeVar, assert_never
 
-from lace.errors import LaceError, TransportError
+from lace.errors import InvalidStream, LaceError, TransportError
+from lace.iltp.items import Resource
+from lace.iltp.resources import check_resource
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
@@ -24,7 +26,7 @@ from lace.runtime.bounds import Budget, DriveLimits, Service
 from lace.runtime.clock import Clock
 from lace.runtime.ingest import Claimed
 from lace.runtime.judging import Verdict, Workers, judge_here, verdict_of
-from lace.runtime.session import Outcome, ReceivedRecords, Request, Session
+from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
 from lace.runtime.side import LocalSide
 from lace.transports.base import ByteStream
 
@@ -243,6 +245,10 @@ class Driver:
         match request:
             case ReceivedRecords():
                 await self._judge(self._gather(request))
+            case CheckResource(resource):
+                fault = await self._in_thread(self._fault_of, resource)
+                self.session.resource_checked(resource, fault, self.now_ns)
+                self._after()
             case asked.SendRecords():
                 self._service = asyncio.create_task(self._guarded(self._serve(request)))
             case asked.Report(event):
@@ -258,6 +264,13 @@ class Driver:
                 self._answer(await self._in_thread(self._side.evaluate, request))
             case _:
                 assert_never(request)
+
+    def _fault_of(self, resource: Resource) -> InvalidStream | None:
+        try:
+            check_resource(resource, self.session.machine.config.engine_limits)
+        except InvalidStream as fault:
+            return fault
+        return None
 
     def _gather(self, first: ReceivedRecords) -> list[Claimed]:
         """What arrived while the last batch was being judged goes into one."""

@@ -40,6 +40,16 @@ class ReceivedRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckResource:
+    """A received resource to be judged by `check_resource`; answered by `resource_checked`.
+
+    Judging a large rule text takes time that other links should not wait for, so it is asked for and not done here.
+    """
+
+    resource: Resource
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How an exchange ended; `abort` is empty unless the peer or our side broke it off."""
 
@@ -60,6 +70,7 @@ Request = (
     | asked.Evaluate
     | asked.SendRecords
     | ReceivedRecords
+    | CheckResource
     | asked.Report
 )
 
@@ -83,6 +94,8 @@ class Session:
         self._requests: list[Request] = []
         self._arrived: dict[str, bytes] = {}
         self._resources = ResourceBook(limits=config.engine_limits)
+        self._items: deque[Item | list[RecordItem]] = deque()  # of the block being read
+        self._checking = False
         self._unasked: str | None = None
         self.outcome: Outcome | None = None
         self.bytes_in = 0
@@ -117,6 +130,18 @@ class Session:
         if not self.machine.is_closed:
             self._carry_out(self.machine.receive(given.TimerFired(), now_ns))
             self._read(now_ns)
+
+    def resource_checked(self, resource: Resource, fault: InvalidStream | None, now_ns: int) -> None:
+        """The answer to CheckResource."""
+        self._checking = False
+        try:
+            if fault is not None:
+                raise fault
+            self._resources.keep(resource)
+        except InvalidStream as error:
+            self._fail(error, now_ns)
+            return
+        self._read(now_ns)
 
     def put_record(self, stored: bytes) -> None:
         """Write one record of a SendRecords request."""
@@ -159,18 +184,16 @@ class Session:
 
     def _read(self, now_ns: int) -> None:
         """Give the machine what it wants; what belongs to a later phase waits in the reader (060-STREAM-07)."""
-        while self.machine.wants_peer_input:
-            try:
-                items = self._reader.read_block()
-            except InvalidStream as error:
-                self._fail(error, now_ns)
-                return
-            if not items:
-                return
-            for item in _batched(items):
-                if not self.machine.wants_peer_input:  # it failed inside this block: the rest counts no more
+        while self.machine.wants_peer_input and not self._checking:
+            if not self._items:
+                try:
+                    self._items.extend(_batched(self._reader.read_block()))
+                except InvalidStream as error:
+                    self._fail(error, now_ns)
                     return
-                self._give(item, now_ns)
+            if not self._items:
+                return
+            self._give(self._items.popleft(), now_ns)
 
     def _give(self, item: Item | list[RecordItem], now_ns: int) -> None:
         match item:
@@ -180,10 +203,9 @@ class Session:
                 self._give_module(facts[0], now_ns)
                 told: given.PeerInput = given.FactsReceived(facts, size)
             case Resource():
-                try:
-                    self._resources.add(item)
-                except InvalidStream as error:
-                    self._fail(error, now_ns)
+                if not self._resources.knows(item):
+                    self._checking = True
+                    self._requests.append(CheckResource(item))
                 return
             case BlankLine():
                 told = given.BlockEnded()
