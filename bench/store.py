@@ -160,22 +160,25 @@ def importing(report: Report, folder: Path) -> None:
     count = 20_000 if report.quick else 100_000
     bundle = folder / "sealed.bundle"
     size = write_bundle(bundle, count, sealed=True)
-    before = signature_ceiling(bundle, 4000)
-    figures = in_own_process("import", bundle, folder / "import.lace")
-    after = signature_ceiling(bundle, 4000)
-    ceiling, one = max(before[0], after[0]), max(before[1], after[1])
-    rate = figures["records"] / figures["seconds"]
+    ceiling, one = signature_ceiling(bundle, 4000)
+    rate = by_processor = peak = 0.0
+    for turn in range(1 if report.quick else 3):  # the machine is shared: the best of alternating turns, for both
+        figures = in_own_process("import", bundle, folder / f"import{turn}.lace")
+        rate = max(rate, figures["records"] / figures["seconds"])
+        by_processor = max(by_processor, figures["records"] / figures["cpu_seconds"])
+        peak = max(peak, figures["peak_mib"])
+        again = signature_ceiling(bundle, 4000)
+        ceiling, one = max(ceiling, again[0]), max(one, again[1])
     report.row(f"signatures verified by two threads ({size / count:,.0f}-byte records)", ceiling, 1.0, "")
     report.row(
         f"import of {count:,} sealed records, verified and durable",
         rate,
         rate / ceiling,
-        f"{figures['peak_mib']:.0f} MiB",
+        f"{peak:.0f} MiB",
     )
-    by_processor = figures["records"] / figures["cpu_seconds"]
     report.row("  the same by processor time, of one thread's verify rate", by_processor, by_processor / one, "")
     report.at_least("import, of the two-core signature ceiling", wanted=0.5, got=rate / ceiling)
-    report.at_most("memory of the import, workers included", wanted=300, got=figures["peak_mib"], unit=" MiB")
+    report.at_most("memory of the import, workers included", wanted=300, got=peak, unit=" MiB")
 
 
 def large_import(report: Report, folder: Path) -> None:

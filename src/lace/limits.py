@@ -81,7 +81,7 @@ class StoreLimits:
 
     busy_timeout_ms: int = 10_000  # for another process's write to end
     page_cache_bytes: int = 48 * MIB
-    checkpoint_bytes: int = 64 * MIB  # of log before it is copied into the file
+    checkpoint_bytes: int = 192 * MIB  # of the write-ahead log: hot index pages reach the file once, not once a batch
     max_kept_removals: int = 4096  # delete transactions that a follower may lag behind
 
 

@@ -9,9 +9,9 @@ with R = P (even y, so recovery id 0), s' = −e·r and z = −s·r it is Q = s�
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import urandom
-from typing import Any
+from typing import Any, NamedTuple
 
 from lace.records import exact
 from lace.records.exact import N
@@ -24,6 +24,9 @@ except ImportError:  # no wheel for this machine: the exact arithmetic serves
 
 Combine = Callable[[bytes, int, int], bytes | None]
 _COMPRESSED = 258  # SECP256K1_EC_COMPRESSED
+_EVEN = b"\x02"
+# The cube root of one mod n behind the curve's endomorphism: the library splits x + y·λ back into the short x and y.
+_LAMBDA = 0x5363AD4CC05C30E0A5261C028812645A122E22EA20816678DF02967C1B23BD72
 
 
 def has_library() -> bool:
@@ -62,6 +65,61 @@ def _library_combiner() -> Combine:
         return bytes(buffer)
 
     return combine
+
+
+class Equation(NamedTuple):
+    """What one signature claims: s·G = R + e·P for the even-y points at x = rx and x = px."""
+
+    px: bytes
+    rx: bytes
+    s: int
+    e: int
+
+
+def all_hold(equations: Sequence[Equation], randomness: Callable[[int], bytes] = urandom) -> bool:
+    """Whether every equation holds; False also when that cannot be told at once, then each has to be looked at.
+
+    One sum with random coefficients a stands for all: (Σ a·s)·G = Σ a·R + Σ (Σ a·e)·P. If an equation is false, the sum
+    holds for one choice of its 128-bit coefficient at most. A coefficient x + y·λ with 64-bit x and y costs the library
+    half the doublings of another of the same size.
+    """
+    if _lib is None:
+        return False
+    points = _ffi.new("secp256k1_pubkey[]", 2 * len(equations))
+    drawn = memoryview(randomness(16 * len(equations))).cast("Q")
+    total, by_key = 0, dict.fromkeys((equation.px for equation in equations), 0)
+    count = 0
+    for (px, rx, s, e), x, y in zip(equations, drawn[::2], drawn[1::2], strict=True):
+        a = (x + y * _LAMBDA) % N
+        total += a * s
+        by_key[px] += a * e
+        if not _put_multiple(points + count, rx, a):
+            return False
+        count += 1
+    for px, factor in by_key.items():
+        if not _put_multiple(points + count, px, factor % N):
+            return False
+        count += 1
+    return _is_sum(points, count, total % N)
+
+
+def _put_multiple(point: Any, x: bytes, factor: int) -> bool:
+    """factor·X for the even-y X at x, if there is such a point and the product is one."""
+    return bool(
+        _lib.secp256k1_ec_pubkey_parse(_CONTEXT, point, _EVEN + x, 33)
+        and _lib.secp256k1_ec_pubkey_tweak_mul(_CONTEXT, point, factor.to_bytes(32, "big"))
+    )
+
+
+def _is_sum(points: Any, count: int, scalar: int) -> bool:
+    """Whether the first points add up to scalar·G."""
+    found, wanted = _ffi.new("secp256k1_pubkey *"), _ffi.new("secp256k1_pubkey *")
+    pointers = _ffi.new("secp256k1_pubkey *[]", [points + at for at in range(count)])
+    return bool(
+        _lib.secp256k1_ec_pubkey_combine(_CONTEXT, found, pointers, count)
+        and _lib.secp256k1_ec_pubkey_create(_CONTEXT, wanted, scalar.to_bytes(32, "big"))
+        and _lib.secp256k1_ec_pubkey_cmp(_CONTEXT, found, wanted) == 0
+    )
 
 
 def public_point(scalar: bytes) -> bytes:

@@ -6,7 +6,7 @@ Rule: a secret leaves this module only through `SigningSecret.reveal`; never in 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os import urandom
 from typing import NoReturn, Self
 
@@ -172,10 +172,37 @@ def verify(verifier_x: bytes, msg32: bytes, sig64: bytes) -> None:
 _LOCAL = threading.local()
 
 
+SUMMED_AT_ONCE = 256  # signatures checked by one sum
+_WORTH_A_SUM = 4
+
+
 def verify_batch(tasks: Iterable[tuple[bytes, bytes, bytes]]) -> list[str | None]:
-    """Why each (verifier_x, msg32, sig64) fails, None where it verifies; threads may run batches side by side."""
+    """Why each (verifier_x, msg32, sig64) fails, None where it verifies; threads may run batches side by side.
+
+    Good signatures are proven many at a time, in half the time of one by one; a batch that holds a bad one is looked
+    at again, one by one.
+    """
     combine = curve.combiner()
-    return [_refusal(combine, *task) for task in tasks]
+    waiting = list(tasks)
+    reasons: list[str | None] = []
+    for start in range(0, len(waiting), SUMMED_AT_ONCE):
+        part = waiting[start : start + SUMMED_AT_ONCE]
+        if len(part) >= _WORTH_A_SUM and _all_verify(part):
+            reasons += [None] * len(part)
+        else:
+            reasons += [_refusal(combine, *task) for task in part]
+    return reasons
+
+
+def _all_verify(tasks: Sequence[tuple[bytes, bytes, bytes]]) -> bool:
+    """Whether all of these signatures surely verify."""
+    equations = []
+    for px, msg32, sig64 in tasks:
+        rx, s = sig64[:32], int.from_bytes(sig64[32:], "big")
+        if len(px) != 32 or len(msg32) != 32 or len(sig64) != 64 or s >= N:
+            return False
+        equations.append(curve.Equation(px, rx, s, challenge_scalar(rx, px, msg32)))
+    return curve.all_hold(equations)
 
 
 def _refusal(combine: curve.Combine, px: bytes, msg32: bytes, sig64: bytes) -> str | None:

@@ -1,0 +1,109 @@
+"""Many signatures at once: the verdicts of one by one, whatever is wrong and wherever it stands."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lace.errors import InvalidSignature
+from lace.records import curve, keys
+from lace.records.exact import N, P
+from lace.records.keys import SigningKey, verify, verify_batch
+
+KEYS = [SigningKey(bytes([number]) * 32) for number in (1, 2, 3)]
+Task = tuple[bytes, bytes, bytes]
+
+
+def task(key: int, message: int) -> Task:
+    digest = message.to_bytes(32, "big")
+    signature = KEYS[key].sign(digest, aux=(message + 1).to_bytes(32, "big"))
+    return KEYS[key].verifier.digest, digest, signature
+
+
+GOOD = [task(number % 3, number) for number in range(40)]
+
+
+def spoiled(given: Task, how: str, bit: int) -> Task:
+    px, message, signature = given
+    flip = lambda data: bytes(b ^ (1 << bit % 8 if at == bit // 8 % len(data) else 0) for at, b in enumerate(data))  # noqa: E731
+    match how:
+        case "verifier":
+            return flip(px), message, signature
+        case "message":
+            return px, flip(message), signature
+        case "r":
+            return px, message, flip(signature[:32]) + signature[32:]
+        case "s":
+            return px, message, signature[:32] + flip(signature[32:])
+        case "negated s":  # leads to another point than R
+            s = (N - int.from_bytes(signature[32:], "big")) % N
+            return px, message, signature[:32] + s.to_bytes(32, "big")
+        case "s too large":
+            return px, message, signature[:32] + N.to_bytes(32, "big")
+        case "r too large":
+            return px, message, P.to_bytes(32, "big") + signature[32:]
+        case "no curve point":
+            return (5).to_bytes(32, "big"), message, signature
+        case _:
+            return px, message, signature[:-1]
+
+
+FAULTS = ("verifier", "message", "r", "s", "negated s", "s too large", "r too large", "no curve point", "short")
+
+
+def one_by_one(tasks: list[Task]) -> list[str | None]:
+    reasons: list[str | None] = []
+    for each in tasks:
+        try:
+            verify(*each)
+            reasons.append(None)
+        except InvalidSignature as error:
+            reasons.append(error.message)
+    return reasons
+
+
+@pytest.mark.clause("009-VER-01", "009-VER-02", "009-VER-03", "009-VER-04", "009-VER-06", "009-VER-07")
+@settings(max_examples=40)
+@given(
+    picks=st.lists(st.integers(0, len(GOOD) - 1), min_size=1, max_size=30),
+    faults=st.lists(st.tuples(st.integers(0, 29), st.sampled_from(FAULTS), st.integers(0, 511)), max_size=3),
+)
+def test_a_batch_gives_the_verdicts_of_one_by_one(picks: list[int], faults: list[tuple[int, str, int]]) -> None:
+    tasks = [GOOD[pick] for pick in picks]
+    for at, how, bit in faults:
+        tasks[at % len(tasks)] = spoiled(tasks[at % len(tasks)], how, bit)
+    assert verify_batch(tasks) == one_by_one(tasks)
+
+
+def equations(tasks: list[Task]) -> list[curve.Equation]:
+    return [
+        curve.Equation(px, sig[:32], int.from_bytes(sig[32:], "big"), keys.challenge_scalar(sig[:32], px, message))
+        for px, message, sig in tasks
+    ]
+
+
+def test_one_sum_proves_good_signatures_and_none_with_a_bad_one_among_them() -> None:
+    assert curve.all_hold(equations(GOOD)) is curve.has_library()
+    for how in ("message", "r", "s", "negated s", "verifier"):
+        for at in (0, len(GOOD) - 1):
+            tasks = [spoiled(each, how, 9) if at == number else each for number, each in enumerate(GOOD)]
+            assert not curve.all_hold(equations(tasks)), how
+
+
+def test_two_faults_that_cancel_without_coefficients_are_found() -> None:
+    """s + 1 in one signature and s − 1 in another leave the plain sum as it was."""
+    first, second = GOOD[0], GOOD[3]
+    moved = [
+        (px, message, sig[:32] + ((int.from_bytes(sig[32:], "big") + step) % N).to_bytes(32, "big"))
+        for (px, message, sig), step in ((first, 1), (second, -1))
+    ]
+    tasks = [*moved, *GOOD[4:10]]
+    assert not curve.all_hold(equations(tasks))
+    assert [reason is None for reason in verify_batch(tasks)] == [False, False] + [True] * 6
+
+
+def test_without_the_library_each_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curve, "_lib", None)
+    tasks = [*GOOD[:4], spoiled(GOOD[4], "message", 3)]
+    assert [reason is None for reason in verify_batch(tasks)] == [True] * 4 + [False]
