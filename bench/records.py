@@ -18,7 +18,7 @@ from lace.facts.derive import field_occurrences, link_occurrences
 from lace.notation.digest import digest
 from lace.notation.factline import parse_fact
 from lace.notation.tai import TAI
-from lace.records.keys import SigningKey, verify_batch
+from lace.records.keys import SigningKey, verify, verify_batch
 from lace.records.model import Blob, Plex, Seal
 from lace.records.parse import parse_record
 from lace.records.read import split_records
@@ -54,9 +54,24 @@ def library_verify(tasks: list[Task]) -> int:
 
 
 def our_verify(tasks: list[Task]) -> int:
+    """One by one."""
+    for task in tasks:
+        verify(*task)
+    return len(tasks)
+
+
+def our_batch(tasks: list[Task]) -> int:
+    """As an import does it: many by one sum."""
     if any(verify_batch(tasks)):
         raise AssertionError("a good signature was refused")
     return len(tasks)
+
+
+def library_tasks(count: int) -> list[Task]:
+    """Signatures of libsecp256k1's own scheme."""
+    key = PrivateKey(digest(b"bench"))
+    messages = [digest(number.to_bytes(4, "big")) for number in range(count)]
+    return [(key.public_key.format()[1:], message, key.sign_schnorr(message)) for message in messages]
 
 
 def in_two_threads(work: Callable[[list[Task]], int], tasks: list[Task]) -> int:
@@ -68,10 +83,14 @@ def verifying(report: Report) -> None:
     count, rounds = (300, 6) if report.quick else (1000, 15)
     messages = [digest(number.to_bytes(4, "big")) for number in range(count)]
     ours = [(KEY.verifier.digest, message, KEY.sign(message)) for message in messages]
-    scalar = PrivateKey(digest(b"bench"))
-    theirs_x = scalar.public_key.format()[1:]
-    theirs = [(theirs_x, message, scalar.sign_schnorr(message)) for message in messages]
-    rates = best_rates(rounds, CPU, theirs=lambda: library_verify(theirs), ours=lambda: our_verify(ours))
+    theirs = library_tasks(count)
+    rates = best_rates(
+        rounds,
+        CPU,
+        theirs=lambda: library_verify(theirs),
+        ours=lambda: our_verify(ours),
+        batch=lambda: our_batch(ours),
+    )
     walls = best_rates(
         2 * rounds,
         WALL,
@@ -81,6 +100,7 @@ def verifying(report: Report) -> None:
     )
     report.row("libsecp256k1 Schnorr verify, one thread", rates["theirs"], 1.0)
     report.row("verify, one thread", rates["ours"], rates["ours"] / rates["theirs"])
+    report.row("verify in batches, one thread", rates["batch"], rates["batch"] / rates["theirs"])
     report.row("libsecp256k1 Schnorr verify, two threads", walls["theirs_two"], walls["theirs_two"] / rates["theirs"])
     report.row("verify, two threads", walls["ours_two"], walls["ours_two"] / rates["theirs"])
     report.at_least("verify, of libsecp256k1's own", wanted=0.75, got=rates["ours"] / rates["theirs"])
