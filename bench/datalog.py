@@ -16,7 +16,7 @@ from rulebench.programs import QUESTIONS, Question
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ("clingo", "nemo")
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 120
 MIB = 1024.0 * 1024.0
 Figures = dict[str, float]
 
