@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: simulate help demo test check bench fuzz soak clauses docs format lock clean
+.PHONY: simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -35,6 +35,9 @@ bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--qui
 
 simulate: $(STAMP) ## try to break exchanges in simulated worlds (SEEDS=100000)
 	$(RUN) tools/simulate.py --seeds $(or $(SEEDS),10000)
+
+spark-cases: $(STAMP) ## every program of the case suite on Spark (`make test` takes a share of them)
+	LACE_SPARK_CASES=all $(RUN) -m pytest tests/spark/test_executor.py -k test_a_case
 
 fuzz: $(STAMP) ## throw broken streams at the codec and the session (SECONDS=60 for each)
 	$(RUN) tools/fuzz.py codec --seconds $(or $(SECONDS),60)

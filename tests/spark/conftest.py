@@ -12,13 +12,6 @@ from pyspark.sql import SparkSession
 SOURCE = Path(__file__).parent.parent.parent / "src"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in Path(str(item.path)).parents:
-            item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session, set for many small jobs; Python workers find this source tree."""

@@ -18,6 +18,8 @@ import pytest
 
 from spark.archives import make_records, write_bundle
 
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+
 START_SECONDS = 180
 JOB_SECONDS = 420
 SOURCE = Path(__file__).parent.parent.parent / "src"

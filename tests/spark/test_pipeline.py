@@ -28,6 +28,8 @@ from lace.spark.pipeline import STEPS, Pipeline, PipelineSettings
 from lace.store import open_store
 from spark.archives import make_records, write_bundle
 
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+
 Say = Callable[[str, str], None]
 
 

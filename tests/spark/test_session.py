@@ -11,6 +11,8 @@ import pytest
 
 from lace.spark.java import java_home
 
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+
 SOURCE = Path(__file__).parent.parent.parent / "src"
 TOOLS = ("bash", "sh", "dirname", "basename", "uname", "ps", "env")
 
