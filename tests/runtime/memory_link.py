@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from interlace.pair import EXPOSE_ALL, START_NS, Side
-from lace.errors import InvalidStream
-from lace.iltp.resources import check_resource
+from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import MachineConfig
@@ -75,12 +74,7 @@ class End:
                 for answer in judge_here(records, verify_batch).commit_safely(self.store):
                     self.session.answer(answer, now_ns)
             case CheckResource(resource):
-                try:
-                    check_resource(resource)
-                except InvalidStream as fault:
-                    self.session.resource_checked(resource, fault, now_ns)
-                else:
-                    self.session.resource_checked(resource, None, now_ns)
+                self.session.resource_checked(resource, fault_of(resource), now_ns)
             case asked.SendRecords(hashes=hashes):
                 loaded = dict(zip(hashes, self.side.load(hashes, 1 << 30), strict=True))
                 for data in loaded.values():

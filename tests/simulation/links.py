@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from lace.errors import LaceError
+from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement
@@ -16,7 +17,7 @@ from lace.interlace.phases import Phase
 from lace.notation.digest import Hasher, hasher
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import validate
-from lace.runtime.session import ReceivedRecords, Request, Session
+from lace.runtime.session import CheckResource, ReceivedRecords, Request, Session
 from simulation.laces import SimEvaluator, SimLace
 
 
@@ -159,6 +160,8 @@ class SimLink:
                 self._send_records(end, request)
             case ReceivedRecords(records):
                 self._store(end, records)
+            case CheckResource(resource):
+                end.session.resource_checked(resource, fault_of(resource), self.now_ns)
             case asked.Report(event):
                 self._hear(end, event)
         self._after(end)

@@ -77,6 +77,15 @@ def check_resource(resource: Resource, limits: EngineLimits | None = None) -> No
         )
 
 
+def fault_of(resource: Resource, limits: EngineLimits | None = None) -> InvalidStream | None:
+    """What is wrong with a received resource, None if nothing is."""
+    try:
+        check_resource(resource, limits or EngineLimits())
+    except InvalidStream as fault:
+        return fault
+    return None
+
+
 class ResourceBook:
     """The canonical texts that a link knows: what the peer sent, what we have from elsewhere (060-AVAIL-04).
 

@@ -14,9 +14,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Protocol, TypeVar, assert_never
 
-from lace.errors import InvalidStream, LaceError, TransportError
-from lace.iltp.items import Resource
-from lace.iltp.resources import check_resource
+from lace.errors import LaceError, TransportError
+from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
@@ -246,7 +245,7 @@ class Driver:
             case ReceivedRecords():
                 await self._judge(self._gather(request))
             case CheckResource(resource):
-                fault = await self._in_thread(self._fault_of, resource)
+                fault = await self._in_thread(fault_of, resource, self.session.machine.config.engine_limits)
                 self.session.resource_checked(resource, fault, self.now_ns)
                 self._after()
             case asked.SendRecords():
@@ -264,13 +263,6 @@ class Driver:
                 self._answer(await self._in_thread(self._side.evaluate, request))
             case _:
                 assert_never(request)
-
-    def _fault_of(self, resource: Resource) -> InvalidStream | None:
-        try:
-            check_resource(resource, self.session.machine.config.engine_limits)
-        except InvalidStream as fault:
-            return fault
-        return None
 
     def _gather(self, first: ReceivedRecords) -> list[Claimed]:
         """What arrived while the last batch was being judged goes into one."""
