@@ -14,6 +14,7 @@ import pytest
 
 from interlace.pair import START_NS
 from lace.errors import LaceError
+from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import MachineConfig
@@ -24,7 +25,7 @@ from lace.policy.select import select_all
 from lace.records.validate import validate
 from lace.runtime.evaluate import StoreEvaluator
 from lace.runtime.ingest import commit, judge
-from lace.runtime.session import ReceivedRecords, Session
+from lace.runtime.session import CheckResource, ReceivedRecords, Session
 from lace.runtime.side import LocalSide
 from lace.store.memory import MemoryStore
 from simulation.matter import UNIVERSE
@@ -134,6 +135,9 @@ class End:
                 stored = commit(self.side.store, judged)
                 answers: list[given.LocalInput] = [given.RecordsStored(stored)] if stored else []
                 return [*answers, *([given.RecordsRejected(judged.reasons)] if judged.reasons else [])]
+            case CheckResource(resource):
+                self.session.resource_checked(resource, fault_of(resource), START_NS)
+                return []
             case _:
                 return []
 
