@@ -167,13 +167,13 @@ class _Scan:
     def _count(self, atom: Atom) -> Column:
         if atom.predicate == HAVE:
             return F.lit(1)
-        return F.size(F.filter(_items(atom), lambda item: self._matches(atom, item, local=True)))
+        return F.size(F.filter(_items(atom), lambda item: self._matches(atom, item)))
 
     def _same_record(self, atom: Atom) -> Column:
         first = atom.terms[0]
         return F.lit(True) if isinstance(first, Anonymous) else F.col("hash") == self._value(first)
 
-    def _matches(self, atom: Atom, item: Column, *, local: bool = False) -> Column:
+    def _matches(self, atom: Atom, item: Column) -> Column:
         """The item equals what the atom says at constants and bound variables, and itself at repeated new ones."""
         result = F.lit(True)
         seen: dict[Variable, Column] = {}
