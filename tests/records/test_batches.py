@@ -22,6 +22,7 @@ def task(key: int, message: int) -> Task:
 
 
 GOOD = [task(number % 3, number) for number in range(40)]
+MANY = [task(number % 3, number) for number in range(1100)]  # enough for the sums with longer digits
 
 
 def spoiled(given: Task, how: str, bit: int) -> Task:
@@ -66,11 +67,12 @@ def one_by_one(tasks: list[Task]) -> list[str | None]:
 @pytest.mark.clause("009-VER-01", "009-VER-02", "009-VER-03", "009-VER-04", "009-VER-06", "009-VER-07")
 @settings(max_examples=40)
 @given(
-    picks=st.lists(st.integers(0, len(GOOD) - 1), min_size=1, max_size=30),
-    faults=st.lists(st.tuples(st.integers(0, 29), st.sampled_from(FAULTS), st.integers(0, 511)), max_size=3),
+    size=st.sampled_from([1, 30, 127, 128, 300, 1100]),
+    first=st.integers(0, len(MANY) - 1),
+    faults=st.lists(st.tuples(st.integers(0, 1099), st.sampled_from(FAULTS), st.integers(0, 511)), max_size=3),
 )
-def test_a_batch_gives_the_verdicts_of_one_by_one(picks: list[int], faults: list[tuple[int, str, int]]) -> None:
-    tasks = [GOOD[pick] for pick in picks]
+def test_a_batch_gives_the_verdicts_of_one_by_one(size: int, first: int, faults: list[tuple[int, str, int]]) -> None:
+    tasks = [*MANY[first:], *MANY[:first]][:size]
     for at, how, bit in faults:
         tasks[at % len(tasks)] = spoiled(tasks[at % len(tasks)], how, bit)
     assert verify_batch(tasks) == one_by_one(tasks)
@@ -83,12 +85,28 @@ def equations(tasks: list[Task]) -> list[curve.Equation]:
     ]
 
 
-def test_one_sum_proves_good_signatures_and_none_with_a_bad_one_among_them() -> None:
-    assert curve.all_hold(equations(GOOD)) is curve.has_library()
+@pytest.mark.parametrize("good", [GOOD, MANY], ids=["short digits", "long digits"])
+def test_one_sum_proves_good_signatures_and_none_with_a_bad_one_among_them(good: list[Task]) -> None:
+    assert curve.all_hold(equations(good)) is curve.has_library()
     for how in ("message", "r", "s", "negated s", "verifier"):
-        for at in (0, len(GOOD) - 1):
-            tasks = [spoiled(each, how, 9) if at == number else each for number, each in enumerate(GOOD)]
+        for at in (0, len(good) - 1):
+            tasks = [spoiled(each, how, 9) if at == number else each for number, each in enumerate(good)]
             assert not curve.all_hold(equations(tasks)), how
+
+
+@pytest.mark.skipif(not curve.has_library(), reason="sums are the library's")
+@pytest.mark.parametrize(("count", "size", "unused"), [(1, 16, 0), (1100, 18, 12)], ids=["short digits", "long digits"])
+def test_each_digit_of_a_coefficient_counts(count: int, size: int, unused: int) -> None:
+    """The same single bit in every coefficient. The keys are multiples of each other, so some sums meet at infinity."""
+    good = equations(MANY[:count])
+    wrong = [*good[:-1], good[-1]._replace(s=(good[-1].s + 1) % N)]
+    for bit in range(unused, 8 * size, 5):
+
+        def drawn(_: int, bit: int = bit) -> bytes:
+            return (1 << bit).to_bytes(size, "big") * count
+
+        assert curve.all_hold(good, drawn)
+        assert not curve.all_hold(wrong, drawn)
 
 
 def test_two_faults_that_cancel_without_coefficients_are_found() -> None:

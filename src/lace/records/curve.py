@@ -9,7 +9,8 @@ with R = P (even y, so recovery id 0), s' = −e·r and z = −s·r it is Q = s�
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from binascii import b2a_base64, b2a_hex
+from collections.abc import Callable, Iterable, Sequence
 from os import urandom
 from typing import Any, NamedTuple
 
@@ -25,8 +26,6 @@ except ImportError:  # no wheel for this machine: the exact arithmetic serves
 Combine = Callable[[bytes, int, int], bytes | None]
 _COMPRESSED = 258  # SECP256K1_EC_COMPRESSED
 _EVEN = b"\x02"
-# The cube root of one mod n behind the curve's endomorphism: the library splits x + y·λ back into the short x and y.
-_LAMBDA = 0x5363AD4CC05C30E0A5261C028812645A122E22EA20816678DF02967C1B23BD72
 
 
 def has_library() -> bool:
@@ -76,50 +75,92 @@ class Equation(NamedTuple):
     e: int
 
 
+class _Base(NamedTuple):
+    """How factors are cut into digits of `bits`; of the digits in `drawn` random bytes a coefficient has `kept`."""
+
+    bits: int
+    drawn: int
+    kept: int
+    digits: Callable[[bytes], bytes]
+
+
+_HEX_VALUES = bytes.maketrans(b"0123456789abcdef", bytes(range(16)))
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_BASE64_VALUES = bytes.maketrans(_BASE64, bytes(range(64)))
+_SHORT = _Base(4, 16, 32, lambda data: b2a_hex(data).translate(_HEX_VALUES))
+_LONG = _Base(6, 18, 22, lambda data: b2a_base64(data, newline=False).translate(_BASE64_VALUES))
+_WORTH_LONG_DIGITS = 1024  # equations
+_FACTOR_BYTES = 33  # of a factor of a key, a whole number of digits of either base
+
+
 def all_hold(equations: Sequence[Equation], randomness: Callable[[int], bytes] = urandom) -> bool:
     """Whether every equation holds; False also when that cannot be told at once, then each has to be looked at.
 
     One sum with random coefficients a stands for all: (Σ a·s)·G = Σ a·R + Σ (Σ a·e)·P. If an equation is false, the sum
-    holds for one choice of its 128-bit coefficient at most. A coefficient x + y·λ with 64-bit x and y costs the library
-    half the doublings of another of the same size.
+    holds for one choice of its coefficient of 128 bits or more at most.
     """
     if _lib is None:
         return False
-    points = _ffi.new("secp256k1_pubkey[]", 2 * len(equations))
-    drawn = memoryview(randomness(16 * len(equations))).cast("Q")
+    base = _LONG if len(equations) >= _WORTH_LONG_DIGITS else _SHORT
+    drawn = randomness(base.drawn * len(equations))
+    unused = 8 * base.drawn - base.bits * base.kept
     total, by_key = 0, dict.fromkeys((equation.px for equation in equations), 0)
-    count = 0
-    for (px, rx, s, e), x, y in zip(equations, drawn[::2], drawn[1::2], strict=True):
-        a = (x + y * _LAMBDA) % N
+    for at, (px, _, s, e) in enumerate(equations):
+        a = int.from_bytes(drawn[base.drawn * at : base.drawn * (at + 1)], "big") >> unused
         total += a * s
         by_key[px] += a * e
-        if not _put_multiple(points + count, rx, a):
-            return False
-        count += 1
-    for px, factor in by_key.items():
-        if not _put_multiple(points + count, px, factor % N):
-            return False
-        count += 1
-    return _is_sum(points, count, total % N)
+    xs = [equation.rx for equation in equations] + list(by_key)
+    owner = _ffi.new("secp256k1_pubkey[]", len(xs))  # holds the memory that the pointers lead to
+    points = [owner + at for at in range(len(xs))]
+    parse = _lib.secp256k1_ec_pubkey_parse
+    if not all(parse(_CONTEXT, point, _EVEN + x, 33) for point, x in zip(points, xs, strict=True)):
+        return False
+    nonces, keys = points[: len(equations)], points[len(equations) :]
+    factors = b"".join([(factor % N).to_bytes(_FACTOR_BYTES, "big") for factor in by_key.values()])
+    digits, key_digits = base.digits(drawn), base.digits(factors)
+    stride, key_stride = 8 * base.drawn // base.bits, 8 * _FACTOR_BYTES // base.bits
+    columns: list[list[tuple[Sequence[Any], bytes]]] = [
+        [(keys, key_digits[at::key_stride])] for at in range(key_stride)
+    ]
+    for at in range(base.kept):
+        columns[key_stride - base.kept + at].append((nonces, digits[at::stride]))
+    return _is_multiple_of_g(_sum_by_digits(columns, base.bits), total % N)
 
 
-def _put_multiple(point: Any, x: bytes, factor: int) -> bool:
-    """factor·X for the even-y X at x, if there is such a point and the product is one."""
-    return bool(
-        _lib.secp256k1_ec_pubkey_parse(_CONTEXT, point, _EVEN + x, 33)
-        and _lib.secp256k1_ec_pubkey_tweak_mul(_CONTEXT, point, factor.to_bytes(32, "big"))
-    )
+def _sum_by_digits(columns: Iterable[Iterable[tuple[Sequence[Any], bytes]]], bits: int) -> Any | None:
+    """Σ factor·point, factors given digit by digit, the highest first.
+
+    Points that have the same digit are added up first (Pippenger), then the sums of digits that share a bit, so that
+    nearly all the work is additions of two points.
+    """
+    total = None
+    for column in columns:
+        alike: list[list[Any]] = [[] for _ in range(1 << bits)]
+        for points, digits in column:
+            for point, digit in zip(points, digits, strict=True):
+                alike[digit].append(point)
+        sums = [(digit, _add(points)) for digit, points in enumerate(alike) if digit and points]
+        for bit in reversed(range(bits)):
+            total = _add([total, total, *[point for digit, point in sums if digit >> bit & 1]])
+    return total
 
 
-def _is_sum(points: Any, count: int, scalar: int) -> bool:
-    """Whether the first points add up to scalar·G."""
-    found, wanted = _ffi.new("secp256k1_pubkey *"), _ffi.new("secp256k1_pubkey *")
-    pointers = _ffi.new("secp256k1_pubkey *[]", [points + at for at in range(count)])
-    return bool(
-        _lib.secp256k1_ec_pubkey_combine(_CONTEXT, found, pointers, count)
-        and _lib.secp256k1_ec_pubkey_create(_CONTEXT, wanted, scalar.to_bytes(32, "big"))
-        and _lib.secp256k1_ec_pubkey_cmp(_CONTEXT, found, wanted) == 0
-    )
+def _add(points: Iterable[Any | None]) -> Any | None:
+    """The sum of points; None is the point at infinity, which the library has no form for."""
+    finite = [point for point in points if point is not None]
+    found = _ffi.new("secp256k1_pubkey *")
+    if finite and _lib.secp256k1_ec_pubkey_combine(_CONTEXT, found, finite, len(finite)):
+        return found
+    return None
+
+
+def _is_multiple_of_g(point: Any | None, scalar: int) -> bool:
+    """Whether point = scalar·G."""
+    if point is None or not scalar:
+        return point is None and not scalar
+    wanted = _ffi.new("secp256k1_pubkey *")
+    _lib.secp256k1_ec_pubkey_create(_CONTEXT, wanted, scalar.to_bytes(32, "big"))
+    return bool(_lib.secp256k1_ec_pubkey_cmp(_CONTEXT, point, wanted) == 0)
 
 
 def public_point(scalar: bytes) -> bytes:
