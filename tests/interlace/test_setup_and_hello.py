@@ -170,6 +170,26 @@ def test_module_bytes_are_left_out_when_the_peer_announced_the_same_id_first() -
     assert not [effect for effect in second.wire if type(effect).__name__ == "SendResource"]
 
 
+@mark.clause("050-SETUP-05", "060-AVAIL-02")
+@pytest.mark.parametrize("taker", [0, 1])
+def test_a_side_still_has_the_bytes_of_a_module_that_it_announced_and_left(taker: int) -> None:
+    pair = make_pair(is_open=True)
+    pair.start()
+    pair.run()
+    taking, leaving = pair.sides[taker], pair.sides[1 - taker]
+    pair.give(leaving, given.OperandChanged(OTHER))
+    pair.run()
+    pair.give(leaving, given.OperandChanged(group_module("v")))
+    pair.run()
+    taking.wire.clear()
+    pair.give(taking, given.OperandChanged(OTHER))
+    pair.run()
+    assert not [effect for effect in taking.wire if type(effect).__name__ == "SendResource"]
+    assert [side.aborted for side in pair.sides] == [None, None]
+    assert [side.machine.result().epochs for side in pair.sides] == [4, 4]
+    assert taking.machine.agreement.plan.id == leaving.machine.agreement.plan.id
+
+
 @mark.clause("050-SETF-04", "050-MODEL-12")
 def test_exposure_policy_is_never_sent() -> None:
     pair = make_pair()
