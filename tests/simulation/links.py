@@ -46,7 +46,8 @@ class SimEnd:
 
     @property
     def is_over(self) -> bool:
-        return self.session.outcome is not None or self.closed
+        """Whether an outcome was collected, or the connection was lost."""
+        return self.closed
 
     @property
     def is_idle(self) -> bool:
@@ -77,6 +78,7 @@ class SimLink:
 
     def __init__(self, first: SimEnd, second: SimEnd, rng: random.Random) -> None:
         self.ends = (first, second)
+        self._others = {first: second, second: first}
         self._rng = rng
         self.now_ns = 0
         self.stalled_until_ns = 0
@@ -87,7 +89,7 @@ class SimLink:
         return all(end.is_over for end in self.ends)
 
     def other(self, end: SimEnd) -> SimEnd:
-        return self.ends[1] if end is self.ends[0] else self.ends[0]
+        return self._others[end]
 
     def start(self, now_ns: int) -> None:
         self.now_ns = now_ns

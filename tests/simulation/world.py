@@ -165,9 +165,9 @@ class World:
         return bool(broken)
 
     def _settle(self) -> None:
+        for link in self.links.values():
+            link.stalled_until_ns = 0
         for _ in range(MAX_STEPS):
-            for link in self.links.values():
-                link.stalled_until_ns = 0
             if not self._step(self._plain_moves()):
                 return
         raise Broken("too many steps without rest")
@@ -180,13 +180,18 @@ class World:
 
     def _plain_moves(self) -> list[Move]:
         moves: list[Move] = []
-        for link, end in self._ends():
-            if end.work:
-                moves.append(partial(link.perform, end))
-            if self.now_ns >= link.stalled_until_ns and link.can_feed(end):
-                moves.append(partial(link.feed, end))
-            if end.seen_disk != end.lace.disk.version and not end.is_over:
-                moves.append(partial(self._notice, link, end))
+        for link in self.links.values():
+            link.now_ns = self.now_ns
+            flows = self.now_ns >= link.stalled_until_ns
+            for end in link.ends:
+                if end.work:
+                    moves.append(partial(link.perform, end))
+                if end.is_over:
+                    continue
+                if flows and link.can_feed(end):
+                    moves.append(partial(link.feed, end))
+                if end.seen_disk != end.lace.disk.version:
+                    moves.append(partial(self._notice, link, end))
         return moves
 
     def _notice(self, link: SimLink, end: SimEnd) -> None:
