@@ -19,7 +19,7 @@ from lace.iltp.items import BlankLine, FactLines, Item, Preface, Resource
 from lace.iltp.reader import StreamReader
 from lace.iltp.resources import ResourceBook, check_resource, parse_marker_line
 from lace.iltp.writer import encode_resource
-from lace.limits import StreamLimits
+from lace.limits import EngineLimits, StreamLimits
 from lace.notation.digest import digest
 from lace.notation.identifiers import LacegramId
 
@@ -241,3 +241,14 @@ def test_what_is_written_reads_back() -> None:
 def test_a_resource_that_no_reader_would_take_is_not_written(text: bytes) -> None:
     with pytest.raises(LocalProtocolError):
         encode_resource(RULES_ID, "lacegram", text)
+
+
+def test_a_resource_that_passed_once_is_judged_again_under_other_limits_and_names() -> None:
+    text = b"SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- Have(P)."
+    name = str(LacegramId.of(digest(text)))
+    for _ in range(2):
+        check_resource(Resource(name, "lacegram", text))
+        with pytest.raises(InvalidStream, match="max_rules"):
+            check_resource(Resource(name, "lacegram", text), EngineLimits(max_rules=1))
+        with pytest.raises(InvalidStream, match="not what the id names"):
+            check_resource(Resource(str(LacegramId.of(digest(b"other"))), "lacegram", text))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, group_module, make_pair, plex
+from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, group_module, hash_of, make_pair, plex
 from interlace.scripted import TAI_TEXT, Scripted, limits_with
 from lace.interlace import inputs as given
 from lace.interlace.agreement import own_hello
 from lace.interlace.config import Link
+from lace.interlace.machine import InterlaceMachine
 from lace.interlace.negotiate import ALL_FIELDS, FieldSchema, agree, link_id, offered_limits, read_hello
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.limits import ExchangeLimits
+from lace.notation.digest import digest
 from lace.notation.factline import parse_fact
 from lace.notation.identifiers import ExchangePlanId, Verifier
+from lace.policy.compile import agree as compile_plan
 from lace.policy.operand import Module
 
 mark = pytest.mark
@@ -156,6 +161,55 @@ def test_a_known_module_need_not_be_sent_and_the_plan_id_is_still_compared() -> 
     assert wire.reason is AbortReason.EXCHANGE_PLAN_MISMATCH
 
 
+STORED = plex("a")
+DEPENDENT: dict[str, Callable[[Scripted], None]] = {
+    "an advertisement": lambda wire: wire.say(f"Advertised('{hash_of(STORED)}','{wire.label}')"),
+    "a request": lambda wire: wire.say(f"MayRequest('{hash_of(STORED)}')"),
+    "a record": lambda wire: wire.send_records(plex("b")),
+}
+
+
+def told_before_agreement(wire: Scripted) -> list[str]:
+    """What a machine said, but for the lines and resources of setup and hello."""
+    return [line for line in wire.heard() if line and not line.startswith(("<resource", "ExchangeOperand", "Hello"))]
+
+
+@mark.clause("040-PLAN-02")
+@pytest.mark.parametrize("said", DEPENDENT.values(), ids=DEPENDENT)
+@pytest.mark.parametrize("after_setup", [False, True])
+@pytest.mark.parametrize("later_epoch", [False, True])
+def test_nothing_that_depends_on_a_plan_is_sent_or_accepted_before_both_hellos_name_it(
+    said: Callable[[Scripted], None], after_setup: bool, later_epoch: bool
+) -> None:
+    wire = Scripted(is_open=True, stored=(STORED,), known_modules=(OTHER,))
+    if later_epoch:
+        wire.open()
+        wire.say()
+        wire.say()
+        wire.heard()
+        wire.give(given.OperandChanged(OTHER))
+        wire.say()  # an adv may cross our setup and is forgotten, a second may not
+    if after_setup:
+        wire.say(wire.operand_line())
+    assert told_before_agreement(wire) == []
+    said(wire)
+    assert wire.reason in (AbortReason.MALFORMED_FACT_BLOCK, AbortReason.RECORD_NOT_REQUESTED)
+    assert told_before_agreement(wire) == []
+
+
+@mark.clause("040-PLAN-02")
+def test_a_machine_advertises_once_the_hellos_name_one_plan_and_never_if_they_do_not() -> None:
+    agreed, mismatched = Scripted(stored=(STORED,)), Scripted(stored=(STORED,))
+    for wire in (agreed, mismatched):
+        wire.setup()
+        assert told_before_agreement(wire) == []
+    mismatched.hello(HelloExchangePlan=f"HelloExchangePlan('{compile_plan(ALL, OTHER).id}')")
+    assert mismatched.reason is AbortReason.EXCHANGE_PLAN_MISMATCH
+    assert told_before_agreement(mismatched) == []
+    agreed.hello()
+    assert told_before_agreement(agreed) == [f"Advertised('{hash_of(STORED)}','{agreed.own_label}')"]
+
+
 @mark.clause("050-SETF-05")
 def test_module_bytes_are_left_out_when_the_peer_announced_the_same_id_first() -> None:
     pair = make_pair(is_open=True)
@@ -168,6 +222,26 @@ def test_module_bytes_are_left_out_when_the_peer_announced_the_same_id_first() -
     pair.give(pair.sides[1], given.OperandChanged(OTHER))
     pair.run()
     assert not [effect for effect in second.wire if type(effect).__name__ == "SendResource"]
+
+
+@mark.clause("050-SETUP-05", "060-AVAIL-02")
+@pytest.mark.parametrize("taker", [0, 1])
+def test_a_side_still_has_the_bytes_of_a_module_that_it_announced_and_left(taker: int) -> None:
+    pair = make_pair(is_open=True)
+    pair.start()
+    pair.run()
+    taking, leaving = pair.sides[taker], pair.sides[1 - taker]
+    pair.give(leaving, given.OperandChanged(OTHER))
+    pair.run()
+    pair.give(leaving, given.OperandChanged(group_module("v")))
+    pair.run()
+    taking.wire.clear()
+    pair.give(taking, given.OperandChanged(OTHER))
+    pair.run()
+    assert not [effect for effect in taking.wire if type(effect).__name__ == "SendResource"]
+    assert [side.aborted for side in pair.sides] == [None, None]
+    assert [side.machine.result().epochs for side in pair.sides] == [4, 4]
+    assert taking.machine.agreement.plan.id == leaving.machine.agreement.plan.id
 
 
 @mark.clause("050-SETF-04", "050-MODEL-12")
@@ -719,3 +793,29 @@ def test_exactly_the_negotiated_fields_are_advertised() -> None:
 def test_hello_is_refused_before_anything_is_agreed() -> None:
     with pytest.raises(ProtocolAbort, match="stands 0 times"):
         read_hello([], 1)
+
+
+def capability_id(machine: InterlaceMachine) -> bytes:
+    """An identifier as a binding may derive it, from nothing but what an agreement offers."""
+    negotiated = machine.agreement.negotiated
+    names = negotiated.schema.names
+    capabilities = (
+        sorted(negotiated.record_formats),
+        names and sorted(names),
+        negotiated.limits,
+        negotiated.partitions,
+    )
+    return digest(f"{machine.agreement.plan.id} {capabilities}".encode())
+
+
+@mark.clause("040-PLAN-07", "040-PLAN-06")
+@pytest.mark.parametrize("other", [{"limits": limits_with(max_narrowing_depth=3)}, {"schema": ALL_FIELDS}])
+def test_a_binding_can_derive_an_id_of_plan_and_capabilities_that_both_sides_share(other: dict[str, object]) -> None:
+    usual, unusual = make_pair(), make_pair(**other)
+    for pair in (usual, unusual):
+        pair.exchange()
+        first, second = (capability_id(side.machine) for side in pair.sides)
+        assert first == second
+    machines = [pair.sides[0].machine for pair in (usual, unusual)]
+    assert machines[0].agreement.plan.id == machines[1].agreement.plan.id
+    assert capability_id(machines[0]) != capability_id(machines[1])

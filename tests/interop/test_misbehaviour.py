@@ -10,10 +10,12 @@ import pytest
 
 from interlace.pair import ALL, VERIFIER_A, blob, group_module, hash_of, plex
 from interop.harness import exchange_once, hashes, honest_stream, send_raw, serving, terms_of
+from lace.facts.predicates import FIELD, HAVE
 from lace.interlace.reasons import AbortReason as Why
 from lace.limits import MIB, ExchangeLimits
 from lace.notation.digest import digest
 from lace.notation.identifiers import LacegramId
+from lace.store.base import RecordStore
 
 OURS, THEIRS = blob(b"data!"), blob(b"hello world")
 GROUP = group_module("u")
@@ -238,6 +240,41 @@ def test_a_corrupt_record_is_refused_and_the_round_goes_on(tmp_path: Path) -> No
             assert outcome.result.fixed_point
             assert list(outcome.result.rejected_hashes) == [str(hash_of(THEIRS))]
             assert hashes(server.store) == {str(hash_of(good))}
+
+    asyncio.run(run())
+
+
+def group_facts(store: RecordStore) -> list[tuple[str, ...]]:
+    """What a store's record facts say of groups."""
+    return sorted(store.snapshot().query(FIELD, None, "Group"))
+
+
+@pytest.mark.clause("040-FACET-05")
+@pytest.mark.parametrize("honest_name", [True, False])
+def test_a_record_selected_by_its_claims_has_facts_only_after_it_passed_validation(
+    honest_name: bool, tmp_path: Path
+) -> None:
+    claimed, other = plex("a", group="u"), plex("a", group="v")
+    name, other_name = str(hash_of(claimed)).encode(), str(hash_of(other)).encode()
+
+    def lie(stream: bytes) -> bytes:
+        """Group u is claimed and v is sent: under the name of v it is a valid record, under that of u it is none."""
+        if honest_name:
+            return stream.replace(claimed, other).replace(name, other_name)
+        return stream.replace(claimed, other.replace(other_name, name))
+
+    async def run() -> None:
+        async with serving([], tmp_path, terms=terms_of(GROUP)) as server:
+            await send_raw(server.address, lie(honest_stream([claimed], [], GROUP)))
+            outcome = await server.next_outcome()
+            assert not outcome.abort
+            if honest_name:
+                assert outcome.result.received_hashes == (hash_of(other),)
+                assert group_facts(server.store) == [(hash_of(other), "Group", "0", "v")]
+            else:
+                assert list(outcome.result.rejected_hashes) == [hash_of(claimed)]
+                assert group_facts(server.store) == []
+                assert server.store.snapshot().count(HAVE) == 0
 
     asyncio.run(run())
 

@@ -188,3 +188,12 @@ def test_limits_bound_a_hostile_module() -> None:
 def test_a_module_knows_whether_selection_follows_advertisements(have: str, helpers: str, expected: bool) -> None:
     module = Module.author(f"SelectHave(P) :- {have}.\n{CLAIM_RULE}\n{helpers}")
     assert module.have_reads_advertisements is expected
+
+
+def test_a_text_that_passed_once_is_judged_again_under_other_limits() -> None:
+    data = ALL.encode()
+    announced = lacegram_id(data)
+    for _ in range(2):
+        assert Module.receive(data, announced=announced).text == ALL
+        with pytest.raises(LimitExceeded):
+            Module.receive(data, announced=announced, limits=EngineLimits(max_rules=1))

@@ -12,13 +12,18 @@ Binding = dict[str, str]
 
 
 def match(atom: Atom, row: Row, binding: Binding) -> Binding | None:
-    """The binding extended so that the atom is the row, or None; `_` takes any value and binds nothing."""
-    extended = dict(binding)
+    """The binding extended so that the atom is the row, or None; the one given stays as it is."""
+    extended = binding
     for term, value in zip(atom.terms, row, strict=True):
-        if isinstance(term, Constant) and term.value != value:
-            return None
-        if isinstance(term, Variable) and extended.setdefault(term.name, value) != value:
-            return None
+        if isinstance(term, Constant):
+            if term.value != value:
+                return None
+        elif isinstance(term, Variable):
+            bound = extended.get(term.name)
+            if bound is None:
+                extended = {**extended, term.name: value}
+            elif bound != value:
+                return None
     return extended
 
 

@@ -12,7 +12,7 @@ from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.binding import Binding, match, value_of
 from lace.datalog.comparisons import cardinality_holds, compare, text_shape
 from lace.datalog.source import FactSource, MemorySource, Row
-from lace.datalog.stratify import Stratum
+from lace.datalog.stratify import Stratum, read_atom
 from lace.datalog.syntax import (
     Atom,
     Cardinality,
@@ -78,6 +78,14 @@ def _complete(stratum: Stratum, known: Relations, limits: EngineLimits) -> None:
             raise LimitExceeded("max_stratum_iterations", limits.max_stratum_iterations, str(stratum.predicates[0]))
         for predicate, rows in added.items():
             known[predicate] |= rows
+        if not _reads_itself(stratum):
+            return  # another round would see nothing new
+
+
+def _reads_itself(stratum: Stratum) -> bool:
+    """Whether what a round adds can make the next one add more; read off the rules, whatever the stratum says."""
+    read = (read_atom(literal) for rule in stratum.rules for literal in rule.body)
+    return any(found[0].predicate in stratum.predicates for found in read if found is not None)
 
 
 def _derive(predicate: Predicate, stratum: Stratum, known: Relations, limits: EngineLimits) -> set[Row]:
@@ -95,8 +103,9 @@ def _derive(predicate: Predicate, stratum: Stratum, known: Relations, limits: En
 def bindings(rule: Rule, known: Mapping[Predicate, set[Row]]) -> Iterator[Binding]:
     """Every assignment of the rule's variables under which its whole body holds."""
     positive = [literal.atom for literal in rule.body if isinstance(literal, Positive)]
+    tests = [literal for literal in rule.body if not isinstance(literal, Positive)]  # the join made the others true
     for binding in _joined(positive, known):
-        if all(holds(literal, binding, known) for literal in rule.body):
+        if all(holds(literal, binding, known) for literal in tests):
             yield binding
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NoReturn
 
 from lace.datalog.canonical import Lacegram
 from lace.errors import InvalidInput, InvalidStream, LimitExceeded
 from lace.iltp.items import Resource
-from lace.limits import MIB, EngineLimits
+from lace.limits import KIB, MIB, EngineLimits
 from lace.notation.identifiers import ExchangePlanId, Identifier, LacegramId
 from lace.notation.text import decode_text
 from lace.policy.transcript import read_transcript
+
+_REMEMBERED_BYTES = 8 * KIB
 
 
 class ResourceKind(StrEnum):
@@ -62,11 +65,9 @@ def parse_marker_line(line: bytes) -> ResourceName:
 
 def check_resource(resource: Resource, limits: EngineLimits | None = None) -> None:
     """Raise InvalidStream unless the bytes are canonical as they stand and hash to the announced id."""
+    identify = _identify_again if len(resource.text) <= _REMEMBERED_BYTES else _identify
     try:
-        if resource.kind == ResourceKind.LACEGRAM:  # 060-RES-26
-            found = str(Lacegram.parse_canonical(resource.text, limits=limits or EngineLimits(), name=resource.id).id)
-        else:  # 060-RES-29
-            found = str(read_transcript(resource.text).id)
+        found = identify(resource, limits or EngineLimits())
     except InvalidInput as error:  # 060-RES-25, 060-RES-36: nothing is made canonical after receipt
         raise InvalidStream(error.message, rule="resource-body", place=resource.id, found=error.found) from error
     except LimitExceeded as error:
@@ -75,6 +76,18 @@ def check_resource(resource: Resource, limits: EngineLimits | None = None) -> No
         raise InvalidStream(
             "the body is not what the id names", rule="resource-mismatch", place=resource.id, found=found
         )
+
+
+def _identify(resource: Resource, limits: EngineLimits) -> str:
+    """The id that canonical bytes have; raises if they are not canonical."""
+    if resource.kind == ResourceKind.LACEGRAM:  # 060-RES-26
+        return str(Lacegram.parse_canonical(resource.text, limits=limits, name=resource.id).id)
+    return str(read_transcript(resource.text).id)  # 060-RES-29
+
+
+@lru_cache(maxsize=64)  # the same few small texts come over many links; what is refused is raised and not kept
+def _identify_again(resource: Resource, limits: EngineLimits) -> str:
+    return _identify(resource, limits)
 
 
 def fault_of(resource: Resource, limits: EngineLimits | None = None) -> InvalidStream | None:

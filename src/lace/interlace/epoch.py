@@ -32,6 +32,9 @@ class EpochPhases(LoopPhases):
         super().__init__(config)
         self._module = config.module
         self._next_module: Module | None = None
+        # Every module that we announced: the peer may take one later and, by P22, leave out the bytes that it had
+        # from us. They go out as resources or came as such, so the resource limits of both directions bound them.
+        self._modules_announced: dict[str, Module] = {}
         self._modules_shared: set[str] = set()  # that the peer announced or was sent
         self._modules_received: dict[str, bytes] = {}
         self._peer_setup: Setup | None = None
@@ -44,6 +47,7 @@ class EpochPhases(LoopPhases):
 
     def _send_setup(self) -> None:
         module = self._module
+        self._modules_announced[module.id] = module
         if module.id not in self._modules_shared:  # P22
             self._modules_shared.add(module.id)
             self._emit(SendResource(module.id, LACEGRAM, module.text.encode()))
@@ -61,7 +65,7 @@ class EpochPhases(LoopPhases):
     def _setup_done(self) -> None:
         if not (self._sent and self._received) or self._peer_setup is None:
             return
-        known = (self._module, *self.config.known_modules)
+        known = (*self._modules_announced.values(), *self.config.known_modules)
         peer = module_of(self._peer_setup.module, self._modules_received, known)
         self._plan = compile_modules(self.config, self._module, peer)
         self._hello = own_hello(self.config, self._plan, self._now_ns)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Self
 
 from lace.datalog.annotations import read_annotated_all
-from lace.datalog.canonical import Lacegram, canonical_text
+from lace.datalog.canonical import Lacegram, canonical_text, lacegram_id
 from lace.datalog.formatting import format_program
 from lace.datalog.parser import parse_all_errors
 from lace.datalog.syntax import Atom, Predicate, Program, Rule
-from lace.datalog.validate import Profile, check_all
+from lace.datalog.validate import Profile, check_all, check_program
 from lace.errors import InvalidExchangePlan, InvalidInput, InvalidLacegram, InvalidText
 from lace.facts.predicates import (
     ADVERTISEMENT_PREDICATES,
@@ -29,7 +30,7 @@ from lace.facts.predicates import (
     SELECT_ADVERTISED,
     SELECT_HAVE,
 )
-from lace.limits import EngineLimits
+from lace.limits import KIB, EngineLimits
 from lace.notation.identifiers import LacegramId
 from lace.notation.text import decode_text
 from lace.policy.origin import OperandIdentity, Origin, assign_origins
@@ -46,6 +47,7 @@ RESERVED = {
 }
 EXPORTS = {SELECT_HAVE: "missing-select-have", SELECT_ADVERTISED: "missing-select-advertised"}
 _DEFAULT_LIMITS = EngineLimits()
+_REMEMBERED_BYTES = 8 * KIB
 SELECTOR_PROFILE = Profile(
     name="selector",
     base=BASE_PREDICATES,
@@ -181,6 +183,16 @@ def reserved_name(predicate: Predicate) -> str:
 
 
 def _checked(data: bytes, limits: EngineLimits, name: str) -> Lacegram:
+    """A selector's lacegram; those of small texts are remembered, for the same few come over many links and epochs."""
+    return (_remembered if len(data) <= _REMEMBERED_BYTES else _read_selector)(data, limits, name)
+
+
+@lru_cache(maxsize=32)  # what is refused is raised and not kept
+def _remembered(data: bytes, limits: EngineLimits, name: str) -> Lacegram:
+    return _read_selector(data, limits, name)
+
+
+def _read_selector(data: bytes, limits: EngineLimits, name: str) -> Lacegram:
     try:
         text = decode_text(data, name)
     except InvalidText as error:
@@ -191,7 +203,7 @@ def _checked(data: bytes, limits: EngineLimits, name: str) -> Lacegram:
     if not errors and format_program(program) != text:  # 040-OPERAND-03
         findings.append(InvalidLacegram("the text is valid but not canonical", rule="canonical", place=name))
     refuse(name, [*findings, *selector_findings(program, limits)])
-    return Lacegram.parse_canonical(data, profile=SELECTOR_PROFILE, limits=limits, name=name)
+    return Lacegram(text, lacegram_id(data), check_program(program, SELECTOR_PROFILE, limits))
 
 
 def _reserved_name_findings(program: Program) -> Iterator[InvalidInput]:
