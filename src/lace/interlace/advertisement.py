@@ -105,9 +105,9 @@ def is_record_id(text: str) -> bool:
     )
 
 
-def format_of(record: str) -> str:
-    """The hash suffix of a record id."""
-    return record[record.index(".", 2) + 1 :]
+def with_format(records: Iterable[str], formats: frozenset[str]) -> list[str]:
+    """The record ids whose hash suffix is one of these."""
+    return [record for record in records if record[record.index(".", 2) + 1 :] in formats]
 
 
 def require_record_id(text: str) -> str:

@@ -157,19 +157,9 @@ class LoopPhases(MachineCore):
             claims = self._peer_claims if changes is None else changes.added
             self._note_changes(self._held.replace_all(claims))
             return
-        delta = Changes([], [])
-        for record in changes.removed:
-            dropped = self._held.drop(record)
-            if dropped is not None:
-                delta.removed.append(dropped)
-        for claim in changes.added:
-            before = self._held.get(claim.hash)
-            if before != claim:
-                if before is not None:
-                    delta.removed.append(before)
-                self._held.put(claim)
-                delta.added.append(claim)
-        self._note_changes(delta)
+        dropped = [claim for record in changes.removed if (claim := self._held.drop(record)) is not None]
+        taken = self._held.take_all(changes.added)
+        self._note_changes(Changes(taken.added, [*dropped, *taken.removed]))
 
     def _note_changes(self, changes: Changes) -> None:
         if changes.added or changes.removed:
@@ -249,7 +239,11 @@ class LoopPhases(MachineCore):
         self._requests_done()
 
     def _receive_requests(self, block: BlockReader) -> None:
-        self._peer_requests = [require_record_id(fact.values[0]) for fact in dict.fromkeys(block.facts)]
+        requested = list(dict.fromkeys([fact.values[0] for fact in block.facts]))
+        if len(self._own.among(requested)) < len(requested):  # what we advertise has a record id for a name
+            for record in requested:
+                require_record_id(record)
+        self._peer_requests = requested
         self._received = True
 
     def _requests_done(self) -> None:

@@ -25,6 +25,7 @@ from lace.runtime.bounds import Budget, DriveLimits, Service
 from lace.runtime.clock import Clock
 from lace.runtime.ingest import Claimed
 from lace.runtime.judging import Verdict, Workers, judge_here, verdict_of
+from lace.runtime.loading import Loaded
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
 from lace.runtime.side import LocalSide
 from lace.transports.base import ByteStream
@@ -314,12 +315,11 @@ class Driver:
     async def _serve(self, request: asked.SendRecords) -> None:
         """Load and write stored records until a bound is reached; the rest is deferred (050-XFER-01)."""
         service = Service(request)
-        started, position = self.now_ns, 0
-        while not service.is_full and position < len(request.hashes):
-            chunk = request.hashes[position : position + self._limits.load_records]
-            loaded = await self._in_thread(self._side.load, chunk, self._limits.load_bytes)
-            position += len(loaded)
-            for record, stored in zip(chunk, loaded, strict=False):
+        started = self.now_ns
+        batches = self._side.load(request.hashes, self._limits.load_records, self._limits.load_bytes)
+        nothing: Loaded = []
+        while not service.is_full and (batch := await self._in_thread(next, batches, nothing)):
+            for record, stored in batch:
                 if service.take(record, stored) and stored is not None:
                     self.session.put_record(stored)
             self._wake_send.set()

@@ -61,6 +61,12 @@ class RowSource:
                 last, rows = predicate, self._rows[predicate]
             rows.append(values)
 
+    def add(self, predicate: Predicate, rows: Iterable[Row]) -> None:
+        """More facts of one predicate."""
+        more = list(rows)
+        if more:
+            self._rows[predicate] += more
+
     def predicates(self) -> Iterable[Predicate]:
         return self._rows.keys()
 
