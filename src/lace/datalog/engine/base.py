@@ -139,8 +139,8 @@ class Base:
         if self.columns is not None and self.columns.count(predicate):
             runs.append(SourceRun(self.columns, predicate, self.dictionary.size))
         for part in self._texts:
-            if part.count(predicate):
-                rows = part.rows(predicate) if isinstance(part, RowSource) else list(part.iterate(predicate))
+            rows = part.rows(predicate) if isinstance(part, RowSource) else list(part.iterate(predicate))
+            if rows:
                 runs.append(self.encode(predicate, rows, runs))
         return runs
 

@@ -102,6 +102,15 @@ class Dictionary:
             return self._texts[code - self.base]
         return self.texts(np.array([code], np.uint32))[0]
 
+    def each(self, codes: Codes) -> Iterable[str]:
+        """The text of each code, to be read once.
+
+        Own texts are not gathered into a list first: they lie far apart, and every pass over them costs as much as
+        looking at them does.
+        """
+        self.settle()
+        return self.texts(codes) if self._source is not None else map(self._texts.__getitem__, codes.tolist())
+
     def texts(self, codes: Codes) -> list[str]:
         """The text of each code."""
         self.settle()
