@@ -138,6 +138,7 @@ def test_explain_shows_the_plan(files: Path) -> None:
     assert result.exit_code == 0
     assert "Scan Field(P,'Group',_,G)" in result.stdout
     assert "evaluated in" in result.stdout
+    assert "Project Selected(P)   [1 rows" in result.stdout
     assert run("explain", "--facts", "facts.txt", "rules.lace").exit_code == 2
     assert run("explain").exit_code == 2
 

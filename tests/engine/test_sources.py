@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from engine.programs import BASE, random_fact, random_facts, random_program
 from lace.datalog import reference
+from lace.datalog.comparisons import text_shape
 from lace.datalog.engine import Base, evaluate, materialize
 from lace.datalog.parser import parse_atom, parse_program
+from lace.datalog.plan import chain
 from lace.datalog.source import ColumnSource, MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
@@ -111,6 +113,47 @@ def test_figures_of_a_run_are_kept_per_node() -> None:
     assert "10 rows" in text
     assert result.stats.memory_bytes > 0
     assert result.stats.rounds == {"Selected/1": 1}
+
+
+def test_every_node_of_a_plan_has_its_rows_and_its_time() -> None:
+    text = "Reach(X) :- Start(X).\nReach(Y) :- Reach(X), Edge(X,Y).\nLone() :- Start(X), not Edge(X,X)."
+    edges = [Fact(Predicate("Edge", 2), pair) for pair in (("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "a"))]
+    stats = evaluate(checked(text), [Fact(Predicate("Start", 1), ("a",)), *edges]).stats
+    rows = {str(node): stats.of(node).rows for plan in stats.plans for node in chain(plan.root) if stats.of(node).rows}
+    assert rows == {
+        "Scan Start(X)": 1,
+        "Project Reach(X)": 1,  # a
+        "Scan delta Reach(X)": 4,  # each fact once, over all rounds
+        "Join on (X) Scan Edge(X,Y)": 5,  # every edge is walked
+        "Project Reach(Y)": 3,  # b, c, d; that d and a were found again is no new fact
+        "Without on (X) Scan Edge(X,X)": 1,
+        "Project Lone()": 1,
+    }
+    assert all(stats.of(plan.root).seconds > 0 for plan in stats.plans if stats.of(plan.root).rows)
+
+
+@pytest.mark.parametrize("end", ["", "x", "s/"])
+@pytest.mark.clause("030-SHAPE-07")
+def test_prefix_and_suffix_over_columns_are_what_the_builtin_says(end: str) -> None:
+    texts = [
+        "",
+        "links",
+        "links/",
+        "links/x",
+        "links/é",
+        "linkſ/x",
+        "ll",
+        "links/s/",
+        "s/",
+        "links/\0x",
+        "x",
+        "LINKS/x",
+    ]
+    facts = [Fact(Predicate("T", 1), (text,)) for text in texts]
+    result = evaluate(checked(f"Out(K) :- T(K), TextShape(K,'links/','','{end}')."), facts)
+    assert {row[0] for row in result.rows(Predicate("Out", 1))} == {
+        text for text in texts if text_shape(text, "links/", "", end)
+    }
 
 
 @pytest.mark.clause("030-SHADOW-01")

@@ -418,7 +418,7 @@ def test_a_received_request_is_no_fact_for_our_engine() -> None:
     wire.say(f"MayRequest('{hash_of(Y)}')")
     wire.say()
     assert not [effect for effect in wire.side.wire if isinstance(effect, SendRecords)]
-    assert wire.side.machine._book._requestable == set()
+    assert not wire.side.machine._book._requestable
 
 
 @mark.clause("050-EVAL-04", "050-ERR-01")

@@ -76,7 +76,7 @@ class End:
             case CheckResource(resource):
                 self.session.resource_checked(resource, fault_of(resource), now_ns)
             case asked.SendRecords(hashes=hashes):
-                loaded = dict(zip(hashes, self.side.load(hashes, 1 << 30), strict=True))
+                loaded = {record: data for batch in self.side.load(hashes, 1000, 1 << 30) for record, data in batch}
                 for data in loaded.values():
                     if data is not None:
                         self.session.put_record(data)

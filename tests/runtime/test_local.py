@@ -10,7 +10,7 @@ from interlace.pair import ALL, EXPOSE_ALL, blob, group_module, hash_of, plex
 from lace.errors import LaceError
 from lace.interlace.events import Advertising, Closed, Event, FixedPoint, Received, Requested
 from lace.interlace.reasons import AbortReason
-from lace.limits import EngineLimits, ExchangeLimits
+from lace.limits import EngineLimits, ExchangeLimits, IngestLimits
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
 from lace.policy.select import select_hash
@@ -18,7 +18,7 @@ from lace.records.keys import SigningKey
 from lace.records.model import Seal
 from lace.records.validate import validate
 from lace.runtime.intake import Intake, workers_for
-from lace.runtime.local import ExchangeAborted, LocalExchange, _loaded, exchange
+from lace.runtime.local import ExchangeAborted, LocalExchange, exchange
 from lace.runtime.party import Party, Terms
 from lace.runtime.receipts import make_receipt
 from lace.store import open_store
@@ -79,7 +79,7 @@ def test_the_intake_names_what_it_refuses_and_keeps_the_rest(workers: bool, tmp_
     wrong = X[:-1] + b"w"
     claimed = [(hash_of(X), wrong), (hash_of(Y), Y), (hash_of(Z), X)]
     with open_store(tmp_path / "a.lace", create=True) as store, workers_for(10_000 if workers else 1) as (submit, _):
-        intake = Intake(store, submit, max_waiting=1, max_batch=100)
+        intake = Intake(store, submit, max_waiting=1, limits=IngestLimits(max_chunk_records=100))
         answers = [*intake.add(claimed), *intake.flush()]
         assert have(store) == {hash_of(Y)}
     stored = [record for answer in answers for record in getattr(answer, "hashes", ())]
@@ -232,14 +232,3 @@ def test_a_local_exchange_keeps_the_transfer_limit() -> None:
     assert abort.value.reason is AbortReason.TRANSFER_LIMIT_EXCEEDED
     assert len(have(second)) == 1
     assert len(abort.value.results[1].received_hashes) == 1
-
-
-@mark.clause("050-XFER-03")
-def test_a_sweep_through_a_store_finds_what_is_there_and_names_what_is_not() -> None:
-    records = [blob(b"%d" % number) for number in range(2_100)]
-    store = store_with(*records)
-    asked = [*map(hash_of, records), hash_of(Z)]
-    loaded = [pair for batch in _loaded(store, asked) for pair in batch]
-    assert dict(loaded) == {hash_of(record): record for record in records}
-    few = [pair for batch in _loaded(store, asked[-2:]) for pair in batch]
-    assert few == [(hash_of(records[-1]), records[-1])]

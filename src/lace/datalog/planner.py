@@ -7,7 +7,7 @@ or a fact source happens to list them; so a limit is hit the same way however th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -128,9 +128,12 @@ class _Estimate:
         out = self.rows * size
         return min(out, self.rows) if len(shared) == len(names) else out
 
-    def join(self, scan: Scan, sizes: Sizes) -> None:
+    def join(self, scan: Scan, sizes: Sizes, later: Collection[str]) -> None:
+        """Read the scan; how many values a variable has is counted only where a later scan will ask."""
         self.rows = self.joined(scan, sizes)
         for position, name in scan.variables:
+            if name not in later:
+                continue
             here = sizes.distinct(scan, position)
             self.distinct[name] = min(self.distinct.get(name, here), here, max(self.rows, 1.0))
 
@@ -188,7 +191,7 @@ class _RulePlanner:
                 needed.update(literal_variables(other))
             known = dict.fromkeys([*sorted(self.bound), *(name for _, name in scan.variables)])
             self.node = Join(self.node, scan, on, tuple(name for name in known if name in needed))
-        self.estimate.join(scan, self.sizes)
+        self.estimate.join(scan, self.sizes, {name for other in later for name in literal_variables(other)})
         self.bound.update(name for _, name in scan.variables)
 
     def _apply(self, pending: list[Literal], atoms: Mapping[int, Positive]) -> list[Literal]:

@@ -157,19 +157,9 @@ class LoopPhases(MachineCore):
             claims = self._peer_claims if changes is None else changes.added
             self._note_changes(self._held.replace_all(claims))
             return
-        delta = Changes([], [])
-        for record in changes.removed:
-            dropped = self._held.drop(record)
-            if dropped is not None:
-                delta.removed.append(dropped)
-        for claim in changes.added:
-            before = self._held.get(claim.hash)
-            if before != claim:
-                if before is not None:
-                    delta.removed.append(before)
-                self._held.put(claim)
-                delta.added.append(claim)
-        self._note_changes(delta)
+        dropped = [claim for record in changes.removed if (claim := self._held.drop(record)) is not None]
+        taken = self._held.take_all(changes.added)
+        self._note_changes(Changes(taken.added, [*dropped, *taken.removed]))
 
     def _note_changes(self, changes: Changes) -> None:
         if changes.added or changes.removed:
@@ -249,7 +239,11 @@ class LoopPhases(MachineCore):
         self._requests_done()
 
     def _receive_requests(self, block: BlockReader) -> None:
-        self._peer_requests = [require_record_id(fact.values[0]) for fact in dict.fromkeys(block.facts)]
+        requested = list(dict.fromkeys([fact.values[0] for fact in block.facts]))
+        if len(self._own.among(requested)) < len(requested):  # what we advertise has a record id for a name
+            for record in requested:
+                require_record_id(record)
+        self._peer_requests = requested
         self._received = True
 
     def _requests_done(self) -> None:
@@ -339,6 +333,18 @@ class LoopPhases(MachineCore):
         if self.phase is not Phase.TRANSFER or not self._batch_open:
             raise ProtocolAbort(AbortReason.RECORD_NOT_REQUESTED, "a record out of phase", "050-ERR-15")
         limit = self.agreement.negotiated.limits.max_total_transferred_bytes
+        arrived = [record for record, _ in batch.records]
+        size = sum([size for _, size in batch.records])
+        if self._ledger.round_received + size <= limit and self._book.arrive_all(arrived):
+            self._ledger.count_received(size)
+            self._crossed = True
+            self._storing.update(arrived)
+            self._emit(StoreRecords(arrived))
+        else:
+            self._receive_one_by_one(batch, limit)
+
+    def _receive_one_by_one(self, batch: RecordsReceived, limit: int) -> None:
+        """A batch that holds a record too many: those before it count."""
         arrived: list[str] = []
         try:
             for record, size in batch.records:

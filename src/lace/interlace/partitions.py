@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
-from lace.interlace.advertisement import Advertisement, Fields, canonical_bytes, record_digest
+from lace.interlace.advertisement import Advertisement, canonical_bytes, record_digests
 from lace.interlace.merkle import partition_root
 from lace.notation import b64a
 from lace.notation.digest import digest
@@ -51,7 +52,7 @@ class AdvertisementSet:
 
     def __init__(self, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes
-        self._parts: dict[str, dict[str, Fields]] = {}
+        self._parts: dict[str, dict[str, Advertisement]] = {}
         self._roots: dict[str, dict[str, Partition]] = {}
         self._count = 0
         self.version = 0  # grows with every change
@@ -63,60 +64,76 @@ class AdvertisementSet:
         part = self._parts.get(top_prefix(record))
         return part is not None and record in part
 
+    def among(self, records: Iterable[str]) -> list[str]:
+        """Those of some records that there is a claim about."""
+        parts = self._parts
+        nothing: dict[str, Advertisement] = {}
+        return [record for record in records if record in parts.get(record[_PAYLOAD:_TOP_END], nothing)]
+
     def __iter__(self) -> Iterator[str]:
         for part in self._parts.values():
             yield from part
 
     def get(self, record: str) -> Advertisement | None:
         """The claim about a record."""
-        fields = self._parts.get(top_prefix(record), {}).get(record)
-        return None if fields is None else Advertisement(record, fields)
+        return self._parts.get(top_prefix(record), {}).get(record)
 
     def put(self, advertisement: Advertisement) -> Advertisement | None:
         """Hold a claim; the one it replaces, if that says something else."""
-        record, fields = advertisement
+        record = advertisement.hash
         prefix = top_prefix(record)
         part = self._parts.setdefault(prefix, {})
         before = part.get(record)
-        if before == fields:
+        if before == advertisement:
             return None
-        part[record] = fields
+        part[record] = advertisement
         self._count += before is None
         self._changed(prefix)
-        return None if before is None else Advertisement(record, before)
+        return before
 
     def put_all(self, advertisements: Iterable[Advertisement]) -> None:
         """Hold many claims, whatever they replace."""
-        parts, changed = self._parts, 0
+        self.take_all(advertisements)
+
+    def take_all(self, advertisements: Iterable[Advertisement]) -> Changes:
+        """Hold many claims; what that changed."""
+        parts, new = self._parts, 0
+        changes = Changes([], [])
         prefixes: set[str] = set()
-        for record, fields in advertisements:
+        for claim in advertisements:
+            record = claim.hash
             prefix = record[_PAYLOAD:_TOP_END]
             part = parts.get(prefix)
             if part is None:
                 part = parts[prefix] = {}
             before = part.get(record)
-            if before != fields:
-                part[record] = fields
-                changed += 1
-                self._count += before is None
+            if before != claim:
+                part[record] = claim
+                changes.added.append(claim)
                 prefixes.add(prefix)
-        self.version += changed
+                if before is None:
+                    new += 1
+                else:
+                    changes.removed.append(before)
+        self._count += new
+        self.version += len(changes.added)
         for roots in self._roots.values():
             for prefix in prefixes:
                 roots.pop(prefix, None)
+        return changes
 
     def drop(self, record: str) -> Advertisement | None:
         """Forget a claim; the claim, if there was one."""
         prefix = top_prefix(record)
         part = self._parts.get(prefix)
-        fields = part.pop(record, None) if part is not None else None
-        if part is None or fields is None:
+        claim = part.pop(record, None) if part is not None else None
+        if part is None or claim is None:
             return None
         if not part:
             del self._parts[prefix]
         self._count -= 1
         self._changed(prefix)
-        return Advertisement(record, fields)
+        return claim
 
     def _changed(self, prefix: str) -> None:
         self.version += 1
@@ -135,23 +152,27 @@ class AdvertisementSet:
     def under(self, prefix: str) -> list[Advertisement]:
         """The claims of a partition, sorted by P (050-LIST-05)."""
         part = self._parts.get(prefix[:START_LENGTH], {})
-        chosen = (
-            part.items() if len(prefix) == START_LENGTH else (i for i in part.items() if payload_begins(i[0], prefix))
-        )
-        return [Advertisement(record, fields) for record, fields in sorted(chosen)]
+        if len(prefix) == START_LENGTH:
+            return sorted(part.values())
+        return sorted(claim for record, claim in part.items() if payload_begins(record, prefix))
 
     def listing(self) -> list[Advertisement]:
         """All claims, sorted by P (P14)."""
-        whole = [(record, fields) for part in self._parts.values() for record, fields in part.items()]
-        whole.sort()  # code points sort as their UTF-8 bytes do; no hash stands twice
-        return [Advertisement(record, fields) for record, fields in whole]
+        parts = self._parts
+        records = sorted(chain.from_iterable(parts.values()))  # code points sort as their UTF-8 bytes do
+        return [parts[record[_PAYLOAD:_TOP_END]][record] for record in records]
 
     def size_under(self, source: str, prefix: str = "") -> int:
         """The bytes of a listing, or of one partition of it."""
-        claims = (
-            self.under(prefix) if prefix else (Advertisement(r, f) for p in self._parts.values() for r, f in p.items())
-        )
+        claims = self.under(prefix) if prefix else chain.from_iterable(p.values() for p in self._parts.values())
         return sum(len(canonical_bytes(claim, source, self._max_line_bytes)) for claim in claims)
+
+    def count_under(self, prefix: str) -> int:
+        """How many claims a partition has."""
+        part = self._parts.get(prefix[:START_LENGTH], {})
+        if len(prefix) == START_LENGTH:
+            return len(part)
+        return sum(payload_begins(record, prefix) for record in part)
 
     def summary(self, prefix: str, source: str) -> Partition:
         """What a source with this label would say of a partition."""
@@ -181,14 +202,9 @@ class AdvertisementSet:
         """Hold exactly these claims under a prefix; what changed."""
         new = {claim.hash: claim for claim in claims}
         removed = [held for held in self.under(prefix) if new.get(held.hash) != held]
-        changes = Changes([], removed)
         for held in removed:
             self.drop(held.hash)
-        for claim in new.values():
-            if claim.hash not in self:
-                self.put(claim)
-                changes.added.append(claim)
-        return changes
+        return Changes(self.take_all(new.values()).added, removed)
 
     def replace_all(self, claims: Iterable[Advertisement]) -> Changes:
         """Hold exactly these claims (050-RECON-04)."""
@@ -207,8 +223,9 @@ class AdvertisementSet:
         return whole
 
     def remember(self, source: str, partitions: Iterable[Partition]) -> None:
-        """Take over roots computed before for the same content (a cursor's summaries)."""
-        self._roots.setdefault(source, {}).update((partition.prefix, partition) for partition in partitions)
+        """Take over roots known for the same content (a cursor's summaries, a listing that was checked)."""
+        tops = ((partition.prefix, partition) for partition in partitions if len(partition.prefix) == START_LENGTH)
+        self._roots.setdefault(source, {}).update(tops)
 
     def known_summaries(self, source: str) -> list[Partition]:
         """The roots that are remembered, for a cursor to take along."""
@@ -219,5 +236,5 @@ class AdvertisementSet:
         return digest("".join(f"{p.prefix}{p.count}{p.root}" for p in self.summaries(source)).encode())
 
     def _summarise(self, prefix: str, claims: Iterable[Advertisement], source: str) -> Partition:
-        digests = [record_digest(canonical_bytes(claim, source, self._max_line_bytes)) for claim in claims]
+        digests = record_digests(claims, source, self._max_line_bytes)
         return Partition(prefix, len(digests), b64a.encode(partition_root(digests)))

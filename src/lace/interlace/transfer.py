@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 
-from lace.interlace.advertisement import format_of
+from lace.interlace.advertisement import with_format
 from lace.interlace.partitions import AdvertisementSet
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 
@@ -20,14 +20,15 @@ class RequestBook:
     """What we want, what we asked for, what came of it."""
 
     def __init__(self) -> None:
-        self._requestable: set[str] = set()
+        self._requestable: dict[str, None] = {}  # in the order in which they came: sorted texts stay nearly so
         self._refused: set[str] = set()
         self.outstanding: set[str] = set()
 
     def update(self, added: Iterable[str], removed: Iterable[str]) -> None:
         """An evaluation's changes to MayRequest(P) and not Have(P)."""
-        self._requestable.difference_update(removed)
-        self._requestable.update(added)
+        for record in removed:
+            self._requestable.pop(record, None)
+        self._requestable.update(dict.fromkeys(added))
 
     def reset(self) -> None:
         """A new policy: nothing is requestable until it says so."""
@@ -42,11 +43,8 @@ class RequestBook:
     def wanted(self, peer: AdvertisementSet, formats: frozenset[str]) -> list[str]:
         """Everything that may be requested now (050-REQ-03 to 050-REQ-06), in no order."""
         refused = self._refused
-        return [
-            record
-            for record in self._requestable
-            if format_of(record) in formats and record not in refused and record in peer
-        ]
+        allowed = [record for record in self._requestable if record not in refused] if refused else self._requestable
+        return with_format(peer.among(allowed), formats)
 
     def choose(self, peer: AdvertisementSet, formats: frozenset[str], max_count: int, max_bytes: int) -> list[str]:
         """The next request list, sorted, within the bounds; it becomes outstanding (050-REQ-02)."""
@@ -62,6 +60,14 @@ class RequestBook:
             chosen.append(record)
         self.outstanding = set(chosen)
         return chosen
+
+    def arrive_all(self, records: Sequence[str]) -> bool:
+        """Many record responses at once; False, and nothing done, unless each answers an outstanding request."""
+        distinct = set(records)
+        if len(distinct) != len(records) or not distinct <= self.outstanding:
+            return False
+        self.outstanding -= distinct
+        return True
 
     def arrive(self, record: str, accepted: frozenset[str]) -> None:
         """A record response: it must answer an outstanding request, once (050-XFER-09)."""
@@ -99,8 +105,9 @@ def split_service(
     requested: Sequence[str], sendable: AdvertisementSet, max_records: int
 ) -> tuple[list[str], list[str]]:
     """What to send of a request list and what to report NotAvailable; the rest is deferred (050-XFER-01 to -03)."""
-    send: list[str] = []
-    unavailable: list[str] = []
-    for record in requested[:max_records]:
-        (send if record in sendable else unavailable).append(record)
-    return send, unavailable
+    answered = requested[:max_records]
+    send = sendable.among(answered)
+    if len(send) == len(answered):
+        return send, []
+    found = set(send)
+    return send, [record for record in answered if record not in found]

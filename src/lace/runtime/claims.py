@@ -58,7 +58,7 @@ class ClaimBook:
         self._claims: dict[str, Advertisement] = {}
         self._fed: dict[str, Advertisement] = {}
         self._sendable: set[str] = set()
-        self._missing: set[str] = set()
+        self._missing: dict[str, None] = {}  # in the order of the claims, which are sorted
 
     def change(
         self, added: Iterable[Advertisement], removed: Iterable[Advertisement]
@@ -67,15 +67,15 @@ class ClaimBook:
         forget: list[Advertisement] = []
         for claim in removed:
             self._claims.pop(claim.hash, None)
-            self._missing.discard(claim.hash)
+            self._missing.pop(claim.hash, None)
             fed = self._fed.pop(claim.hash, None)
             if fed is not None:
                 forget.append(fed)
         fresh = list(added)
-        for claim in fresh:
-            self._claims[claim.hash] = claim
-            if claim.hash not in self._sendable:
-                self._missing.add(claim.hash)
+        hashes = [claim.hash for claim in fresh]
+        self._claims.update(zip(hashes, fresh, strict=True))
+        sendable = self._sendable
+        self._missing.update(dict.fromkeys([record for record in hashes if record not in sendable]))
         if self._feeding is not Feeding.ALWAYS:
             return [], forget
         self._fed.update((claim.hash, claim) for claim in fresh)
@@ -86,18 +86,21 @@ class ClaimBook:
         for record in removed:
             self._sendable.discard(record)
             if record in self._claims:
-                self._missing.add(record)
+                self._missing[record] = None
         self._sendable.update(added)
-        self._missing.difference_update(added)
+        if self._missing:
+            for record in added:
+                self._missing.pop(record, None)
 
     def feed(self) -> list[Advertisement]:
         """Claims that the engine has to be given now."""
         if not self._missing or self._feeding is Feeding.ALWAYS:
             return []
-        wanted = self._missing if self._feeding is Feeding.SEPARATE else self._claims.keys()
-        hungry = [self._claims[record] for record in wanted if record not in self._fed]
-        self._fed.update((claim.hash, claim) for claim in hungry)
-        return hungry
+        wanted = self._missing if self._feeding is Feeding.SEPARATE else self._claims
+        claims, fed = self._claims, self._fed
+        hungry = {record: claims[record] for record in wanted if record not in fed}
+        fed.update(hungry)
+        return list(hungry.values())
 
     def begin_anew(self) -> Iterable[Advertisement]:
         """The engine starts over: the claims it needs from the start."""

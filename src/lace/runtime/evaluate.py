@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lace.datalog.engine import Materialized, materialize
+from lace.datalog.engine import Materialized, RowSource, materialize
 from lace.datalog.source import ColumnSource
 from lace.errors import LaceError, LocalProtocolError
-from lace.facts.predicates import FIELD
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, FIELD
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
 from lace.interlace.effects import Evaluate, PreparePolicy
@@ -30,23 +30,31 @@ MAX_FOLLOWED_FACTS = 1_000
 _BULK_RECORDS = 64  # records above which fields are read by name instead of by record
 
 
+Records = dict[str, None]
+"""A set that keeps its order: sorting what is nearly sorted, and reading texts in the order they were made, is fast."""
+
+
 @dataclass(frozen=True, slots=True)
 class Delta:
     """What an evaluation changed in the two sets."""
 
-    send_added: set[str] = field(default_factory=set)
-    send_removed: set[str] = field(default_factory=set)
-    request_added: set[str] = field(default_factory=set)
-    request_removed: set[str] = field(default_factory=set)
+    send_added: Records = field(default_factory=dict)
+    send_removed: Records = field(default_factory=dict)
+    request_added: Records = field(default_factory=dict)
+    request_removed: Records = field(default_factory=dict)
 
     def then(self, later: Delta) -> Delta:
         """Both changes, one after the other, as one."""
         return Delta(
-            (self.send_added - later.send_removed) | (later.send_added - self.send_removed),
-            (self.send_removed - later.send_added) | (later.send_removed - self.send_added),
-            (self.request_added - later.request_removed) | (later.request_added - self.request_removed),
-            (self.request_removed - later.request_added) | (later.request_removed - self.request_added),
+            _without(self.send_added, later.send_removed) | _without(later.send_added, self.send_removed),
+            _without(self.send_removed, later.send_added) | _without(later.send_removed, self.send_added),
+            _without(self.request_added, later.request_removed) | _without(later.request_added, self.request_removed),
+            _without(self.request_removed, later.request_added) | _without(later.request_removed, self.request_added),
         )
+
+
+def _without(records: Records, others: Records) -> Records:
+    return {record: None for record in records if record not in others} if others else records
 
 
 class StoreEvaluator:
@@ -133,12 +141,14 @@ class StoreEvaluator:
         policy = self._lowered()
         before = self._sets(policy)
         snapshot = self._store.snapshot()
-        extra = [*runtime, *self._facts_of(claims)]
+        extra = RowSource(runtime)
+        extra.add(ADVERTISED, [(claim.hash, self._source) for claim in claims])
+        extra.add(ADVERTISED_FIELD, [(claim.hash, self._source, *field) for claim in claims for field in claim.fields])
         self._derived = materialize(policy.program, snapshot, self._limits, extra=extra)
         self._cursor, self._runtime = snapshot.cursor, runtime
         after = self._sets(policy)
         (send, send_gone), (request, request_gone) = (
-            (new - old, old - new) for old, new in zip(before, after, strict=True)
+            (_without(new, old), _without(old, new)) for old, new in zip(before, after, strict=True)
         )
         return Delta(send, send_gone, request, request_gone)
 
@@ -151,6 +161,8 @@ class StoreEvaluator:
         removed = [*self._facts_of(forget), *(self._runtime - runtime)]
         added = [*self._facts_of(feed), *(runtime - self._runtime)]
         cursor = self._store.cursor()
+        if cursor.record - self._cursor.record > self._max_followed:
+            return None  # a record has several facts
         if cursor != self._cursor:
             changes = self._store.changes(self._cursor)
             if changes is None or not (self._is_small(changes.added) and self._is_small(changes.removed)):
@@ -165,7 +177,7 @@ class StoreEvaluator:
         policy = self._lowered()
         return Delta(
             *(
-                {row[0] for row in side.get(predicate, ())}
+                {row[0]: None for row in side.get(predicate, ())}
                 for predicate in (policy.sendable, policy.requestable)
                 for side in (derived.added, derived.removed)
             )
@@ -174,12 +186,12 @@ class StoreEvaluator:
     def _is_small(self, source: ColumnSource) -> bool:
         return sum(source.count(predicate) for predicate in source.predicates()) <= self._max_followed
 
-    def _sets(self, policy: LoweredPolicy) -> tuple[set[str], set[str]]:
+    def _sets(self, policy: LoweredPolicy) -> tuple[Records, Records]:
         derived = self._derived
         if derived is None:
-            return set(), set()
-        sendable = {row[0] for row in derived.rows(policy.sendable, ordered=False)}
-        return sendable, {row[0] for row in derived.rows(policy.requestable, ordered=False)}
+            return {}, {}
+        sendable, requestable = (derived.values(predicate) for predicate in (policy.sendable, policy.requestable))
+        return dict.fromkeys(sendable), dict.fromkeys(requestable)
 
     def _lowered(self) -> LoweredPolicy:
         if self.policy is None:

@@ -11,15 +11,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import cast
 
 from lace.interlace import inputs as given
 from lace.limits import IngestLimits, RecordLimits
-from lace.notation.identifiers import RecordHash
-from lace.runtime.ingest import Claimed, commit, judge
+from lace.records.keys import verify_batch
+from lace.runtime.ingest import Claimed
+from lace.runtime.judging import judge_here, verdict_of
 from lace.store.base import RecordStore
 from lace.store.checking import Checked
-from lace.store.ingest import EncodedStore, checkers
+from lace.store.ingest import checkers
 
 Submit = Callable[[Sequence[bytes]], "Future[Checked]"]
 
@@ -27,18 +27,21 @@ Submit = Callable[[Sequence[bytes]], "Future[Checked]"]
 class Intake:
     """The receiving end of a transfer into one store."""
 
-    def __init__(self, store: RecordStore, submit: Submit | None, *, max_waiting: int, max_batch: int) -> None:
+    def __init__(self, store: RecordStore, submit: Submit | None, *, max_waiting: int, limits: IngestLimits) -> None:
         self._store = store
         self._submit = submit
         self._max_waiting = max_waiting
-        self._max_batch = max_batch
+        self._limits = limits
         self._batch: list[Claimed] = []
+        self._batch_bytes = 0
         self._waiting: deque[tuple[list[Claimed], Future[Checked]]] = deque()
 
     def add(self, records: Sequence[Claimed]) -> Iterator[given.LocalInput]:
         """Take records in; answers come as batches are done."""
         self._batch += records
-        if len(self._batch) >= self._max_batch:
+        self._batch_bytes += sum([len(data) for _, data in records])
+        limits = self._limits
+        if len(self._batch) >= limits.max_chunk_records or self._batch_bytes >= limits.max_chunk_bytes:
             yield from self._pass_on()
 
     def flush(self) -> Iterator[given.LocalInput]:
@@ -48,38 +51,18 @@ class Intake:
             yield from self._commit(*self._waiting.popleft())
 
     def _pass_on(self) -> Iterator[given.LocalInput]:
-        batch, self._batch = self._batch, []
+        batch, self._batch, self._batch_bytes = self._batch, [], 0
         if not batch:
             return
         if self._submit is None:
-            judged = judge(batch)
-            stored = commit(self._store, judged)
-            yield from _answers(stored, judged.reasons)
+            yield from judge_here(batch, verify_batch).commit(self._store)
             return
         self._waiting.append((batch, self._submit([data for _, data in batch])))
         while len(self._waiting) > self._max_waiting:
             yield from self._commit(*self._waiting.popleft())
 
-    def _commit(self, batch: list[Claimed], verdict: Future[Checked]) -> Iterator[given.LocalInput]:
-        checked = verdict.result()
-        reasons = {batch[ordinal][0]: reason for ordinal, _, reason in checked.refused}
-        # The bytes decide their own hash; under another name than that they were not asked for.
-        claimed = [batch[ordinal][0] for ordinal in checked.kept]
-        encoded = checked.batch([data for _, data in batch])
-        if list(encoded.hashes) != claimed or len(checked.kept) + len(reasons) != len(batch):
-            judged = judge(batch)
-            yield from _answers(commit(self._store, judged), judged.reasons)
-            return
-        if claimed:
-            cast("EncodedStore", self._store).put_encoded(encoded)
-        yield from _answers([RecordHash(text) for text in encoded.hashes], reasons)
-
-
-def _answers(stored: Sequence[RecordHash], reasons: dict[str, str]) -> Iterator[given.LocalInput]:
-    if stored:
-        yield given.RecordsStored(stored)
-    if reasons:
-        yield given.RecordsRejected(reasons)
+    def _commit(self, batch: list[Claimed], checked: Future[Checked]) -> Iterator[given.LocalInput]:
+        yield from verdict_of(batch, checked.result(), verify_batch).commit(self._store)
 
 
 @contextmanager

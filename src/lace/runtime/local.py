@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import assert_never
 
 from lace.errors import LaceError, RemoteProtocolError
-from lace.iltp.markers import RECORD
+from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
@@ -20,21 +20,21 @@ from lace.interlace.events import Event
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
-from lace.notation.identifiers import RecordHash
+from lace.limits import IngestLimits
+from lace.notation.fact import Fact
 from lace.policy.lower import LoweringOptions
 from lace.runtime.clock import Clock, SystemClock
+from lace.runtime.collector import seldom_collecting
 from lace.runtime.evaluate import StoreEvaluator
 from lace.runtime.intake import Intake, Submit, workers_for
+from lace.runtime.loading import stored_batches
 from lace.runtime.memory import Memory
 from lace.runtime.party import UNBOUNDED, Party, Terms
 from lace.runtime.receipts import publish_receipts
 from lace.runtime.side import CURSORS
-from lace.store.base import RecordStore
 
 OnEvent = Callable[[int, Event], None]
-_LOAD_RECORDS = 2_048  # records that pass from one side to the other at a time
 _MAX_HANDED_OVER = 2
-_SWEEP_SHARE = 8  # a request for more than this part of a store is a sweep through it
 
 
 class ExchangeAborted(RemoteProtocolError):
@@ -106,6 +106,7 @@ class LocalExchange:
         self._resources = ExitStack()
         self._submit: Submit | None = None
         self._workers = 0
+        self._ingest_limits = IngestLimits()
 
     @property
     def now_ns(self) -> int:
@@ -174,6 +175,7 @@ class LocalExchange:
         peer = self.sides[1 - side.index]
         match effect:
             case asked.SendFacts(facts):
+                self._expect_records(facts)
                 peer.inbox.append(given.FactsReceived(facts))
             case asked.SendAdvertisements(advertisements):
                 peer.inbox.append(given.AdvertisementsReceived(advertisements))
@@ -210,17 +212,25 @@ class LocalExchange:
 
     # --- records -----------------------------------------------------------------------------------------------
 
+    def _expect_records(self, facts: Sequence[Fact]) -> None:
+        """Workers start while the peer still makes up its mind about a long request."""
+        if self._submit is None and facts and facts[0].predicate == MAY_REQUEST:
+            self._submit, self._workers = self._resources.enter_context(workers_for(len(facts), self._ingest_limits))
+
     def _serve(self, side: _Side, peer: _Side, effect: asked.SendRecords) -> Iterator[bool]:
         """Load and hand over, a batch at a step, so that few records are in memory (050-ENG-03)."""
-        if self._submit is None:
-            self._submit, self._workers = self._resources.enter_context(workers_for(len(effect.hashes)))
         sent: list[tuple[str, int]] = []
+        missing: list[str] = []
         room = effect.limit_bytes
+        limits = self._ingest_limits
+        batches = stored_batches(side.party.store, effect.hashes, limits.max_chunk_records, limits.max_chunk_bytes)
         try:
-            for batch in _loaded(side.party.store, effect.hashes):
+            for batch in batches:
                 if peer.is_over:
                     return
-                fitting = [(record, data) for record, data in batch if (room := room - len(data)) >= 0]
+                present = [(record, data) for record, data in batch if data is not None]
+                missing += [record for record, data in batch if data is None]
+                fitting = [(record, data) for record, data in present if (room := room - len(data)) >= 0]
                 self._hand_over(peer, fitting, sent)
                 if room < 0:
                     break
@@ -228,8 +238,6 @@ class LocalExchange:
         except LaceError as error:
             side.answers.append(given.LocalFailed(str(error)))
             return
-        found = {record for record, _ in sent}
-        missing = [] if room < 0 else [record for record in effect.hashes if record not in found]
         side.answers.append(given.RecordsSent(sent, missing))
 
     @staticmethod
@@ -242,28 +250,13 @@ class LocalExchange:
 
     def _intake(self, side: _Side) -> Intake:
         if side.intake is None:
-            side.intake = Intake(side.party.store, self._submit, max_waiting=self._workers + 1, max_batch=_LOAD_RECORDS)
+            side.intake = Intake(
+                side.party.store,
+                self._submit,
+                max_waiting=self._workers + 1,
+                limits=self._ingest_limits,
+            )
         return side.intake
-
-
-def _loaded(store: RecordStore, hashes: Sequence[str]) -> Iterator[list[tuple[str, bytes]]]:
-    """Stored records in batches; a request for much of a store is served in the order in which the store keeps it."""
-    if len(hashes) * _SWEEP_SHARE < store.stat().records or len(hashes) < _LOAD_RECORDS:
-        for start in range(0, len(hashes), _LOAD_RECORDS):
-            chunk = hashes[start : start + _LOAD_RECORDS]
-            bodies = store.get_first([RecordHash(record) for record in chunk], UNBOUNDED)
-            yield [(record, data) for record, data in zip(chunk, bodies, strict=True) if data is not None]
-        return
-    wanted = frozenset(hashes)
-    batch: list[tuple[str, bytes]] = []
-    for _, data in store.bodies_since():
-        record = data[len(RECORD) : data.index(b"\n")].decode()  # the markline
-        if record in wanted:
-            batch.append((record, data))
-            if len(batch) == _LOAD_RECORDS:
-                yield batch
-                batch = []
-    yield batch
 
 
 def exchange(
@@ -280,7 +273,7 @@ def exchange(
     known = Memory(first, second, used)
     if known.is_current():
         return known.results()
-    with LocalExchange(first, second, used, clock=now, on_event=on_event) as running:
+    with seldom_collecting(), LocalExchange(first, second, used, clock=now, on_event=on_event) as running:
         running.start()
         running.run()
         results = running.results()

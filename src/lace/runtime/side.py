@@ -5,14 +5,14 @@ Rule: every method here may block and runs in a thread of the driver's choosing;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from lace.errors import LaceError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.cursor import AdvertisementCursor
-from lace.notation.identifiers import RecordHash
+from lace.runtime.loading import Loaded, stored_batches
 from lace.store.base import RecordStore
 
 CURSORS = "cursor"  # the settings namespace of advertisement cursors
@@ -52,9 +52,9 @@ class LocalSide:
         """Evaluate over the newest snapshot."""
         return self._guard(lambda: self._evaluator.evaluate(effect))
 
-    def load(self, hashes: Sequence[str], max_bytes: int) -> list[bytes | None]:
-        """Stored bytes of the first few, None for what is no longer there; at least one, then until `max_bytes`."""
-        return self.store.get_first([RecordHash(record) for record in hashes], max_bytes)
+    def load(self, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
+        """Stored bytes batch by batch, None for what is no longer there; each step may block."""
+        return stored_batches(self.store, hashes, max_records, max_bytes)
 
     @staticmethod
     def _guard(work: Callable[[], given.LocalInput]) -> given.LocalInput:

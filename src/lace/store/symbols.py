@@ -10,6 +10,7 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from typing import Any
 
 from lace.datalog.source import Codes
@@ -112,22 +113,48 @@ class SymbolTable:
 
     def codes(self, texts: Sequence[str]) -> list[int]:
         """The code of each text, -1 where it has none."""
-        return self._known_and_free(texts)[0]
+        return self._known(texts, None)
 
     def _known_and_free(self, texts: Sequence[str]) -> tuple[list[int], dict[str, int]]:
         """The code of each text or -1, and for those without one the first key that the index has free."""
-        known = list(map(self._codes.get, texts))
-        found, free = self._find([text for text, code in zip(texts, known, strict=True) if code is None])
-        return [found.get(text, -1) if code is None else code for text, code in zip(texts, known, strict=True)], free
-
-    def _find(self, texts: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
-        """Codes of texts by the index; a key taken by another text is followed to the next key."""
-        found: dict[str, int] = {}
         free: dict[str, int] = {}
+        return self._known(texts, free), free
+
+    def _known(self, texts: Sequence[str], free: dict[str, int] | None) -> list[int]:
+        known = list(map(self._codes.get, texts))
+        missing = [text for text, code in zip(texts, known, strict=True) if code is None]
+        found = self._whole(missing) if free is None and self._is_fewer_than(missing) else self._find(missing, free)
+        if not found and len(missing) == len(texts):
+            return [-1] * len(texts)
+        return [found.get(text, -1) if code is None else code for text, code in zip(texts, known, strict=True)]
+
+    def _is_fewer_than(self, texts: Sequence[str]) -> bool:
+        """Whether the dictionary is so small that reading it whole is less than looking up each of these."""
+        if len(texts) < MANY:
+            return False
+        last: int = self._connection.execute("SELECT max(block) FROM symbol_blocks").fetchone()[0]
+        return (last + 1) * BLOCK < len(texts)
+
+    def _whole(self, texts: Sequence[str]) -> dict[str, int]:
+        """Codes of texts by reading the dictionary whole."""
+        whole: dict[str, int] = {}
+        for number, data in self._connection.execute("SELECT block, texts FROM symbol_blocks"):
+            whole.update(zip(data.decode().split(SEPARATOR), count(number << BLOCK_BITS)))
+        return {text: whole[text] for text in texts if text in whole}
+
+    def _find(self, texts: Sequence[str], free: dict[str, int] | None) -> dict[str, int]:
+        """Codes of texts by the index; a key taken by another text is followed to the next key.
+
+        Where `free` is given, a text without a code gets its first free key there.
+        """
+        found: dict[str, int] = {}
         waiting = list(zip(self._keys_of(texts), texts, strict=True))
         while waiting:
             taken = self._taken(key for key, _ in waiting)
-            free.update((text, key) for key, text in waiting if key not in taken)
+            if free is not None:
+                free.update((text, key) for key, text in waiting if key not in taken)
+            if not taken:
+                break
             candidates = [(key, text, taken[key]) for key, text in waiting if key in taken]
             stored = self.texts(as_codes(code for _, _, code in candidates))
             waiting = []
@@ -137,7 +164,7 @@ class SymbolTable:
                 else:
                     waiting.append((key + 1, text))
         self._remember(found)
-        return found, free
+        return found
 
     def _remember(self, found: dict[str, int]) -> None:
         """Texts met again are met often; those met once never come here."""

@@ -61,6 +61,12 @@ class RowSource:
                 last, rows = predicate, self._rows[predicate]
             rows.append(values)
 
+    def add(self, predicate: Predicate, rows: Iterable[Row]) -> None:
+        """More facts of one predicate."""
+        more = list(rows)
+        if more:
+            self._rows[predicate] += more
+
     def predicates(self) -> Iterable[Predicate]:
         return self._rows.keys()
 
@@ -133,8 +139,8 @@ class Base:
         if self.columns is not None and self.columns.count(predicate):
             runs.append(SourceRun(self.columns, predicate, self.dictionary.size))
         for part in self._texts:
-            if part.count(predicate):
-                rows = part.rows(predicate) if isinstance(part, RowSource) else list(part.iterate(predicate))
+            rows = part.rows(predicate) if isinstance(part, RowSource) else list(part.iterate(predicate))
+            if rows:
                 runs.append(self.encode(predicate, rows, runs))
         return runs
 

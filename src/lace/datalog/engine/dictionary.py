@@ -42,12 +42,13 @@ class Dictionary:
 
     def intern(self, rows: Collection[Sequence[str]], position: int) -> Codes:
         """The codes of one column of rows of texts, new ones where needed."""
-        values = map(itemgetter(position), rows)
-        if self._source is None:
-            return np.fromiter(map(self._codes.__getitem__, values), np.uint32, len(rows))
-        self._look_up(dict.fromkeys(map(itemgetter(position), rows)))
+        values = list(map(itemgetter(position), rows))
+        if self._source is not None:
+            self._look_up(dict.fromkeys(values))
         known, codes = self._known, self._codes
-        return np.fromiter((known[v] if v in known else codes[v] for v in values), np.uint32, len(rows))
+        if not known:
+            return np.fromiter(map(codes.__getitem__, values), np.uint32, len(values))
+        return np.fromiter((known[v] if v in known else codes[v] for v in values), np.uint32, len(values))
 
     def code(self, text: str) -> int:
         """The code of one text, a new one if needed."""
@@ -80,8 +81,9 @@ class Dictionary:
         assert self._source is not None
         unknown = [text for text in texts if text not in self._known and text not in self._codes]
         if unknown:
-            found = zip(unknown, self._source.codes(unknown), strict=True)
-            self._known.update((text, code) for text, code in found if code >= 0)
+            found = self._source.codes(unknown)
+            if max(found) >= 0:
+                self._known.update([pair for pair in zip(unknown, found, strict=True) if pair[1] >= 0])
 
     def settle(self) -> None:
         """Check the texts that came in since the last time, and make them readable by code."""
@@ -99,6 +101,15 @@ class Dictionary:
             self.settle()
             return self._texts[code - self.base]
         return self.texts(np.array([code], np.uint32))[0]
+
+    def each(self, codes: Codes) -> Iterable[str]:
+        """The text of each code, to be read once.
+
+        Own texts are not gathered into a list first: they lie far apart, and every pass over them costs as much as
+        looking at them does.
+        """
+        self.settle()
+        return self.texts(codes) if self._source is not None else map(self._texts.__getitem__, codes.tolist())
 
     def texts(self, codes: Codes) -> list[str]:
         """The text of each code."""

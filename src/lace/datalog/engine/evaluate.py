@@ -154,9 +154,11 @@ class Evaluation:
         """Apply plans to what stands now; what they find counts from the next round on."""
         for plan in plans:
             relation = self.relation(plan.root.predicate)
+            started, before = perf_counter(), relation.found
             for columns, rows in self.executor.head_rows(plan.root):
                 relation.offer(columns, rows)
                 self._require_room(relation)
+            self.stats.add(plan.root, relation.found - before, perf_counter() - started)
         if not sum(relation.advance() for relation in own):
             return rounds  # 030-LIM-06: a round that adds nothing is not counted
         if rounds >= self.limits.max_stratum_iterations:

@@ -53,7 +53,7 @@ def materialize(
     source: Base | Facts | Sequence[FactSource],
     limits: EngineLimits = _DEFAULT_LIMITS,
     *,
-    extra: Iterable[Fact] = (),
+    extra: RowSource | Iterable[Fact] = (),
 ) -> Materialized:
     """Evaluate once, then follow changes."""
     base = source if isinstance(source, Base) else Base(source, limits)
@@ -63,10 +63,12 @@ def materialize(
 class Materialized:
     """The derived facts of a program over facts that change."""
 
-    def __init__(self, checked: CheckedProgram, base: Base, extra: Iterable[Fact], limits: EngineLimits) -> None:
+    def __init__(
+        self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], limits: EngineLimits
+    ) -> None:
         self._checked = checked
         self._limits = limits
-        own = RowSource(extra)
+        own = extra if isinstance(extra, RowSource) else RowSource(extra)
         admit(checked, [*base.parts, own], limits)
         self._evaluation = Evaluation(checked, base, own, limits)
         self._evaluation.run()
@@ -105,6 +107,11 @@ class Materialized:
         columns = [self._dictionary.texts(run.column(n)) for n in range(predicate.arity)]
         rows: list[Row] = list(zip(*columns, strict=True)) if columns else [()] * run.rows
         return sorted(rows) if ordered else rows
+
+    def values(self, predicate: Predicate) -> list[str]:
+        """The values of a predicate of one place, in no order."""
+        (column,) = (self._current(predicate).current().column(n) for n in range(predicate.arity))
+        return self._dictionary.texts(column)
 
     def contains(self, fact: Fact) -> bool:
         """Whether a fact holds."""

@@ -13,7 +13,10 @@ from lace.datalog.plan import AnyNode, RulePlan, Scan, Unit, chain
 
 @dataclass(slots=True)
 class NodeStats:
-    """What one plan node gave, over all rounds; `seconds` include the nodes it reads from."""
+    """What one plan node gave, over all rounds; `seconds` include the nodes it reads from.
+
+    The rows of a `Project` are the facts that its rule was the first to find.
+    """
 
     rows: int = 0
     seconds: float = 0.0

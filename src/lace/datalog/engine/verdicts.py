@@ -6,7 +6,8 @@ No rule makes a value, so a verdict found once stays true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
 from typing import assert_never
 
 import numpy as np
@@ -59,7 +60,7 @@ class Judged:
         unknown = verdicts == _UNKNOWN
         if unknown.any():
             codes = distinct_codes(column[unknown], len(self.table))
-            self.table[codes] = np.where(self._judge(self._dictionary.texts(codes)), _TRUE, _FALSE)
+            self.table[codes] = np.where(self._judge(self._dictionary.each(codes), len(codes)), _TRUE, _FALSE)
             verdicts = self.table[column]
         return np.equal(verdicts, _TRUE)
 
@@ -69,7 +70,7 @@ class Judged:
             self._grow()
         verdict = self.table.item(code)
         if verdict == _UNKNOWN:
-            verdict = _TRUE if self._judge([self._dictionary.text(code)])[0] else _FALSE
+            verdict = _TRUE if self._judge([self._dictionary.text(code)], 1)[0] else _FALSE
             self.table[code] = verdict
         return verdict == _TRUE
 
@@ -80,15 +81,11 @@ class Judged:
             grown[: len(self.table)] = self.table
             self.table = grown
 
-    def _judge(self, texts: list[str]) -> Mask:
+    def _judge(self, texts: Iterable[str], count: int) -> Mask:
         plain = _plain_shape(self._test)
-        if plain is not None:  # prefix and suffix, the common case, in one expression per text
-            start, end = plain
-            least = len(start) + len(end)
-            answers = [t.startswith(start) and len(t) >= least and t.endswith(end) for t in texts]
-        else:
-            answers = [holds(self._test, _reader({}, text)) for text in texts]
-        return np.array(answers, np.bool_)
+        if plain is not None:
+            return _begin_and_end(texts, count, *plain)
+        return np.fromiter((holds(self._test, _reader({}, text)) for text in texts), np.bool_, count)
 
 
 class Verdicts:
@@ -176,6 +173,15 @@ def _plain_shape(test: Test) -> tuple[str, str] | None:
             return start, end
         case _:
             return None
+
+
+def _begin_and_end(texts: Iterable[str], count: int, start: str, end: str) -> Mask:
+    """Prefix and suffix, the common shape; a prefix alone needs no step of the interpreter per text."""
+    if not end:
+        return np.fromiter(map(str.startswith, texts, repeat(start)), np.bool_, count)
+    least = len(start) + len(end)
+    answers = (text.startswith(start) and len(text) >= least and text.endswith(end) for text in texts)
+    return np.fromiter(answers, np.bool_, count)
 
 
 def distinct_codes(column: Codes, domain: int) -> Codes:

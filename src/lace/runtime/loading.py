@@ -1,0 +1,64 @@
+"""Stored records for sending, in batches of bounded size (050-XFER-01).
+
+Rule: each requested hash comes once, with its bytes or with None if it is no longer there. A long request is answered
+in the order in which the store keeps its records, which is many times faster for much of a store. The order follows
+from the request and the records it names alone, for the peer sees it and must learn nothing of other records from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lace.iltp.markers import RECORD
+from lace.notation.identifiers import RecordHash
+from lace.store.base import RecordStore
+
+Loaded = list[tuple[str, bytes | None]]
+_SWEEP_SHARE = 8  # a request for more than this part of a store is a sweep through its records
+_LONG_REQUEST = 1_024
+
+
+def stored_batches(store: RecordStore, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
+    """The records of some hashes; a batch ends with the record that reaches a bound."""
+    if len(hashes) < _LONG_REQUEST:
+        return _one_by_one(store, hashes, max_records, max_bytes)
+    if len(hashes) * _SWEEP_SHARE < store.stat().records:
+        return _one_by_one(store, _in_store_order(store, hashes), max_records, max_bytes)
+    return _sweep(store, hashes, max_records, max_bytes)
+
+
+def _in_store_order(store: RecordStore, hashes: Sequence[str]) -> list[str]:
+    """Those that are there as the store keeps them, then the others."""
+    wanted = dict.fromkeys(hashes)
+    present = [record for _, record in store.records_since() if record in wanted]
+    for record in present:
+        del wanted[record]
+    return [*present, *wanted]
+
+
+def _one_by_one(store: RecordStore, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
+    position = 0
+    while position < len(hashes):
+        chunk = hashes[position : position + max_records]
+        bodies = store.get_first([RecordHash(record) for record in chunk], max_bytes)
+        position += len(bodies)
+        yield list(zip(chunk, bodies, strict=False))
+
+
+def _sweep(store: RecordStore, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
+    wanted = dict.fromkeys(hashes)
+    batch: Loaded = []
+    size = 0
+    for _, data in store.bodies_since():
+        record = data[len(RECORD) : data.index(b"\n")].decode()  # the markline
+        if record not in wanted:
+            continue
+        del wanted[record]
+        batch.append((record, data))
+        size += len(data)
+        if len(batch) >= max_records or size >= max_bytes:
+            yield batch
+            batch, size = [], 0
+        if not wanted:
+            break
+    yield batch + [(record, None) for record in wanted]

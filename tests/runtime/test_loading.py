@@ -1,0 +1,55 @@
+"""Records for sending: each once, in bounded batches, whichever way they are read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lace.records.model import Blob
+from lace.records.validate import ValidRecord, validate
+from lace.records.write import encode_record
+from lace.runtime import loading
+from lace.runtime.loading import stored_batches
+from lace.store import MemoryStore
+
+RECORDS = [validate(encode_record(Blob(b"%d" % number * (number % 7 + 1)))) for number in range(60)]
+
+
+def store_with(records: list[ValidRecord]) -> MemoryStore:
+    store = MemoryStore()
+    store.put(records)
+    return store
+
+
+@pytest.mark.clause("050-XFER-01", "050-XFER-03")
+@pytest.mark.parametrize(("long", "share"), [(0, 1_000), (0, 0), (1_000, 0)], ids=["sweep", "in order", "as asked"])
+@settings(max_examples=40)
+@given(
+    stored=st.sets(st.integers(0, 59)),
+    asked=st.lists(st.integers(0, 59), unique=True),
+    max_records=st.integers(1, 9),
+    max_bytes=st.integers(1, 600),
+)
+def test_each_hash_comes_once_with_its_bytes_or_as_missing(
+    long: int, share: int, stored: set[int], asked: list[int], max_records: int, max_bytes: int
+) -> None:
+    store = store_with([RECORDS[number] for number in sorted(stored)])
+    hashes = [str(RECORDS[number].hash) for number in asked]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "_LONG_REQUEST", long)
+        patch.setattr(loading, "_SWEEP_SHARE", share)
+        batches = list(stored_batches(store, hashes, max_records, max_bytes))
+    pairs = [pair for batch in batches for pair in batch]
+    assert len(pairs) == len(asked)
+    assert dict(pairs) == {
+        str(RECORDS[number].hash): RECORDS[number].stored if number in stored else None for number in asked
+    }
+    order = sorted(stored) if not long else asked
+    assert [record for record, data in pairs if data is not None] == [
+        RECORDS[number].hash for number in order if number in stored and number in asked
+    ]
+    for batch in batches:
+        present = [data for _, data in batch if data is not None]
+        assert len(present) <= max_records
+        assert sum(map(len, present[:-1])) < max_bytes, "only the last record of a batch may pass the bound"
