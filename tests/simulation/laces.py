@@ -15,6 +15,7 @@ from lace.interlace.effects import Evaluate, PreparePolicy
 from lace.interlace.negotiate import FieldSchema
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
+from lace.policy.compile import ExchangePlan
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.origin import Viewer
 from lace.policy.rewrite import body_atoms
@@ -144,6 +145,15 @@ def _is_read(fact: Fact, position: int, names: frozenset[str] | None) -> bool:
     return names is None or fact.predicate not in (FIELD, ADVERTISED_FIELD) or fact.values[position] in names
 
 
+_runtime_readers: dict[str, bool] = {}
+
+
+def _reads_runtime(plan: ExchangePlan) -> bool:
+    if plan.id not in _runtime_readers:
+        _runtime_readers[plan.id] = plan.reads(*_RUNTIME)
+    return _runtime_readers[plan.id]
+
+
 class SimEvaluator:
     """Answers of one side of one link, and what they were at the last evaluation."""
 
@@ -161,7 +171,7 @@ class SimEvaluator:
     def prepare(self, effect: PreparePolicy) -> given.PolicyPrepared:
         self._key = prepare(effect, self._showing)
         self._schema = effect.schema
-        self._reads_runtime = effect.plan.reads(*_RUNTIME)
+        self._reads_runtime = _reads_runtime(effect.plan)
         self._claims = {}
         self.sendable = self.requestable = frozenset()
         return given.PolicyPrepared()
