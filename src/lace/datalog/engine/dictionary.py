@@ -20,6 +20,8 @@ from lace.limits import EngineLimits
 
 Codes = npt.NDArray[np.uint32]
 
+_READ_TEXTS = 1 << 16  # single texts of the source that are kept
+
 
 class Dictionary:
     """Texts and their codes."""
@@ -32,6 +34,7 @@ class Dictionary:
         # A dict that numbers its own misses interns a column without a Python step per value.
         self._codes: defaultdict[str, int] = defaultdict(self._next)
         self._known: dict[str, int] = {}  # texts of the source that were looked up
+        self._read: dict[int, str] = {}  # single codes of the source that were read; changes ask for the same few
         self._text_bytes = 0
         self._texts: list[str] = []  # by code - base; trails _codes until `settle`
 
@@ -77,6 +80,11 @@ class Dictionary:
             return self._known.get(text, -1)
         return -1
 
+    def look_up(self, texts: Iterable[str]) -> None:
+        """Find what the source knows of many texts in one go; gives out nothing."""
+        if self._source is not None:
+            self._look_up(dict.fromkeys(texts))
+
     def _look_up(self, texts: Iterable[str]) -> None:
         assert self._source is not None
         unknown = [text for text in texts if text not in self._known and text not in self._codes]
@@ -100,7 +108,12 @@ class Dictionary:
         if code >= self.base:
             self.settle()
             return self._texts[code - self.base]
-        return self.texts(np.array([code], np.uint32))[0]
+        found = self._read.get(code)
+        if found is None:
+            if len(self._read) >= _READ_TEXTS:
+                self._read.clear()
+            found = self._read[code] = self.texts(np.array([code], np.uint32))[0]
+        return found
 
     def each(self, codes: Codes) -> Iterable[str]:
         """The text of each code, to be read once.

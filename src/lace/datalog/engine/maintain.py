@@ -156,6 +156,7 @@ class Materialized:
         return [fact for fact in given if fact.predicate in self._checked.base]
 
     def _change_base(self, came: list[Fact], went: list[Fact]) -> None:
+        self._dictionary.look_up(value for fact in (*went, *came) for value in fact.values)
         for predicate, values in went:
             codes = tuple(self._dictionary.find(value) for value in values)
             if min(codes, default=0) >= 0:
