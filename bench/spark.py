@@ -1,48 +1,60 @@
 """The pipeline on Spark: validation against one process, programs against hand-written queries, flat rounds, growth.
 
-python bench/spark.py [--quick]
+python bench/spark.py [--quick] [--only SECTION …]
+
+Sections: programs, rounds, validate, growth, damage. With `--only` the figures are shown and not kept.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import shutil
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from report import Report
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
-os.environ["PYTHONPATH"] = sys.path[0]
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+sys.path.insert(0, str(SOURCE))
+os.environ["PYTHONPATH"] = str(SOURCE)  # for Spark's Python workers
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Predicate
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, check_program
+from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
+from lace.limits import RecordLimits
+from lace.notation.digest import digest
 from lace.notation.tai import TAI
-from lace.records.keys import (
-    SigningKey,
-    verify,
-)
+from lace.policy.compile import agree
+from lace.policy.exposure import expose_all
+from lace.policy.lower import lower
+from lace.policy.origin import Viewer
+from lace.policy.select import select_all, select_coordinate
+from lace.records.keys import SigningKey
 from lace.records.model import Blob, Plex
 from lace.records.read import split_records
-from lace.records.validate import signature_task, validate
 from lace.records.write import encode_record
 from lace.spark.executor import SparkSettings, evaluate
 from lace.spark.jobs import facts as fact_steps
-from lace.spark.jobs import reconcile
 from lace.spark.jobs import validate as validate_steps
+from lace.spark.jobs.evaluate import PeerPolicy
+from lace.spark.pipeline import Pipeline, PipelineSettings
 from lace.spark.relations import local_relation
 from lace.spark.session import spark_session
 from lace.spark.source import raw_records
 from lace.store.bundle import BundleWriter
+from lace.store.checking import check_frames
+from store import signature_ceiling
 
 SELECTOR = (
     "Selected(P) :- Have(P), Field(P,'Group',_,'u'), Field(P,'App',_,'ding'), "
@@ -56,6 +68,73 @@ MEMBERSHIP = (
 )
 SELECTED = Predicate("Selected", 1)
 CLUSTER_ONLY = SparkSettings(small_rows=0)
+HEAP = "3g"
+MIB = 1 << 20
+CHUNK = 4096  # frames that lace import gives to a worker at once
+DAMAGED_DATA = 64 << 10  # bytes of a record of the damaged bundle
+EVERY = 100  # each so-manieth of its records is damaged
+
+
+@dataclass
+class Memory:
+    """The most that each kind of process held, looked at four times a second."""
+
+    peaks: dict[str, int] = field(default_factory=dict)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        over = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(over,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+    def _watch(self, over: threading.Event) -> None:
+        while not over.wait(0.25):
+            held = {"driver": psutil.Process().memory_info().rss, "JVM": 0, "workers": 0}
+            for child in psutil.Process().children(recursive=True):
+                try:
+                    kind = {"java": "JVM"}.get(child.name(), "workers")
+                    held[kind] += child.memory_info().rss - (child.memory_info().shared if kind == "workers" else 0)
+                except psutil.Error:
+                    continue  # it ended while we looked
+            for kind, size in held.items():
+                self.peaks[kind] = max(self.peaks.get(kind, 0), size)
+
+    def text(self) -> str:
+        driver, machine, workers = (self.peaks.get(kind, 0) / MIB for kind in ("driver", "JVM", "workers"))
+        return f"driver {driver:.0f}, JVM {machine:.0f}, Python workers {workers:.0f} MiB"
+
+
+def shuffle_bytes(spark: SparkSession, after: int = -1) -> tuple[int, int]:
+    """Shuffle bytes that stages after one have written, as Spark itself counts them, and the newest stage."""
+    context = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    no_quantiles = context._gateway.new_array(context._jvm.double, 0)
+    found = context._jsc.sc().statusStore().stageList(None, False, False, no_quantiles, None)
+    stages = [found.apply(n) for n in range(found.size())]
+    newest = max((stage.stageId() for stage in stages), default=-1)
+    return sum(stage.shuffleWriteBytes() for stage in stages if stage.stageId() > after), newest
+
+
+@dataclass
+class Bench:
+    """What every section needs."""
+
+    report: Report
+    spark: SparkSession
+    directory: Path
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Callable[[], str]]:
+        """Memory and shuffled bytes of what happens inside, to be read afterwards."""
+        memory = Memory()
+        _, before = shuffle_bytes(self.spark)
+        with memory.watched():
+            yield lambda: f"{shuffle_bytes(self.spark, before)[0] / 1e6:.1f} MB shuffled; {memory.text()}"
 
 
 def seconds(work: Callable[[], object], times: int = 3) -> float:
@@ -68,55 +147,76 @@ def seconds(work: Callable[[], object], times: int = 3) -> float:
     return best
 
 
-def sealed_piece(job: tuple[str, int, int]) -> int:
-    """Write one bundle of sealed 1 KB records."""
-    path, start, count = job
-    key = SigningKey.generate()
+def best_times(rounds: int, **works: Callable[[], object]) -> dict[str, float]:
+    """The best of several rounds taken in turn, so that a disturbance hits them alike."""
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(rounds):
+        for name, work in works.items():
+            best[name] = min(best[name], seconds(work, 1))
+    return best
+
+
+def small_plex(number: int) -> Plex:
+    """A Plex of few bytes; every third is what the peer of the growth bench wants."""
+    tai = TAI(f"{1_640_995_200 + 20 * number:010d}:000000000")
+    app = ("ding", "notes", "photos")[number % 3]
+    return Plex(group="u", app=app, name=f"links/{number}", tai=tai, blob=Blob(number.to_bytes(8, "big")))
+
+
+def sealed_plex(number: int, key: SigningKey) -> bytes:
+    """A sealed record of about 1 KB, as bench/store.py imports them."""
+    tai = TAI(f"{1_640_995_200 + number:010d}:000000000")
+    body = Blob(digest(number.to_bytes(4, "big")) * 32)
+    headers = (("Content-Type", "text/plain"),)
+    plex = Plex(group="u/people", app="ding", name=f"links/{number:07}", tai=tai, headers=headers, blob=body)
+    return encode_record(key.seal(plex))
+
+
+def write_piece(job: tuple[str, int, int, bool]) -> None:
+    """One bundle of records."""
+    path, start, count, sealed = job
+    key = SigningKey(digest(b"bench"))
     with BundleWriter(Path(path)) as bundle:
         for number in range(start, start + count):
-            body = Blob(number.to_bytes(8, "big") * 128)
-            tai = TAI(f"{1_640_995_200 + number:010d}:000000000")
-            plex = Plex(group="u", app="ding", name=f"links/{number}", tai=tai, blob=body)
-            bundle.write(encode_record(key.seal(plex)))
-    return count
+            bundle.write(sealed_plex(number, key) if sealed else encode_record(small_plex(number)))
 
 
-def sealed_bundles(directory: Path, count: int, pieces: int) -> Path:
-    """Bundles of `count` sealed records in all, made by all cores."""
+def write_bundles(directory: Path, count: int, *, sealed: bool, pieces: int = 16) -> Path:
+    """Bundles of `count` records in all, made by all cores."""
     directory.mkdir(parents=True)
     each = count // pieces
-    jobs = [(str(directory / f"{n:03d}.bundle"), n * each, each) for n in range(pieces)]
+    jobs = [(str(directory / f"{n:03d}.bundle"), n * each, each, sealed) for n in range(pieces)]
     with multiprocessing.Pool() as pool:
-        pool.map(sealed_piece, jobs)
+        pool.map(write_piece, jobs, 1)
     return directory
 
 
-def verify_tasks(tasks: list[tuple[bytes, bytes, bytes]]) -> None:
-    for task in tasks:
-        verify(*task)
-
-
-def bench_validate(report: Report, spark: SparkSession, directory: Path, count: int) -> None:
-    raw = raw_records(spark, [directory], 16 << 20).persist()
-    raw.count()
-    on_spark = seconds(lambda: validate_steps.judged(raw).agg(F.count("hash")).collect(), 2)
-    raw.unpersist()
-    first = min(directory.glob("*.bundle"))
-    stored = list(split_records(first.read_bytes()))[:20_000]
-    one_process = seconds(lambda: [validate(body) for body in stored], 2) / len(stored)
-    tasks = [tuple(task) for body in stored if (task := signature_task(validate(body, verify_signature=False)))]
-    halves = [tasks[::2], tasks[1::2]]
-    with multiprocessing.Pool(2) as pool:
-        pool.map(verify_tasks, [half[:100] for half in halves])
-        ceiling = len(tasks) / seconds(lambda: pool.map(verify_tasks, halves, 1), 2)
+def bench_validate(bench: Bench) -> None:
+    """The validate step over a raw table as ingest leaves it, against what one worker of `lace import` does."""
+    count, spark = (20_000 if bench.report.quick else 200_000), bench.spark
+    bundles = write_bundles(bench.directory / "sealed", count, sealed=True)
+    table = str(bench.directory / "raw")
+    raw_records(spark, [bundles]).write.parquet(table)
+    raw = spark.read.parquet(table)
+    assert validate_steps.judged(raw).where("rule is null").count() == count
+    with bench.step("validate") as used:
+        on_spark = seconds(lambda: validate_steps.judged(raw).write.format("noop").mode("overwrite").save(), 3)
+    stored = list(split_records(min(bundles.glob("*.bundle")).read_bytes()))[: 4 * CHUNK]
+    one_process = len(stored) / seconds(lambda: import_checks(stored), 3)
+    ceiling = max(signature_ceiling(20_000) for _ in range(3))
     rate = count / on_spark
-    report.row("validate, local[2]", f"{count:,} sealed 1 KB records", f"{rate:,.0f} records/s", "")
-    report.row("validate, one process", "the same records", f"{1 / one_process:,.0f} records/s", "")
-    report.row("signatures alone, two processes", "the ceiling", f"{ceiling:,.0f} /s", "")
-    report.at_least(
-        "validate on local[2] against one process of lace import's checks", wanted=1.5, got=rate * one_process
+    bench.report.row("validate, local[2]", f"{count:,} sealed 1 KB records", f"{rate:,.0f} records/s", used())
+    bench.report.row("lace import's checks, one process", "the same records", f"{one_process:,.0f} records/s", "")
+    bench.report.row("libsecp256k1's own Schnorr verification, two threads", "", f"{ceiling:,.0f} /s", "")
+    bench.report.at_least(
+        "validate on local[2] against one process of lace import's checks", wanted=1.5, got=rate / one_process
     )
-    report.at_least("validate on local[2] against the two-core signature ceiling", wanted=0.6, got=rate / ceiling)
+    bench.report.at_least("validate on local[2], of the two-core signature ceiling", wanted=0.6, got=rate / ceiling)
+
+
+def import_checks(stored: list[bytes]) -> None:
+    for start in range(0, len(stored), CHUNK):
+        assert not check_frames(stored[start : start + CHUNK], RecordLimits()).refused
 
 
 def wide_table(spark: SparkSession, count: int, path: Path) -> DataFrame:
@@ -158,97 +258,183 @@ def by_hand_membership(wide: DataFrame) -> DataFrame:
     )
 
 
-def bench_programs(report: Report, spark: SparkSession, directory: Path, count: int) -> None:
-    wide = wide_table(spark, count, directory / "wide")
-    narrow = {
-        predicate: frame
-        for predicate, frame in fact_steps.narrow_facts(wide).items()
-        if predicate.name in ("Have", "Field")
-    }
+def narrow_tables(spark: SparkSession, wide: DataFrame, directory: Path) -> dict[Predicate, DataFrame]:
+    """The same records as narrow Have and Field rows."""
     stored = {}
-    for predicate, frame in narrow.items():
-        frame.write.mode("overwrite").parquet(str(directory / predicate.name))
-        stored[predicate] = spark.read.parquet(str(directory / predicate.name))
+    for predicate, frame in fact_steps.narrow_facts(wide).items():
+        if predicate.name in ("Have", "Field"):
+            path = str(directory / predicate.name)
+            frame.write.mode("overwrite").parquet(path)
+            stored[predicate] = spark.read.parquet(path)
+    return stored
+
+
+def bench_programs(bench: Bench) -> None:
+    count, spark = (100_000 if bench.report.quick else 1_000_000), bench.spark
+    wide = wide_table(spark, count, bench.directory / "wide")
+    narrow = narrow_tables(spark, wide, bench.directory)
     for name, text, by_hand in (
         ("selector", SELECTOR, by_hand_selector),
         ("membership", MEMBERSHIP, by_hand_membership),
     ):
         checked = check_program(parse_program(text), LOCAL_PROFILE)
 
-        def ours(checked=checked) -> int:
+        def hand(by_hand: Callable[[DataFrame], DataFrame] = by_hand) -> int:
+            return by_hand(wide).count()
+
+        def ours(checked: CheckedProgram = checked) -> int:
             spark.catalog.clearCache()
             return evaluate(checked, {}, spark=spark, records=wide, goals=[SELECTED]).count(SELECTED)
 
-        def over_facts(checked=checked) -> int:
+        def facts(checked: CheckedProgram = checked) -> int:
             spark.catalog.clearCache()
-            return evaluate(checked, stored, spark=spark, goals=[SELECTED], settings=CLUSTER_ONLY).count(SELECTED)
+            return evaluate(checked, narrow, spark=spark, goals=[SELECTED], settings=CLUSTER_ONLY).count(SELECTED)
 
-        assert ours() == by_hand(wide).count() == over_facts()
-        hand, mine, facts = seconds(lambda: by_hand(wide).count()), seconds(ours), seconds(over_facts, 1)  # noqa: B023
-        report.row(name, f"{count:,} records", f"{mine:.2f} s", f"by hand {hand:.2f} s, over Field rows {facts:.2f} s")
-        report.at_most(f"{name} against the hand-written query", wanted=1.5, got=mine / hand)
-        report.at_least(f"{name} on the wide table against narrow Field rows", wanted=10, got=facts / mine)
+        assert ours() == hand() == facts()  # and all three are warm
+        with bench.step(name) as used:
+            best = best_times(5, hand=hand, ours=ours)
+        slow = seconds(facts, 1)
+        what = f"{best['ours']:.2f} s; by hand {best['hand']:.2f} s; over Field rows {slow:.2f} s"
+        bench.report.row(name, f"{count:,} records", what, used())
+        bench.report.at_most(f"{name} against the hand-written query", wanted=1.5, got=best["ours"] / best["hand"])
+        bench.report.at_least(f"{name} on the wide table against Field rows", wanted=10, got=slow / best["ours"])
 
 
-def bench_rounds(report: Report, spark: SparkSession, rounds: int) -> None:
+def bench_rounds(bench: Bench) -> None:
     """A chain: every round adds one fact, so every round should cost the same."""
+    rounds, spark = (45 if bench.report.quick else 150), bench.spark
     checked = check_program(parse_program("T(X) :- Start(X).\nT(Y) :- T(X), E(X,Y)."), RAW_PROFILE)
     edges = [(str(n), str(n + 1)) for n in range(rounds)]
     given = {
         Predicate("Start", 1): local_relation(spark, 1, [("0",)]).frame,
         Predicate("E", 2): local_relation(spark, 2, edges).frame.persist(),
     }
-    spans = evaluate(checked, given, spark=spark, settings=CLUSTER_ONLY).round_seconds
+    with bench.step("rounds") as used:
+        spans = evaluate(checked, given, spark=spark, settings=CLUSTER_ONLY).round_seconds
     first, last = sorted(spans[2:22])[10], sorted(spans[-20:])[10]
-    report.row("recursion", f"{len(spans)} rounds", f"first 20: {first:.2f} s a round", f"last 20: {last:.2f} s")
-    report.at_most("time of the last 20 rounds against the first 20 (medians)", wanted=1.3, got=last / first)
+    what = f"{first:.2f} s a round of the first 20, {last:.2f} s of the last 20"
+    bench.report.row("recursion", f"{len(spans)} rounds", what, used())
+    bench.report.at_most("a round of the last 20 against one of the first 20 (medians)", wanted=1.3, got=last / first)
 
 
-def shuffle_bytes(spark: SparkSession) -> int:
-    """Shuffle bytes written by all stages so far, as Spark itself counts them."""
-    stages = spark.sparkContext._jsc.sc().statusStore().stageList(None, False, False, None, None)
-    return sum(stages.apply(n).shuffleWriteBytes() for n in range(stages.size()))
+@dataclass
+class StepWatch:
+    """Listens to a pipeline's progress: shuffled bytes of each step."""
+
+    spark: SparkSession
+    shuffled: dict[str, int] = field(default_factory=dict)
+    newest: int = -1
+
+    def __call__(self, step: str, what: str) -> None:
+        moved, newest = shuffle_bytes(self.spark, self.newest)
+        if what != "running":
+            self.shuffled[step] = moved
+        self.newest = newest
 
 
-def bench_growth(report: Report, spark: SparkSession, directory: Path, sizes: list[int]) -> None:
-    checked = check_program(parse_program(MEMBERSHIP), LOCAL_PROFILE)
+def one_peer() -> PeerPolicy:
+    plan = agree(select_all(), select_coordinate("//u//ding//"))
+    viewer = Viewer(plan.operands[1].origin)
+    return PeerPolicy(name="ann", policy=lower(plan, local_index=0, viewer=viewer, exposures=[expose_all()]))
+
+
+def bench_growth(bench: Bench) -> None:
+    """The whole pipeline over small Plexes, a third of which one peer wants, and half of them as another archive."""
+    times: dict[str, list[float]] = {}
+    sizes = [4_000, 40_000] if bench.report.quick else [100_000, 2_000_000]
     for size in sizes:
-        wide = wide_table(spark, size, directory / f"grow{size}")
-        steps: dict[str, Callable[[], object]] = {
-            "facts": lambda: fact_steps.field_facts(wide).count(),  # noqa: B023
-            "evaluate": lambda: evaluate(checked, {}, spark=spark, records=wide, goals=[SELECTED]).count(SELECTED),  # noqa: B023
-            "reconcile": lambda: reconcile.missing_records({"a": wide, "b": wide.where("hash < 'S.8'")}).count(),  # noqa: B023
-        }
-        for name, work in steps.items():
-            before = shuffle_bytes(spark)
-            spark.catalog.clearCache()
-            taken = seconds(work, 1)
-            moved = (shuffle_bytes(spark) - before) / 1e6
-            report.row(f"{name}", f"{size:,} records", f"{taken:.2f} s", f"{moved:.1f} MB shuffled")
+        folder = bench.directory / f"grow{size}"
+        bundles = write_bundles(folder / "in", size, sealed=False)
+        half = folder / "half"
+        half.mkdir()
+        for path in sorted(bundles.glob("0*.bundle"))[::2]:
+            (half / path.name).symlink_to(path)
+        watch = StepWatch(bench.spark)
+        settings = PipelineSettings(
+            output=folder / "out", inputs=[bundles], peers=[one_peer()], archives={"half": half}, split_bytes=32 * MIB
+        )
+        with bench.step("growth") as used:
+            done = Pipeline(bench.spark, settings, watch).run()
+        assert done.steps["publish:ann"].counts["records"] == -(-size // 3), done.steps["publish:ann"]
+        assert done.steps["reconcile"].counts == {"here": 0, "half": size // 2}
+        for name, step in done.steps.items():
+            label = name.partition(":")[0]
+            times.setdefault(label, []).append(step.seconds / size * 1e6)
+            moved = f"{watch.shuffled[name] / 1e6:.1f} MB shuffled"
+            bench.report.row(label, f"{size:,} records", f"{step.seconds:.1f} s", moved)
+        bench.report.row(
+            "all steps", f"{size:,} records", f"{sum(s.seconds for s in done.steps.values()):.1f} s", used()
+        )
+        shutil.rmtree(folder)
+    for label, (small, large) in times.items():
+        bench.report.row(
+            f"{label}, a record", f"{sizes[0]:,} and {sizes[1]:,}", f"{small:.1f} and {large:.1f} µs",
+            f"{large / small:.2f}×",
+        )  # fmt: skip
+
+
+def damaged_bundle(path: Path, size: int) -> tuple[int, int]:
+    """A bundle without an index, of about so many bytes; how many records of it are good and how many damaged."""
+    bad = count = 0
+    with path.open("wb") as file:
+        while file.tell() < size:
+            stored = bytearray(encode_record(Blob(digest(count.to_bytes(4, "big")) * (DAMAGED_DATA // 32))))
+            if count % EVERY == EVERY // 2:
+                stored[-1 - count % DAMAGED_DATA] ^= 1
+                bad += 1
+            file.write(stored)
+            count += 1
+        file.write(b"neither a record nor a mark")
+        file.write(stored[: len(stored) // 2])  # cut off
+    return count - bad, bad + 1
+
+
+def bench_damage(bench: Bench) -> None:
+    path = bench.directory / "damaged.bundle"
+    good, bad = damaged_bundle(path, (64 if bench.report.quick else 2048) * MIB)
+    size = path.stat().st_size
+    settings = PipelineSettings(output=bench.directory / "damaged", inputs=[path])
+    watch = StepWatch(bench.spark)
+    with bench.step("damage") as used:
+        taken = seconds(lambda: Pipeline(bench.spark, settings, watch).run(["ingest", "validate"]), 1)
+    done = Pipeline(bench.spark, settings, watch).manifest
+    (counts,) = [step.counts for name, step in done.steps.items() if name.startswith("validate")]
+    what = f"one bundle of {size / 1e9:.2f} GB, {bad:,} damaged places"
+    bench.report.row("ingest and validate", what, f"{taken:.1f} s, {size / taken / 1e6:.0f} MB/s", used())
+    found = f"{counts['valid']:,} and {counts['quarantined']:,}"
+    right = counts == {"valid": good, "quarantined": bad}
+    bench.report.claim("records and damage found in it", wanted=f"{good:,} and {bad:,}", got=found, ok=right)
+
+
+SECTIONS: dict[str, Callable[[Bench], None]] = {
+    "programs": bench_programs,
+    "rounds": bench_rounds,
+    "validate": bench_validate,
+    "growth": bench_growth,
+    "damage": bench_damage,
+}
 
 
 def main() -> None:
+    chosen = [name for name in SECTIONS if name in sys.argv[1:]] if "--only" in sys.argv else list(SECTIONS)
     report = Report.start("spark", "The pipeline on Spark (local[2])", columns=["what", "of", "result", "beside it"])
-    records, rows, rounds = (20_000, 100_000, 45) if report.quick else (200_000, 1_000_000, 150)
-    spark = spark_session("local[2]", config={"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "3g"})
-    directory = Path(tempfile.mkdtemp(prefix="lace-bench-"))
-    try:
-        bench_programs(report, spark, directory, rows)
-        bench_rounds(report, spark, rounds)
-        bench_validate(report, spark, sealed_bundles(directory / "sealed", records, 16), records)
-        bench_growth(
-            report, spark, directory, [20_000, 100_000] if report.quick else [100_000, 500_000, 1_000_000, 2_000_000]
-        )
-        driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        heap = spark.sparkContext._jvm.java.lang.Runtime.getRuntime()
-        used = (heap.totalMemory() - heap.freeMemory()) / 1e6
-        report.note(
-            f"driver: Python {driver:.0f} MB at its peak, JVM heap {used:.0f} MB in use at the end (3 GB allowed)"
-        )
-    finally:
+    config = {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": HEAP}
+    spark = spark_session("local[2]", config=config)
+    with tempfile.TemporaryDirectory(prefix="lace-bench-", ignore_cleanup_errors=True) as folder:
+        for name in chosen:
+            began = time.perf_counter()
+            SECTIONS[name](Bench(report, spark, Path(folder)))
+            spark.catalog.clearCache()
+            print(f"  ({name} took {time.perf_counter() - began:.0f} s)", file=sys.stderr, flush=True)
         spark.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-    report.finish()
+    report.note(
+        f"on local[2] the JVM is driver and executor at once, with {HEAP} of heap; memory is resident, at its peak"
+    )
+    report.note("by hand: the same question as a DataFrame query over the same wide table; see bench/spark.py")
+    if chosen == list(SECTIONS):
+        report.finish()
+    else:
+        print("\n".join(report.lines()))
 
 
 if __name__ == "__main__":

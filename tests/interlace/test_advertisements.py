@@ -22,6 +22,7 @@ from lace.interlace.advertisement import (
     canonical_fields,
     is_record_id,
     record_digest,
+    record_digests,
     sendable_fields,
 )
 from lace.interlace.effects import Evaluate
@@ -101,6 +102,17 @@ def test_the_digest_is_that_of_the_golden_vector() -> None:
     assert len(text) == 162
     assert text.endswith(b"\n")
     assert record_digest(text).hex() == "2a648e24549a79571cf847e4fbd32f5678c63b6bafd63424e1d547e9f2deabe6"
+
+
+@mark.clause("050-ADVREC-07")
+def test_many_digests_at_once_are_those_of_one_by_one() -> None:
+    claims = [
+        Advertisement(HELLO_WORLD),
+        Advertisement(HELLO_WORLD, (FieldClaim("Type", "0", "B"), FieldClaim("Name", "0", "it's" * 300))),
+    ]
+    for source in ("Opq_s", "it's"):
+        wanted = [record_digest(canonical_bytes(claim, source, 1024)) for claim in claims]
+        assert record_digests(claims, source, 1024) == wanted
 
 
 @mark.clause("050-ADVREC-04", "050-ADVREC-05", "050-ADVREC-09")
@@ -266,7 +278,11 @@ def test_our_listing_is_canonical_and_sorted_by_record() -> None:
     assert records == sorted(map(hash_of, stored))
     reader = ListingReader(wire.own_label, None, 100)
     for line in lines:
-        reader.add(parse_fact(line, 1024))
+        values = parse_fact(line, 1024).values
+        if len(values) == 2:
+            reader.add_records([values])
+        else:
+            reader.add_field(values)
     assert "".join(line + "\n" for line in lines).encode() == b"".join(
         canonical_bytes(claim, wire.own_label, 1024) for claim in reader.finish()
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lace.errors import InvalidText
 from lace.notation.fact import Fact, Predicate
-from lace.notation.factline import format_fact, parse_fact
+from lace.notation.factline import format_fact, parse_fact, parse_plain_run
 from lace.notation.text import is_nfc
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_~-]{0,8}", fullmatch=True)
@@ -133,3 +133,24 @@ def test_a_line_over_the_limit_is_refused(filler: str) -> None:
         with pytest.raises(InvalidText) as caught:
             parse_fact(spelling, size - 1)
         assert caught.value.rule == "fact-line-length"
+
+
+PIECES = ["A", "Have", "B1", "(", ")", "'", "','", "x", "\\'", "\\", " ", "\r", "é", "''", "\n"]
+
+
+@given(
+    st.lists(st.one_of(st.sampled_from(PIECES), st.sampled_from(["A('x')\n", "B()\n", "Have('a','b')\n"])), max_size=12)
+)
+def test_many_lines_at_once_are_read_as_one_by_one_or_left_to_that(pieces: list[str]) -> None:
+    run = ("".join(pieces) + "\n").encode()
+    found = parse_plain_run(run)
+    if found is not None:
+        assert found == [parse_fact(line, 1024) for line in run.split(b"\n")[:-1]]
+
+
+def test_lines_without_escapes_are_read_at_once() -> None:
+    run = b"A('x')\nB()\nA('y')\nA('x','y')\n"
+    assert parse_plain_run(run) == [
+        Fact(Predicate("A", 1), ("x",)), Fact(Predicate("B", 0), ()),
+        Fact(Predicate("A", 1), ("y",)), Fact(Predicate("A", 2), ("x", "y")),
+    ]  # fmt: skip

@@ -26,7 +26,7 @@ from lace.records.model import ValidRecord
 from lace.spark.columns import compare_integers, compare_texts, text_shape
 from lace.spark.executor import SparkSettings, evaluate
 from lace.spark.relations import local_relation
-from lace.spark.rows import arrow_schema, column_values
+from lace.spark.rows import arrow_schema, record_arrays
 from lace.spark.schemas import WIDE, WrongSchema
 from spark.archives import make_records
 
@@ -85,7 +85,7 @@ def test_random_programs_give_what_the_reference_gives(spark: SparkSession, scen
 
 def wide(spark: SparkSession, records: list[ValidRecord]) -> DataFrame:
     schema = arrow_schema(WIDE.names)
-    columns = [pa.array(column_values(records, field.name), field.type) for field in schema]
+    columns = list(record_arrays(records, WIDE.names).values())
     return spark.createDataFrame(pa.table(columns, schema=schema), WIDE)
 
 

@@ -26,7 +26,7 @@ from lace.iltp.resources import parse_marker_line
 from lace.limits import ExchangeLimits, RecordLimits, StreamLimits
 from lace.notation.bytesource import ByteSource, Piece, Reader
 from lace.notation.fact import Fact
-from lace.notation.factline import parse_fact
+from lace.notation.factline import parse_fact, parse_plain_run
 from lace.notation.text import decode_text
 from lace.records.read import FrameScan, delimit
 
@@ -194,6 +194,11 @@ class StreamReader:
 
     def _add_facts(self, run: bytes, start: int) -> None:
         """Whole fact lines; those before a faulty one count."""
+        plain = parse_plain_run(run)
+        if plain is not None:
+            self._block_bytes += len(run)
+            self._out.append(FactLines(tuple(plain), len(run)))
+            return
         max_bytes = self._limits.max_fact_line_bytes
         lines = run.split(b"\n")[:-1]
         facts: list[Fact] = []

@@ -5,6 +5,7 @@ Rule: an advertisement is what a peer says, never a record fact (050-INVAR-03). 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.notation import b64a
-from lace.notation.digest import domain_digest
+from lace.notation.digest import digest_each, domain_digest
 from lace.notation.fact import Fact
 from lace.notation.identifiers import H3, RECORD_TYPES
 from lace.notation.text import quote
@@ -65,6 +66,8 @@ def canonical_bytes(advertisement: Advertisement, source: str, max_line_bytes: i
 
 def sendable_fields(advertisement: Advertisement, source: str, max_line_bytes: int) -> Fields:
     """The fields that the canonical record of this advertisement really holds (P14)."""
+    if not advertisement.fields:
+        return ()
     pair = f"'{advertisement.hash}',{quote(source)}"
     frame = len(f"AdvertisedField({pair},,,)".encode()) + 2  # and the quotes of the index
     return tuple(
@@ -88,8 +91,28 @@ def record_digest(canonical: bytes) -> bytes:
     return domain_digest(_RECORD_DOMAIN, canonical)
 
 
+def record_digests(claims: Iterable[Advertisement], source: str, max_line_bytes: int) -> list[bytes]:
+    """The record digest of each claim."""
+    # Nearly all lines of a bare claim are the same: there may be very many claims.
+    before, after = f"{_RECORD_DOMAIN}Advertised('", f"',{quote(source)})\n"
+    return digest_each(
+        [
+            f"{before}{record}{after}".encode()
+            if not fields
+            else _RECORD_DOMAIN.encode() + canonical_bytes(Advertisement(record, fields), source, max_line_bytes)
+            for record, fields in claims
+        ]
+    )
+
+
+# What `b64a.is_canonical` says of 32 bytes, with the letter and the suffix of a record: one match for the common case.
+_H3_RECORD = re.compile(r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3")
+
+
 def is_record_id(text: str) -> bool:
     """Whether a text may stand as P (050-ADVF-15, P14): exact for H3, a looser shape for formats we do not know."""
+    if _H3_RECORD.fullmatch(text):
+        return True
     if text.endswith(".H3") and text.count(".") == 2:
         return len(text) == 48 and text[0] in RECORD_TYPES and text[1] == "." and b64a.is_canonical(text[2:45], 32)
     letter, _, rest = text.partition(".")
@@ -122,6 +145,11 @@ def is_index(text: str) -> bool:
     return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
 
 
+def _foreign(source: str) -> ProtocolAbort:
+    """050-ADVF-06: no peer speaks as another source."""
+    return ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"source {source[:80]!r}", "050-ADVF-06")
+
+
 class ListingReader:
     """Collects the lines of a listing, in any order, into claims (P14)."""
 
@@ -140,15 +168,19 @@ class ListingReader:
         """Whether no line came."""
         return not self._fields and not self._orphans
 
-    def add(self, fact: Fact) -> None:
-        """One `Advertised` or `AdvertisedField` line; its arity was checked."""
-        values = fact.values
-        if values[1] != self._source:  # 050-ADVF-06: no peer speaks as another source
-            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"source {values[1][:80]!r}", "050-ADVF-06")
-        if len(values) == 2:
-            self._add_record(values[0])
-        else:
-            self._add_field(values[0], values[2], values[3], values[4])
+    def add_records(self, rows: Iterable[Sequence[str]]) -> None:
+        """`Advertised` lines; their arity was checked."""
+        for record, source in rows:
+            if source != self._source:
+                raise _foreign(source)
+            self._add_record(record)
+
+    def add_field(self, values: Sequence[str]) -> None:
+        """One `AdvertisedField` line; its arity was checked."""
+        record, source, name, index, value = values
+        if source != self._source:
+            raise _foreign(source)
+        self._add_field(record, name, index, value)
 
     def add_claim(self, advertisement: Advertisement) -> None:
         """A whole record, from a binding that carries values."""
@@ -163,7 +195,7 @@ class ListingReader:
                     AbortReason.OVERSIZED_FACT_BLOCK, f"more than {self._max_records} records listed", "050-LIM-03"
                 )
             require_record_id(record)
-            self._fields[record] = self._orphans.pop(record, None)
+            self._fields[record] = self._orphans.pop(record, None) if self._orphans else None
 
     def _add_field(self, record: str, name: str, index: str, value: str) -> None:
         if self._names is not None and name not in self._names:  # 050-ADVF-14

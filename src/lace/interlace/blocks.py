@@ -6,6 +6,8 @@ Rule: a block is checked as it comes in, so that a hostile one ends early; nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.interlace.advertisement import Advertisement, ListingReader
@@ -44,13 +46,16 @@ class BlockReader:
             raise ProtocolAbort(AbortReason.OVERSIZED_FACT_BLOCK, f"more than {self._max_size} bytes", "050-LIM-02")
         require_vocabulary(facts, self.kind)
         listing = self._listing
-        for fact in facts:
-            if fact.predicate == TICK_READY:
-                self.ticks.append(fact.values[0])
-            elif listing is not None and fact.predicate in (ADVERTISED, ADVERTISED_FIELD):
-                listing.add(fact)
+        for predicate, run in groupby(facts, itemgetter(0)):
+            if predicate == TICK_READY:
+                self.ticks += [values[0] for _, values in run]
+            elif listing is not None and predicate == ADVERTISED:
+                listing.add_records([values for _, values in run])
+            elif listing is not None and predicate == ADVERTISED_FIELD:
+                for _, values in run:
+                    listing.add_field(values)
             else:
-                self.facts.append(fact)
+                self.facts += run
 
     def read_claims(self, claims: Iterable[Advertisement]) -> None:
         """Advertisement records as values (050-FACT-12)."""

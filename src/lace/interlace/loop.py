@@ -333,6 +333,18 @@ class LoopPhases(MachineCore):
         if self.phase is not Phase.TRANSFER or not self._batch_open:
             raise ProtocolAbort(AbortReason.RECORD_NOT_REQUESTED, "a record out of phase", "050-ERR-15")
         limit = self.agreement.negotiated.limits.max_total_transferred_bytes
+        arrived = [record for record, _ in batch.records]
+        size = sum([size for _, size in batch.records])
+        if self._ledger.round_received + size <= limit and self._book.arrive_all(arrived):
+            self._ledger.count_received(size)
+            self._crossed = True
+            self._storing.update(arrived)
+            self._emit(StoreRecords(arrived))
+        else:
+            self._receive_one_by_one(batch, limit)
+
+    def _receive_one_by_one(self, batch: RecordsReceived, limit: int) -> None:
+        """A batch that holds a record too many: those before it count."""
         arrived: list[str] = []
         try:
             for record, size in batch.records:

@@ -66,6 +66,11 @@ class InterlaceMachine(EpochPhases):
         """Whether a record response under this hash may come now; a codec asks before it reads the bytes."""
         return self.phase is Phase.TRANSFER and self._batch_open and record in self._book.outstanding
 
+    @property
+    def expects_records(self) -> bool:
+        """Whether a record response may come now."""
+        return self.phase is Phase.TRANSFER and self._batch_open and bool(self._book.outstanding)
+
     # --- the doors ---------------------------------------------------------------------------------------------
 
     def start(self, now_ns: int) -> list[Effect]:

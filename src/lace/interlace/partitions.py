@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from lace.interlace.advertisement import Advertisement, canonical_bytes, record_digest
+from lace.interlace.advertisement import Advertisement, canonical_bytes, record_digests
 from lace.interlace.merkle import partition_root
 from lace.notation import b64a
 from lace.notation.digest import digest
@@ -167,6 +167,13 @@ class AdvertisementSet:
         claims = self.under(prefix) if prefix else chain.from_iterable(p.values() for p in self._parts.values())
         return sum(len(canonical_bytes(claim, source, self._max_line_bytes)) for claim in claims)
 
+    def count_under(self, prefix: str) -> int:
+        """How many claims a partition has."""
+        part = self._parts.get(prefix[:START_LENGTH], {})
+        if len(prefix) == START_LENGTH:
+            return len(part)
+        return sum(payload_begins(record, prefix) for record in part)
+
     def summary(self, prefix: str, source: str) -> Partition:
         """What a source with this label would say of a partition."""
         if len(prefix) > START_LENGTH:
@@ -195,14 +202,9 @@ class AdvertisementSet:
         """Hold exactly these claims under a prefix; what changed."""
         new = {claim.hash: claim for claim in claims}
         removed = [held for held in self.under(prefix) if new.get(held.hash) != held]
-        changes = Changes([], removed)
         for held in removed:
             self.drop(held.hash)
-        for claim in new.values():
-            if claim.hash not in self:
-                self.put(claim)
-                changes.added.append(claim)
-        return changes
+        return Changes(self.take_all(new.values()).added, removed)
 
     def replace_all(self, claims: Iterable[Advertisement]) -> Changes:
         """Hold exactly these claims (050-RECON-04)."""
@@ -221,8 +223,9 @@ class AdvertisementSet:
         return whole
 
     def remember(self, source: str, partitions: Iterable[Partition]) -> None:
-        """Take over roots computed before for the same content (a cursor's summaries)."""
-        self._roots.setdefault(source, {}).update((partition.prefix, partition) for partition in partitions)
+        """Take over roots known for the same content (a cursor's summaries, a listing that was checked)."""
+        tops = ((partition.prefix, partition) for partition in partitions if len(partition.prefix) == START_LENGTH)
+        self._roots.setdefault(source, {}).update(tops)
 
     def known_summaries(self, source: str) -> list[Partition]:
         """The roots that are remembered, for a cursor to take along."""
@@ -233,5 +236,5 @@ class AdvertisementSet:
         return digest("".join(f"{p.prefix}{p.count}{p.root}" for p in self.summaries(source)).encode())
 
     def _summarise(self, prefix: str, claims: Iterable[Advertisement], source: str) -> Partition:
-        digests = [record_digest(canonical_bytes(claim, source, self._max_line_bytes)) for claim in claims]
+        digests = record_digests(claims, source, self._max_line_bytes)
         return Partition(prefix, len(digests), b64a.encode(partition_root(digests)))

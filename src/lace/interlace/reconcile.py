@@ -7,14 +7,14 @@ we hold from before, or what we would list ourselves under the peer's label. Eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from lace.interlace.advertise import RECORD_BYTES, SUMMARY_BYTES
-from lace.interlace.advertisement import Advertisement, canonical_bytes, record_digest, sendable_fields
+from lace.interlace.advertisement import Advertisement, record_digests, sendable_fields
 from lace.interlace.merkle import partition_root
 from lace.interlace.negotiate import FieldSchema, is_canonical_decimal
-from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Changes, Partition, payload_begins
+from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Changes, Partition
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import LIST_PARTITION, NARROW_PARTITION
 from lace.limits import ExchangeLimits
@@ -129,21 +129,25 @@ class Reconciliation:
         by_prefix: dict[str, list[Advertisement]] = {prefix: [] for prefix in self._listing}
         lengths = sorted({len(prefix) for prefix in self._listing})
         for claim in listed:
-            home = next((claim.hash[2 : 2 + k] for k in lengths if claim.hash[2 : 2 + k] in by_prefix), None)
-            if home is None or not payload_begins(claim.hash, home):  # 050-PART-16
+            record = claim.hash
+            for length in lengths:
+                home = by_prefix.get(record[2 : 2 + length])
+                if home is not None:
+                    home.append(claim)
+                    break
+            else:  # 050-PART-16
                 raise ProtocolAbort(
-                    AbortReason.LIST_ROOT_MISMATCH, f"{claim.hash} belongs to no listed partition", "050-PART-16"
+                    AbortReason.LIST_ROOT_MISMATCH, f"{record} belongs to no listed partition", "050-PART-16"
                 )
-            by_prefix[home].append(claim)
         for prefix, claims in by_prefix.items():
             promised = self._listing.pop(prefix)
-            digests = [record_digest(canonical_bytes(c, self._source, self._max_line_bytes)) for c in claims]
+            digests = record_digests(claims, self._source, self._max_line_bytes)
             root = b64a.encode(partition_root(digests))
             if (len(claims), root) != (promised.count, promised.root):  # 050-PART-15
                 raise ProtocolAbort(
                     AbortReason.LIST_ROOT_MISMATCH, f"partition {prefix} is not what its summary says", "050-PART-15"
                 )
-            self._record(self._held.replace(prefix, claims))
+            self._take_over(promised, claims)
 
     def _accept_children(self, children: Sequence[Partition]) -> None:
         families: dict[str, list[Partition]] = {prefix: [] for prefix in self._narrowing}
@@ -171,32 +175,44 @@ class Reconciliation:
 
     def _settle(self, partition: Partition) -> None:
         """Take a partition over if we can name its claims, else leave it to selection."""
-        if self._held.summary(partition.prefix, self._source) == partition:
+        if self._is(partition, self._held):
             return
-        if self._own.summary(partition.prefix, self._source) == partition:  # a virtual root: same set, their label
-            claims = (
-                Advertisement(claim.hash, sendable_fields(claim, self._source, self._max_line_bytes))
-                for claim in self._own.under(partition.prefix)
-            )
-            self._record(self._held.replace(partition.prefix, claims))
+        if self._is(partition, self._own):  # a virtual root: same set, their label
+            self._take_over(partition, self._as_theirs(self._own.under(partition.prefix)))
             return
         guessed = self._all_but_one(partition, self._held) or self._all_but_one(partition, self._own)
         if guessed is not None:
-            self._record(self._held.replace(partition.prefix, guessed))
+            self._take_over(partition, guessed)
             return
         self._pending[partition.prefix] = partition
 
+    def _as_theirs(self, claims: Iterable[Advertisement]) -> list[Advertisement]:
+        """Our claims as the peer would make them: under its label a longer line may pass the limit (P14)."""
+        return [
+            Advertisement(claim.hash, sendable_fields(claim, self._source, self._max_line_bytes))
+            if claim.fields
+            else claim
+            for claim in claims
+        ]
+
+    def _is(self, partition: Partition, known: AdvertisementSet) -> bool:
+        """Whether a partition is what we know; roots are worked out only where the counts agree."""
+        prefix = partition.prefix
+        return known.count_under(prefix) == partition.count and known.summary(prefix, self._source) == partition
+
+    def _take_over(self, partition: Partition, claims: Iterable[Advertisement]) -> None:
+        """Hold the claims of a partition; they were checked against its root, which need not be worked out again."""
+        self._record(self._held.replace(partition.prefix, claims))
+        self._held.remember(self._source, (partition,))
+
     def _all_but_one(self, partition: Partition, known: AdvertisementSet) -> list[Advertisement] | None:
         """The claims we can name but for one, if that is what the root says: the peer lacks one record of ours."""
-        if known.summary(partition.prefix, self._source).count != partition.count + 1:
+        if known.count_under(partition.prefix) != partition.count + 1:
             return None
-        claims = [
-            Advertisement(claim.hash, sendable_fields(claim, self._source, self._max_line_bytes))
-            for claim in known.under(partition.prefix)
-        ]
+        claims = self._as_theirs(known.under(partition.prefix))
         if len(claims) > self._guesses:  # bounded, for a hostile peer could make us try in vain
             return None
-        digests = [record_digest(canonical_bytes(claim, self._source, self._max_line_bytes)) for claim in claims]
+        digests = record_digests(claims, self._source, self._max_line_bytes)
         for left_out in range(len(claims)):
             self._guesses -= 1
             if b64a.encode(partition_root(digests[:left_out] + digests[left_out + 1 :])) == partition.root:
@@ -206,8 +222,8 @@ class Reconciliation:
     def _narrowing_is_cheaper(self, partition: Partition) -> bool:
         """Compare a listing with child summaries and the listing of the children that probably differ."""
         known = max(
-            self._held.summary(partition.prefix, self._source).count,
-            self._own.summary(partition.prefix, self._source).count,
+            self._held.count_under(partition.prefix),
+            self._own.count_under(partition.prefix),
         )
         if not known:
             return False

@@ -61,6 +61,14 @@ class RequestBook:
         self.outstanding = set(chosen)
         return chosen
 
+    def arrive_all(self, records: Sequence[str]) -> bool:
+        """Many record responses at once; False, and nothing done, unless each answers an outstanding request."""
+        distinct = set(records)
+        if len(distinct) != len(records) or not distinct <= self.outstanding:
+            return False
+        self.outstanding -= distinct
+        return True
+
     def arrive(self, record: str, accepted: frozenset[str]) -> None:
         """A record response: it must answer an outstanding request, once (050-XFER-09)."""
         if record in self.outstanding:

@@ -5,7 +5,7 @@ Rule: no other module imports blake3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from blake3 import blake3
@@ -21,6 +21,11 @@ class Hasher(Protocol):
 def digest(data: bytes | bytearray | memoryview) -> bytes:
     """Plain BLAKE3-256."""
     return blake3(data).digest()
+
+
+def digest_each(pieces: Iterable[bytes]) -> list[bytes]:
+    """Plain BLAKE3-256 of each of many short pieces."""
+    return [blake3(piece).digest() for piece in pieces]
 
 
 def domain_digest(domain: str, data: bytes) -> bytes:

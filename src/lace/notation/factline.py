@@ -16,6 +16,7 @@ _PLAIN = r"'[^'\\\r\n]*+'"
 _ESCAPED = r"'(?:[^'\\\r\n]|\\['\\])*+'"
 # Nearly every line on a stream has no escape: one match and one split read it.
 _PLAIN_LINE = re.compile(rf"({_NAME})\(({_PLAIN}(?:,{_PLAIN})*+)?\)")
+_PLAIN_LINES = re.compile(rf"^({_NAME})\(({_PLAIN}(?:,{_PLAIN})*+)?\)\n", re.MULTILINE)
 _ESCAPED_LINE = re.compile(rf"({_NAME})\(({_ESCAPED}(?:,{_ESCAPED})*+)\)")
 _ESCAPED_CONSTANT = re.compile(_ESCAPED)
 _ESCAPE = re.compile(r"\\(.)")
@@ -48,6 +49,25 @@ def parse_fact(line: str | bytes, max_bytes: int) -> Fact:
     # A plain constant holds no quote, so `','` occurs only between constants.
     values = tuple(constants[1:-1].split("','")) if constants else ()
     return Fact(Predicate(name, len(values)), values)
+
+
+def parse_plain_run(run: bytes) -> list[Fact] | None:
+    """The facts of many lines, each with its LF and within its limit, if all are ASCII without an escape; else None."""
+    if not run.isascii():
+        return None
+    found = _PLAIN_LINES.findall(run.decode("ascii"))
+    if len(found) != run.count(b"\n"):  # a match is one whole line
+        return None
+    predicates: dict[tuple[str, int], Predicate] = {}
+    facts = []
+    for name, constants in found:
+        values = tuple(constants[1:-1].split("','")) if constants else ()
+        key = name, len(values)
+        predicate = predicates.get(key)
+        if predicate is None:
+            predicate = predicates[key] = Predicate(*key)
+        facts.append(Fact(predicate, values))
+    return facts
 
 
 def _parse_escaped(text: str) -> Fact:

@@ -16,10 +16,11 @@ from lace.limits import MIB
 class DriveLimits:
     """What one link may hold and do at a time."""
 
-    max_waiting_bytes: int = 8 * MIB  # received and not yet taken by a phase, or not yet stored
-    max_batch_bytes: int = 2 * MIB  # of one commit
-    load_bytes: int = MIB // 2  # of records loaded at once for sending
-    load_records: int = 256
+    max_waiting_bytes: int = 24 * MIB  # received and not yet taken by a phase, or not yet stored
+    max_batch_bytes: int = 5 * MIB  # of one commit
+    linger_s: float = 0.05  # how long a smaller batch waits for more of the records that were asked for
+    load_bytes: int = MIB  # of records loaded at once for sending
+    load_records: int = 1024
     service_bytes: int = 512 * MIB  # of records written in one transfer phase, if the time below allows
     service_ns: int = 15_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
     flush_timeout_s: float = 30.0

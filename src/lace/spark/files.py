@@ -6,7 +6,7 @@ only a record's own frame says where the next one begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,9 @@ from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, Rejected
 
 STORE_SUFFIX = ".lace"
 _HIDDEN = (".", "_")
+_TASKS = 16  # tasks that an input of middling size is cut into, so that every core has work
+_LEAST_SHARE_BYTES = 4 << 20  # less than this is not worth a task, nor a batch of signatures
+_OPEN_COST_BYTES = 64 << 10  # what opening a file costs, in bytes that could be read instead
 _HASH = slice(len(MARK), len(MARK) + 48)
 
 
@@ -29,6 +32,7 @@ class Piece:
     path: str
     start: int
     end: int
+    weight: int  # bytes to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,23 @@ def pieces(path: Path, piece_bytes: int) -> list[Piece]:
     splits = reader.splits(piece_bytes)
     if len(splits) == 1 and reader.bytes > 2 * piece_bytes:
         splits = _found_splits(reader, piece_bytes)
-    return [Piece(str(path), start, end) for start, end in splits]
+    return [Piece(str(path), start, end, end - start) for start, end in splits]
+
+
+def shares(files: Sequence[Path], split_bytes: int) -> list[list[Piece]]:
+    """All that some files hold, one list of pieces a task: large files are cut, small ones are read together."""
+    total = sum(path.stat().st_size for path in files)
+    piece_bytes = min(split_bytes, max(_LEAST_SHARE_BYTES, total // _TASKS))
+    packed: list[list[Piece]] = []
+    room = 0
+    for piece in (piece for path in files for piece in pieces(path, piece_bytes)):
+        weight = _OPEN_COST_BYTES + piece.weight
+        if weight > room:
+            packed.append([])
+            room = max(piece_bytes, weight)
+        packed[-1].append(piece)
+        room -= weight
+    return packed
 
 
 def _found_splits(reader: BundleReader, piece_bytes: int) -> list[tuple[int, int]]:
@@ -98,7 +118,8 @@ def _store_pieces(path: Path, piece_bytes: int) -> list[Piece]:
         return []
     each = max(1, stat.high_water * piece_bytes // max(1, stat.stored_bytes))
     starts = range(0, stat.high_water, each)
-    return [Piece(str(path), start, min(start + each, stat.high_water)) for start in starts]
+    weight = stat.stored_bytes // len(starts)
+    return [Piece(str(path), start, min(start + each, stat.high_water), weight) for start in starts]
 
 
 def read_piece(piece: Piece) -> Iterator[RawRecord]:

@@ -116,16 +116,26 @@ class Pipeline:
         known = self.table("raw") if self.manifest.batches else None
 
         def work() -> Counts:
-            raw = raw_records(self.spark, [Path(item.path) for item in new.values()], self.settings.split_bytes)
-            read = raw.select("offset").count()
-            self._write(ingest.first_copies(raw, known), f"raw/batch={batch}")
-            kept = self.spark.read.parquet(str(self.path(f"raw/batch={batch}"))).count()
+            read, kept = self._ingest_files([Path(item.path) for item in new.values()], f"raw/batch={batch}", known)
             self.manifest.inputs |= {
                 key: InputFile(path=item.path, bytes=item.bytes, blake3=key, batch=batch) for key, item in new.items()
             }
             return {"files": len(new), "read": read, "kept": kept, "repeats": read - kept}
 
         self._step(f"ingest:{batch}", {"contents": sorted(new)}, work)
+
+    def _ingest_files(self, files: list[Path], table: str, known: DataFrame | None) -> tuple[int, int]:
+        """Two passes over the files: one for places and digests alone, one for the bytes of what is new."""
+        raw = partial(raw_records, self.spark, files, self.settings.split_bytes)
+        places = raw(ingest.PLACES).persist()
+        read = places.count()
+        repeated = ingest.repeats(places, known).persist()
+        few = repeated.count() <= self.settings.executor.joins.broadcast_rows
+        self._write(ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated), table)
+        kept = self.spark.read.parquet(str(self.path(table))).count()
+        repeated.unpersist()
+        places.unpersist()
+        return read, kept
 
     def _validate(self) -> None:
         for batch in self.manifest.batches:
@@ -134,12 +144,15 @@ class Pipeline:
     def _validate_batch(self, batch: str) -> Counts:
         raw = self.spark.read.parquet(str(self.path(f"raw/batch={batch}")))
         judged = validate.judged(raw).persist()
-        self._write(validate.records(judged), f"records/batch={batch}")
-        self._write(validate.quarantine(judged), f"quarantine/batch={batch}")
-        valid = judged.where("rule is null").count()
-        refused = judged.count() - valid
+        counts: Counts = {}
+        for kind, table, frame in (
+            ("valid", "records", validate.records(judged)),
+            ("quarantined", "quarantine", validate.quarantine(judged)),
+        ):
+            self._write(frame, f"{table}/batch={batch}")
+            counts[kind] = self.spark.read.parquet(str(self.path(f"{table}/batch={batch}"))).count()
         judged.unpersist()
-        return {"valid": valid, "quarantined": refused}
+        return counts
 
     def _facts(self) -> None:
         def work() -> Counts:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,9 @@ from pyspark.sql.types import StructType
 from lace.errors import InvalidInput, InvalidRecord
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
-from lace.spark.files import Piece, RawRecord, input_files, pieces, read_piece
-from lace.spark.rows import arrow_schema, chunks, column_values
+from lace.spark.files import Piece, RawRecord, input_files, read_piece, shares
+from lace.spark.judging import batches, judge
+from lace.spark.rows import RECORD_COLUMNS, arrow_schema, record_arrays
 from lace.spark.schemas import CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema
 from lace.store.bundle import BundleWriter, index_path
 
@@ -48,7 +50,6 @@ BUNDLE_SUFFIX = ".bundle"
 MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 CHECKS = ("full", "hash", "none")
 _DEFAULT_SPLIT_BYTES = 64 << 20
-_ROWS_PER_BATCH = 2048
 _READ_COLUMNS = StructType([*WIDE.fields, DATA, STORED, CONTENT, *ORIGIN, CORRUPT])
 _FRAME_FIELDS = [
     pa.field("stored", pa.binary()),
@@ -57,6 +58,7 @@ _FRAME_FIELDS = [
     pa.field("offset", pa.int64()),
     pa.field(CORRUPT.name, pa.string()),
 ]
+_FRAME_TYPES = {field.name: field.type for field in _FRAME_FIELDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class LaceDataSource(DataSource):
 class _PiecePartition(InputPartition):
     """One task's share."""
 
-    piece: Piece
+    share: list[Piece]
 
 
 class LaceReader(DataSourceReader):
@@ -152,11 +154,11 @@ class LaceReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         files = input_files(Path(path) for path in self.options.paths)
-        return [_PiecePartition(piece) for file in files for piece in pieces(file, self.options.split_bytes)]
+        return [_PiecePartition(share) for share in shares(files, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _PiecePartition)
-        return read_batches([partition.piece], self.options, self.wanted)
+        return read_batches(partition.share, self.options, self.wanted)
 
 
 _PUSHED_COLUMNS = frozenset(("hash", "type", "group", "app", "name", "tai", "signed_by", "blob_hash", "plex_hash"))
@@ -176,12 +178,7 @@ def _pushed(item: Filter) -> tuple[str, str, Any] | None:
             return None
 
 
-def _passes(valid: ValidRecord | None, wanted: list[tuple[str, str, Any]]) -> bool:
-    for column, test, value in wanted:
-        found = column_values([valid], column)[0]
-        if found is None or (test == "in" and found not in value) or (test == "starts" and not found.startswith(value)):
-            return False
-    return True
+_Judged = tuple[RawRecord, ValidRecord | None, str | None]  # as found, the record, why it is none
 
 
 def read_batches(
@@ -189,28 +186,25 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of pieces, in Arrow batches of the asked columns."""
     schema = arrow_schema(options.columns, _FRAME_FIELDS)
-    for batch in chunks((raw for piece in parts for raw in read_piece(piece)), _ROWS_PER_BATCH):
-        rows = [(raw, *_judged(raw, options.check)) for raw in batch]
+    for batch in batches(raw for piece in parts for raw in read_piece(piece)):
+        rows = _judged(batch, options.check)
         if options.mode == "FAILFAST":
             _fail_on_bad(rows)
-        kept = [row for row in rows if (row[2] is None or options.mode == MODES[0]) and _passes(row[1], wanted)]
+        kept = _passing([row for row in rows if row[2] is None or options.mode == MODES[0]], wanted)
         if kept:
-            yield pa.record_batch([pa.array(_column(kept, f.name), f.type) for f in schema], schema=schema)
+            columns = _columns(kept, schema.names)
+            yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
 
 
-_Judged = tuple[RawRecord, ValidRecord | None, str | None]
-
-
-def _judged(raw: RawRecord, check: str) -> tuple[ValidRecord | None, str | None]:
-    """The record and why it is none; with `none` nothing is judged, and only what the frame claims is known."""
-    if raw.rule is not None:
-        return None, f"{raw.rule}: {raw.reason}"
+def _judged(batch: list[RawRecord], check: str) -> list[_Judged]:
+    """The records and why some are none; with `none` nothing is judged, and only what the frames claim is known."""
     if check == "none":
-        return None, None
-    try:
-        return validate(raw.stored, verify_signature=check == "full"), None
-    except InvalidInput as error:
-        return None, f"{error.rule}: {error}"
+        return [(raw, None, None if raw.rule is None else f"{raw.rule}: {raw.reason}") for raw in batch]
+    verdicts = judge(((raw.stored, raw.rule, raw.reason) for raw in batch), verify_signatures=check == "full")
+    return [
+        (raw, valid, None if rule is None else f"{rule}: {reason}")
+        for raw, (valid, rule, reason) in zip(batch, verdicts, strict=True)
+    ]
 
 
 def _fail_on_bad(rows: list[_Judged]) -> None:
@@ -219,18 +213,38 @@ def _fail_on_bad(rows: list[_Judged]) -> None:
             raise InvalidRecord(reason, rule="failfast", place=f"{raw.bundle} byte {raw.offset}")
 
 
-def _column(rows: list[_Judged], name: str) -> list[Any]:
-    match name:
-        case "hash":
-            return [raw.hash if valid is None else str(valid.hash) for raw, valid, _ in rows]
-        case "type":
-            return [valid.type if valid is not None else (raw.hash or " ")[0].strip() or None for raw, valid, _ in rows]
-        case "stored" | "content" | "bundle" | "offset":
-            return [getattr(raw, name) for raw, _, _ in rows]
-        case CORRUPT.name:
-            return [reason for _, _, reason in rows]
-        case _:
-            return column_values([valid for _, valid, _ in rows], name)
+def _passing(rows: list[_Judged], wanted: list[tuple[str, str, Any]]) -> list[_Judged]:
+    """The rows that the pushed filters let through, before any other column is built."""
+    for column, test, value in wanted:
+        values = _columns(rows, [column])[column].to_pylist()
+        rows = [row for row, found in zip(rows, values, strict=True) if _lets_through(test, value, found)]
+    return rows
+
+
+def _lets_through(test: str, value: Any, found: str | None) -> bool:
+    if found is None:
+        return False
+    return test == "is" or (found in value if test == "in" else found.startswith(value))
+
+
+def _columns(rows: list[_Judged], names: Sequence[str]) -> dict[str, pa.Array]:
+    records = [valid for _, valid, _ in rows]
+    found = record_arrays(records, [name for name in names if name in RECORD_COLUMNS and name != "stored"])
+    for name in names:
+        match name:
+            case "hash":  # a record that is none keeps what it claimed
+                hashes = [raw.hash if valid is None else valid.hash for raw, valid, _ in rows]
+                found[name] = pa.array(hashes, pa.string())
+            case "type":
+                types = [
+                    (raw.hash or " ")[0].strip() or None if valid is None else valid.type for raw, valid, _ in rows
+                ]
+                found[name] = pa.array(types, pa.string())
+            case CORRUPT.name:
+                found[name] = pa.array([reason for _, _, reason in rows], pa.string())
+            case "stored" | "content" | "bundle" | "offset":
+                found[name] = pa.array([getattr(raw, name) for raw, _, _ in rows], _FRAME_TYPES[name])
+    return found
 
 
 class LaceStreamReader(DataSourceStreamReader):
@@ -251,12 +265,12 @@ class LaceStreamReader(DataSourceStreamReader):
         return {**start, **seen}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        new = sorted(path for path in end if path not in start)
-        return [_PiecePartition(piece) for path in new for piece in pieces(Path(path), self.options.split_bytes)]
+        new = [Path(path) for path in sorted(path for path in end if path not in start)]
+        return [_PiecePartition(share) for share in shares(new, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _PiecePartition)
-        return read_batches([partition.piece], self.options, [])
+        return read_batches(partition.share, self.options, [])
 
 
 @dataclass
@@ -326,18 +340,24 @@ def register(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def raw_records(spark: SparkSession, paths: Sequence[Path], split_bytes: int = _DEFAULT_SPLIT_BYTES) -> DataFrame:
+def raw_records(
+    spark: SparkSession,
+    paths: Sequence[Path],
+    split_bytes: int = _DEFAULT_SPLIT_BYTES,
+    columns: Sequence[str] = tuple(RAW.names),
+) -> DataFrame:
     """Every stored record of some files with its bytes, not yet judged; damage keeps its reason."""
-    parts = [piece for path in input_files(paths) for piece in pieces(path, split_bytes)]
-    slices = spark.createDataFrame([(p.path, p.start, p.end) for p in parts], "path string, start long, end long")
-    return slices.repartition(max(1, len(parts))).mapInArrow(_read_raw, RAW)
+    parts = shares(input_files(paths), split_bytes)
+    one_row_a_task = spark.range(0, len(parts), 1, max(1, len(parts)))
+    schema = StructType([RAW[name] for name in columns])
+    return one_row_a_task.mapInArrow(partial(_read_raw, parts, tuple(columns)), schema)
 
 
-def _read_raw(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema = arrow_schema(RAW.names, [*_FRAME_FIELDS, pa.field("rule", pa.string()), pa.field("reason", pa.string())])
-    for batch in batches:
-        for row in batch.to_pylist():
-            raws = read_piece(Piece(row["path"], row["start"], row["end"]))
-            for group in chunks(raws, _ROWS_PER_BATCH):
-                columns = [pa.array([getattr(raw, f.name) for raw in group], f.type) for f in schema]
-                yield pa.record_batch(columns, schema=schema)
+def _read_raw(
+    parts: list[list[Piece]], columns: tuple[str, ...], tasks: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    schema = arrow_schema(columns, [*_FRAME_FIELDS, pa.field("rule", pa.string()), pa.field("reason", pa.string())])
+    chosen = (piece for batch in tasks for task in batch["id"].to_pylist() for piece in parts[task])
+    for group in batches(raw for piece in chosen for raw in read_piece(piece)):
+        arrays = [pa.array([getattr(raw, f.name) for raw in group], f.type) for f in schema]
+        yield pa.record_batch(arrays, schema=schema)

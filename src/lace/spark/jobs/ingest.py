@@ -8,17 +8,27 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.spark.schemas import RAW, require_columns
+from lace.spark.schemas import CONTENT, ORIGIN, RAW, require_columns
+
+PLACES = (CONTENT.name, *(field.name for field in ORIGIN))
 
 
-def first_copies(raw: DataFrame, known: DataFrame | None = None) -> DataFrame:
+def repeats(places: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """The places (content, bundle, offset) whose bytes stand earlier in this frame already, or in `known`."""
+    first = (
+        places.groupBy("content").agg(F.min(F.struct("bundle", "offset")).alias("place")).select("content", "place.*")
+    )
+    if known is not None:
+        first = first.join(known.select("content"), on="content", how="left_anti")
+    return places.join(first, on=list(PLACES), how="left_anti")
+
+
+def first_copies(raw: DataFrame, known: DataFrame | None = None, repeated: DataFrame | None = None) -> DataFrame:
     """The rows whose bytes were not read before: neither earlier in this frame nor in `known`.
 
-    Only digests and places are shuffled; the bytes stay where they are.
+    Digests and places are shuffled to find the repeats; a caller who has found them already hands them over. The bytes
+    stay where they are as long as the repeats are few enough to be sent to every task.
     """
     require_columns(raw, RAW, "first_copies")
-    place = F.struct("bundle", "offset")
-    chosen = raw.groupBy("content").agg(F.min(place).alias("place")).select("content", "place.*")
-    if known is not None:
-        chosen = chosen.join(known.select("content"), on="content", how="left_anti")
-    return raw.join(chosen, on=["content", "bundle", "offset"], how="left_semi")
+    found = repeats(raw.select(*PLACES), known) if repeated is None else repeated
+    return raw.join(found.select("bundle", "offset"), on=["bundle", "offset"], how="left_anti").select(*RAW.names)

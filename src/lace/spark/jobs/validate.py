@@ -11,17 +11,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lace.errors import InvalidInput
-from lace.records.model import ValidRecord
-from lace.records.validate import validate
-from lace.spark.rows import arrow_schema, column_values
+from lace.spark.judging import judge
+from lace.spark.rows import arrow_schema, record_arrays
 from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, require_columns
 
-_PASSED_ON = ("content", "bundle", "offset", "stored")
+_PASSED_ON = ("content", "bundle", "offset")
 
 
 def judged(raw: DataFrame) -> DataFrame:
-    """Every row with its record's fields, or with `rule` and `reason` where it is no record."""
+    """Every row with its record's fields, or with `rule`, `reason` and its bytes where it is no record."""
     require_columns(raw, RAW, "judged")
     return raw.mapInArrow(_judge, JUDGED)
 
@@ -41,33 +39,18 @@ def quarantine(judgement: DataFrame) -> DataFrame:
 def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(JUDGED.names, _other_fields(JUDGED))
     for batch in batches:
-        found = [
-            _verdict(*row)
-            for row in zip(*(batch[name].to_pylist() for name in ("stored", "rule", "reason")), strict=True)
-        ]
-        valid = [record for record, _, _ in found]
-        columns: dict[str, object] = {name: batch[name] for name in _PASSED_ON}
-        columns |= {name: column_values(valid, name) for name in WIDE.names}
+        stored, rules, reasons, claimed = (batch[name].to_pylist() for name in ("stored", "rule", "reason", "hash"))
+        found = judge(zip(stored, rules, reasons, strict=True))
+        valid = [verdict.record for verdict in found]
+        columns = {name: batch[name] for name in _PASSED_ON} | record_arrays(valid, WIDE.names)
         # A refused record keeps the hash that it claimed: that is what its owner will look for.
-        columns["hash"] = [
-            c if v is None else str(v.hash) for v, c in zip(valid, batch["hash"].to_pylist(), strict=True)
-        ]
-        columns |= {"rule": [rule for _, rule, _ in found], "reason": [reason for _, _, reason in found]}
-        yield pa.record_batch([_array(columns[field.name], field.type) for field in schema], schema=schema)
-
-
-def _verdict(stored: bytes, rule: str | None, reason: str | None) -> tuple[ValidRecord | None, str | None, str | None]:
-    """What was refused while reading stays refused; everything else is judged here."""
-    if rule is not None:
-        return None, rule, reason
-    try:
-        return validate(stored), None, None
-    except InvalidInput as error:
-        return None, error.rule, str(error)
-
-
-def _array(values: object, kind: pa.DataType) -> pa.Array:
-    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
+        hashes = [claim if one is None else one.hash for one, claim in zip(valid, claimed, strict=True)]
+        # A good record's bytes stay in the table they came from; only a refused one takes them along.
+        kept = [body if one is None else None for one, body in zip(valid, stored, strict=True)]
+        columns |= {"hash": pa.array(hashes, pa.string()), "stored": pa.array(kept, pa.binary())}
+        columns["rule"] = pa.array([verdict.rule for verdict in found], pa.string())
+        columns["reason"] = pa.array([verdict.reason for verdict in found], pa.string())
+        yield pa.record_batch([columns[field.name].cast(field.type) for field in schema], schema=schema)
 
 
 def _other_fields(schema: StructType) -> list[pa.Field]:

@@ -1,0 +1,38 @@
+"""How often Python's collector looks is the program's own again once nobody needs it otherwise."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from lace.runtime.collector import ALLOCATIONS, seldom_collecting
+
+
+@pytest.fixture(autouse=True)
+def threshold() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+def test_the_last_to_leave_sets_the_threshold_back_whatever_the_order() -> None:
+    gc.set_threshold(700, 10, 10)
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(seldom_collecting())
+    second.enter_context(seldom_collecting())
+    assert gc.get_threshold() == (ALLOCATIONS, 10, 10)
+    first.close()
+    assert gc.get_threshold() == (ALLOCATIONS, 10, 10)
+    second.close()
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+@pytest.mark.parametrize("chosen", [0, ALLOCATIONS + 1])
+def test_a_program_that_chose_to_collect_less_keeps_its_choice(chosen: int) -> None:
+    gc.set_threshold(chosen)
+    with seldom_collecting():
+        assert gc.get_threshold()[0] == chosen
+    assert gc.get_threshold()[0] == chosen
