@@ -63,12 +63,21 @@ class Dictionary:
                 return self._known[text]
         return self._codes[text]
 
-    def codes(self, texts: Sequence[str]) -> tuple[int, ...]:
-        """The codes of the values of one fact."""
+    def codes(self, rows: Collection[Sequence[str]]) -> list[tuple[int, ...]]:
+        """The codes of the values of some facts, new ones where needed; the source is asked once for all of them."""
+        self._look_up_rows(rows)
+        known, own = self._known, self._codes
+        return [tuple([known[t] if t in known else own[t] for t in row]) for row in rows]
+
+    def found(self, rows: Collection[Sequence[str]]) -> list[tuple[int, ...]]:
+        """The same without giving out any: -1 for a text that has no code."""
+        self._look_up_rows(rows)
+        known, own = self._known, self._codes
+        return [tuple([known[t] if t in known else own.get(t, -1) for t in row]) for row in rows]
+
+    def _look_up_rows(self, rows: Collection[Sequence[str]]) -> None:
         if self._source is not None:
-            self._look_up(texts)
-        known = self._known
-        return tuple(known[t] if t in known else self._codes[t] for t in texts)
+            self._look_up(dict.fromkeys(text for row in rows for text in row))
 
     def find(self, text: str) -> int:
         """The code of a text, -1 if it has none; gives out nothing."""
@@ -79,11 +88,6 @@ class Dictionary:
                 self._look_up((text,))
             return self._known.get(text, -1)
         return -1
-
-    def look_up(self, texts: Iterable[str]) -> None:
-        """Find what the source knows of many texts in one go; gives out nothing."""
-        if self._source is not None:
-            self._look_up(dict.fromkeys(texts))
 
     def _look_up(self, texts: Iterable[str]) -> None:
         assert self._source is not None
