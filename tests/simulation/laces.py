@@ -82,28 +82,49 @@ def prepare(effect: PreparePolicy, showing: Showing) -> PolicyKey:
 
 
 Sets = tuple[frozenset[str], frozenset[str]]
+_claim_numbers: dict[Advertisement, int] = {}
+_claims: list[Advertisement] = []
 
 
-@lru_cache(maxsize=200_000)
+def number_of(claim: Advertisement) -> int:
+    """A small number for a claim: many worlds make the same few, and their sets are keys below."""
+    number = _claim_numbers.setdefault(claim, len(_claims))
+    if number == len(_claims):
+        _claims.append(claim)
+    return number
+
+
+@lru_cache(maxsize=100_000)
 def evaluate(
     key: PolicyKey,
     have: frozenset[RecordHash],
-    claims: frozenset[Advertisement],
+    claims: frozenset[int],
     source: str,
     runtime: frozenset[Fact],
 ) -> Sets:
     """Sendable and requestable by the naive evaluator; `key` names the policy."""
     policy = _policies[key]
     names = _names_read(key)
-    facts = [fact for record in have for fact in _facts(record) if _is_read(fact, 1, names)]
-    facts += runtime
+    facts = [*runtime]
+    for record in have:
+        facts += _record_facts_read(record, names)
     for claim in claims:
-        facts += (fact for fact in advertisement_facts(claim, source) if _is_read(fact, 2, names))
+        facts += _claim_facts_read(claim, source, names)
     derived = reference.evaluate(policy.program, facts)
     sendable, requestable = (
         frozenset(row[0] for row in derived.get(predicate, ())) for predicate in (policy.sendable, policy.requestable)
     )
     return sendable, requestable
+
+
+@lru_cache(maxsize=4096)
+def _record_facts_read(record: RecordHash, names: frozenset[str] | None) -> tuple[Fact, ...]:
+    return tuple(fact for fact in _facts(record) if _is_read(fact, 1, names))
+
+
+@lru_cache(maxsize=16_384)
+def _claim_facts_read(claim: int, source: str, names: frozenset[str] | None) -> tuple[Fact, ...]:
+    return tuple(fact for fact in advertisement_facts(_claims[claim], source) if _is_read(fact, 2, names))
 
 
 @lru_cache(maxsize=4096)
@@ -129,7 +150,7 @@ class SimEvaluator:
     def __init__(self, disk: Disk, showing: Showing) -> None:
         self._disk = disk
         self._showing = showing
-        self._claims: dict[str, Advertisement] = {}
+        self._claims: dict[str, int] = {}
         self._schema = FieldSchema(None)
         self._key: PolicyKey = ("", 0, Viewer(""), (), True)
         self._reads_runtime = True
@@ -147,10 +168,10 @@ class SimEvaluator:
 
     def evaluate(self, effect: Evaluate) -> given.Evaluated:
         for claim in effect.advertised_removed:
-            assert self._claims.pop(claim.hash) == claim, "a claim was removed that was never there"
+            assert self._claims.pop(claim.hash) == number_of(claim), "a claim was removed that was never there"
         for claim in effect.advertised_added:
             assert claim.hash not in self._claims, "a claim was added twice"
-            self._claims[claim.hash] = claim
+            self._claims[claim.hash] = number_of(claim)
         sendable, requestable = self.oracle(effect)
         answer = given.Evaluated(
             send_added=[self._advertise(record) for record in sorted(sendable - self.sendable)],
@@ -191,6 +212,7 @@ class SimLace:
         self.disk = Disk()
         self.disk.put(records)
         self.acknowledged: set[RecordHash] = set(self.disk.records)
+        self.checked = (-1, 0, 0)  # the state of the store when it was last found whole
 
     @property
     def have(self) -> set[RecordHash]:

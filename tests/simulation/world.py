@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from interlace.pair import START_NS, VERIFIER_A
 from lace.interlace import inputs as given
@@ -21,6 +22,7 @@ from simulation.links import Broken, SimEnd, SimLink, digest_of
 from simulation.matter import BY_HASH, MONOTONIC, UNIVERSE, WILD, showings
 
 MAX_STEPS = 20_000
+Move = Callable[[], None]
 LIMITS = ExchangeLimits()
 
 
@@ -122,7 +124,7 @@ class World:
         self._check_end()
         return self
 
-    def _step(self, moves: list[Callable[[], None]]) -> bool:
+    def _step(self, moves: list[Move]) -> bool:
         if not moves:
             return False
         self.rng.choice(moves)()
@@ -163,9 +165,9 @@ class World:
         return bool(broken)
 
     def _settle(self) -> None:
+        for link in self.links.values():
+            link.stalled_until_ns = 0
         for _ in range(MAX_STEPS):
-            for link in self.links.values():
-                link.stalled_until_ns = 0
             if not self._step(self._plain_moves()):
                 return
         raise Broken("too many steps without rest")
@@ -176,22 +178,27 @@ class World:
             for end in link.ends:
                 yield link, end
 
-    def _plain_moves(self) -> list[Callable[[], None]]:
-        moves: list[Callable[[], None]] = []
-        for link, end in self._ends():
-            if end.work:
-                moves.append(lambda link=link, end=end: link.perform(end))  # type: ignore[misc]
-            if link.can_feed(end) and self.now_ns >= link.stalled_until_ns:
-                moves.append(lambda link=link, end=end: link.feed(end))  # type: ignore[misc]
-            if end.seen_disk != end.lace.disk.version and not end.is_over:
-                moves.append(lambda link=link, end=end: self._notice(link, end))  # type: ignore[misc]
+    def _plain_moves(self) -> list[Move]:
+        moves: list[Move] = []
+        for link in self.links.values():
+            link.now_ns = self.now_ns
+            flows = self.now_ns >= link.stalled_until_ns
+            for end in link.ends:
+                if end.work:
+                    moves.append(partial(link.perform, end))
+                if end.is_over:
+                    continue
+                if flows and link.can_feed(end):
+                    moves.append(partial(link.feed, end))
+                if end.seen_disk != end.lace.disk.version:
+                    moves.append(partial(self._notice, link, end))
         return moves
 
     def _notice(self, link: SimLink, end: SimEnd) -> None:
         end.seen_disk = end.lace.disk.version
         link.tell(end, given.LocalChanged())
 
-    def _troubled_moves(self) -> list[Callable[[], None]]:
+    def _troubled_moves(self) -> list[Move]:
         moves = self._plain_moves()
         if self.rng.random() < 0.12 or not moves:
             moves = [self._trouble]
@@ -289,6 +296,10 @@ class World:
 
     def _check_stores(self) -> None:
         for lace in self.laces:
+            state = (lace.disk.version, len(lace.disk.records), len(lace.acknowledged))
+            if state == lace.checked:
+                continue
+            lace.checked = state
             if not lace.acknowledged <= lace.have:
                 raise Broken(f"lace {lace.number} lost a stored record")
             if not lace.have <= BY_HASH.keys():
