@@ -42,7 +42,7 @@ class SimEnd:
         self.listed: list[Advertisement] = []  # our own set as last advertised
         self._advertised = (0, -1)
         self.requested: set[str] = set()
-        self.seen_disk = lace.disk.version
+        self.seen_disk = self.first_disk = lace.disk.version
 
     @property
     def is_over(self) -> bool:

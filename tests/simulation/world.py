@@ -19,7 +19,7 @@ from lace.limits import SECOND_NS, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from simulation.laces import SimLace
 from simulation.links import Broken, SimEnd, SimLink, digest_of
-from simulation.matter import BY_HASH, MONOTONIC, UNIVERSE, WILD, showings
+from simulation.matter import ALTERNATING, BY_HASH, MONOTONIC, UNIVERSE, WILD, showings
 
 MAX_STEPS = 20_000
 Move = Callable[[], None]
@@ -145,9 +145,11 @@ class World:
         raise Broken("the world does not come to rest")
 
     def _is_stale(self) -> bool:
-        """Whether a bounded exchange came to its end under a selector that its lace no longer has."""
-        ends = (end for link in self.links.values() for end in link.ends)
-        return any(end.session.machine._module.id != end.lace.selector.module.id for end in ends)
+        """Whether an exchange came to its end under a selector that its lace no longer has, or with older records."""
+        ends = [end for link in self.links.values() for end in link.ends]
+        return any(end.session.machine._module.id != end.lace.selector.module.id for end in ends) or any(
+            end.is_over and end.first_disk != end.lace.disk.version for end in ends
+        )
 
     def _reconnect(self) -> bool:
         """Connect what is over; whether anything was that had not come to its end."""
@@ -325,8 +327,11 @@ class World:
         if not any(isinstance(event, FixedPoint) for event in end.events):
             raise Broken(f"no fixed point was reported: {outcome}")
         peer = link.other(end)
-        _, requestable = end.evaluator.current()
+        own_sendable, requestable = end.evaluator.current()
         sendable, _ = peer.evaluator.current()
+        settles = all(operand.module.id != ALTERNATING for operand in machine.agreement.plan.operands)
+        if settles and {claim.hash for claim in end.listed} != own_sendable:  # P13: nothing is still to be listed
+            raise Broken(f"{len(end.listed)} records are listed at the fixed point, {len(own_sendable)} are sendable")
         refused = machine._book._refused
         left = {r for r in requestable if r in machine._held and r in sendable and r not in refused}
         if left:
