@@ -330,7 +330,7 @@ class World:
         own_sendable, requestable = end.evaluator.current()
         sendable, _ = peer.evaluator.current()
         settles = all(operand.module.id != ALTERNATING for operand in machine.agreement.plan.operands)
-        if settles and {claim.hash for claim in end.listed} != own_sendable:  # P13: nothing is still to be listed
+        if settles and set(peer.session.machine._held) != own_sendable:  # P13: nothing is still to be listed
             raise Broken(f"{len(end.listed)} records are listed at the fixed point, {len(own_sendable)} are sendable")
         refused = machine._book._refused
         left = {r for r in requestable if r in machine._held and r in sendable and r not in refused}
