@@ -65,7 +65,7 @@ def machine_says(here: list[ValidRecord], there: list[ValidRecord]) -> set[str]:
     store = MemoryStore()
     store.put(here)
     evaluator = StoreEvaluator(store, [expose_all()])
-    evaluator.prepare(PreparePolicy(PLAN, 0, VIEWER, ALL_FIELDS, True))
+    evaluator.prepare(PreparePolicy(plan=PLAN, local_index=0, viewer=VIEWER, schema=ALL_FIELDS, send_gate=True))
     runtime = RuntimeFacts(
         here=None, peer=None, transport="", encrypted=False, start=START, tick=START, skew_seconds=0
     )  # fmt: skip
