@@ -39,7 +39,9 @@ simulate: $(STAMP) ## try to break exchanges in simulated worlds (SEEDS=100000)
 spark-cases: $(STAMP) ## every program of the case suite on Spark (`make test` takes a share of them)
 	LACE_SPARK_CASES=all $(RUN) -m pytest tests/spark/test_executor.py -k test_a_case
 
-fuzz: $(STAMP) ## throw broken streams at the codec and the session (SECONDS=60 for each)
+fuzz: $(STAMP) ## throw broken streams at the codec and the session, guided by coverage (SECONDS=60 for each)
+	@$(RUN) -c 'import atheris' 2>/dev/null || $(PIP) install --require-hashes -r requirements/fuzz.txt \
+		|| echo "atheris does not install here: the inputs will be random mutations"
 	$(RUN) tools/fuzz.py codec --seconds $(or $(SECONDS),60)
 	$(RUN) tools/fuzz.py session --seconds $(or $(SECONDS),60)
 
@@ -58,9 +60,11 @@ format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-lock: $(STAMP) ## compile requirements/dev.txt anew from pyproject.toml (needs uv and a network)
+lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv and a network)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		--extra dev pyproject.toml -o requirements/dev.txt --no-emit-package lace-protocol
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
+		requirements/fuzz.in -o requirements/fuzz.txt
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out

@@ -1,97 +1,208 @@
-"""How fast the embedded Datalog engine is, beside clingo and nemo in the same run, and how its time grows.
+"""How fast the embedded Datalog engine is, beside clingo and nemo in the same run, over a store, and how it grows.
 
-python bench/datalog.py [--quick]
+python bench/datalog.py [--quick] [--only SECTION]      SECTION: peers, changes, store, growth
+
+A run of one section only is shown, not kept.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import math
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 from report import Report
+from rulebench.growth import draw, exponent
 from rulebench.programs import QUESTIONS, Question
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ("clingo", "nemo")
 TIMEOUT_SECONDS = 120
+MAKING_SECONDS = 300  # for the facts of a question, before time counts
 MIB = 1024.0 * 1024.0
 Figures = dict[str, float]
+Runs = dict[tuple[str, int], tuple[Figures, dict[str, Figures]]]
+STORE_QUESTIONS = ("one group, one prefix", "group/app/name selector", "evidence closure", "newest 100")
+SELECTIVE, *CHANGED = STORE_QUESTIONS
 
 
-def measure(engine: str, question: Question, size: int, timeout: int = TIMEOUT_SECONDS) -> Figures | None:
-    """One run in a process of its own; None if it did not end in time or died."""
+def measure(engine: str, question: Question, size: int, timeout: int = TIMEOUT_SECONDS) -> Figures:
+    """One run in a process of its own. If it did not end in time there is no `total` among its figures."""
     command = [sys.executable, "-m", "rulebench.engines", engine, question.name, str(size)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, cwd=ROOT / "bench")
-    except subprocess.TimeoutExpired:
-        return None
-    if done.returncode:
-        print(done.stderr[-2000:], file=sys.stderr)
-        return None
-    figures: Figures = json.loads(done.stdout)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT / "bench")
+    assert process.stdout is not None
+    figures: Figures = {}
+    timer = threading.Timer(MAKING_SECONDS, process.kill)
+    timer.start()
+    for line in process.stdout:
+        found = json.loads(line)
+        figures.update(found)
+        if "ready" in found:
+            timer.cancel()
+            timer = threading.Timer(timeout, process.kill)
+            timer.start()
+    in_time = timer.is_alive()
+    timer.cancel()
+    if process.wait() and in_time:
+        raise SystemExit(f"{engine} failed on {question.name} at {size}")
     return figures
 
 
-def table_row(report: Report, question: Question, size: int, engine: str, figures: Figures | None) -> None:
-    if figures is None:
-        report.row(question.name, size, engine, "", f"> {TIMEOUT_SECONDS}", "", "", "")
+def table_row(report: Report, question: Question, size: int, engine: str, figures: Figures, timeout: int) -> None:
+    if "total" not in figures:
+        report.row(question.name, size, engine, "", figures.get("load", ""), "", f"> {timeout}", "")
         return
     cells = (figures["load"], figures["seconds"], figures["total"], figures["peak"] / MIB)
     report.row(question.name, size, engine, int(figures["count"]), *cells)
 
 
-def compare(report: Report, question: Question, size: int, limit: int) -> tuple[Figures, dict[str, Figures | None]]:
+def compare(report: Report, question: Question, size: int, peers: list[str]) -> tuple[Figures, dict[str, Figures]]:
     """Lace and its peers on the same facts."""
+    limit = 60 if report.quick else TIMEOUT_SECONDS
     columns = question.kind == "records" and size >= 1_000_000
     own = measure("columns" if columns else "lace", question, size)
-    if own is None:
+    if "total" not in own:
         raise SystemExit(f"{question.name} at {size} did not end")
-    table_row(report, question, size, "lace" + (" (columns)" if columns else ""), own)
-    others: dict[str, Figures | None] = {}
-    for peer in PEERS:
+    table_row(report, question, size, "lace" + (" (columns)" if columns else ""), own, limit)
+    others: dict[str, Figures] = {}
+    for peer in peers:
         others[peer] = found = measure(peer, question, size, limit)
-        table_row(report, question, size, peer, found)
-        if found is not None and found["count"] != own["count"]:
+        table_row(report, question, size, peer, found, limit)
+        if "total" in found and found["count"] != own["count"]:
             raise SystemExit(f"{peer} answers {found['count']} to {question.name}, lace {own['count']}")
     return own, others
 
 
-def claim_speed(report: Report, question: Question, size: int, own: Figures, others: dict[str, Figures | None]) -> None:
-    """What was promised about one program at one size."""
+def claim_speed(report: Report, question: Question, size: int, own: Figures, others: dict[str, Figures]) -> None:
+    """What was promised about one program at one size; a peer that did not end took at least the time it had."""
+    least = 20 if question.kind == "records" else 3
     for peer, found in others.items():
-        whole = (found["total"] if found else float(TIMEOUT_SECONDS)) / own["total"]
+        whole = found.get("total", float(TIMEOUT_SECONDS)) / own["total"]
         report.at_least(f"{question.name}, {size:,}: load and evaluation against {peer}", wanted=1, got=whole, unit="×")
-        least = 20 if question.kind == "records" else 3
-        if question.kind == "graph" or size == 100_000:
-            ratio = (found["seconds"] if found else float(TIMEOUT_SECONDS)) / own["seconds"]
+        if "load" in found and (question.kind == "graph" or size == 100_000):
+            seconds = found.get("seconds", TIMEOUT_SECONDS - found["load"])
             text = f"{question.name}, {size:,}: evaluation against {peer}"
-            report.at_least(text, wanted=least, got=ratio, unit="×")
+            report.at_least(text, wanted=least, got=seconds / own["seconds"], unit="×")
 
 
-def incremental(report: Report, size: int) -> None:
-    """One record more or less in a large store."""
-    for question in QUESTIONS[:4]:
-        found = measure("changes", question, size)
-        if found is None:
-            raise SystemExit(f"changes of {question.name} did not end")
-        added, removed = found["added"] * 1e3, found["removed"] * 1e3
-        report.at_most(f"{question.name}, {size:,}: one record more, median", wanted=1, got=added, unit=" ms")
-        report.at_most(f"{question.name}, {size:,}: one record less, median", wanted=5, got=removed, unit=" ms")
-        ratio = found["full"] / found["added"]
-        report.note(f"{question.name}, {size:,}: following one record is {ratio:,.0f} times as fast as starting anew.")
+def beside_peers(report: Report) -> None:
+    """Every program at two sizes. A peer that does not end at one size is not asked for a larger one."""
+    runs: Runs = {}
+    for question in QUESTIONS:
+        peers = list(PEERS)
+        for size in (question.quick,) if report.quick else question.sizes:
+            runs[question.name, size] = own, others = compare(report, question, size, peers)
+            peers = [peer for peer in peers if "total" in others[peer]]
+            if not report.quick:
+                claim_speed(report, question, size, own, others)
+    memory(report, runs)
+    report.note("Sizes: records (8 facts each), side of the grid, nodes, length of 10 chains, depth of the tree.")
+    report.note(
+        "Lace gets Python objects, at 1,000,000 records columns as a store has them; clingo text; nemo CSV files."
+    )
+    report.note("clingo has no text builtins: it is told as facts, unmeasured, which names begin with links/.")
+    report.note(
+        "Load is reading the facts; evaluation is reading the rules and deriving, with indexes and the choice of join "
+        "orders. nemo reads facts while it reasons: its load is a run that only reads them, its evaluation the rest."
+    )
 
 
-def memory(report: Report, runs: dict[tuple[str, int], tuple[Figures, dict[str, Figures | None]]]) -> None:
+def memory(report: Report, runs: Runs) -> None:
     large = [own["peak"] for (_, size), (own, _) in runs.items() if size == 1_000_000]
     if large:
         report.at_most("peak memory at 1,000,000 records", wanted=1500, got=max(large) / 1e6, unit=" MB")
-    pairs = [(own["peak"], o["clingo"]["peak"]) for (_, s), (own, o) in runs.items() if s == 100_000 and o["clingo"]]
+    pairs = [
+        (own["peak"], o["clingo"]["peak"])
+        for (_, s), (own, o) in runs.items()
+        if s == 100_000 and "peak" in o["clingo"]
+    ]
     if pairs:
         worst = max(own / clingo for own, clingo in pairs)
         report.at_most("peak memory at 100,000 records, of clingo's", wanted=1, got=worst, unit="×")
+
+
+def changes(report: Report) -> None:
+    """One record more or less among many, as columns."""
+    size = 5_000 if report.quick else 1_000_000
+    for question in QUESTIONS[:4]:
+        found = measure("changes", question, size)
+        if "full" not in found:
+            raise SystemExit(f"changes of {question.name} did not end")
+        claim_changes(report, f"{question.name}, {size:,}", found)
+
+
+def claim_changes(report: Report, what: str, found: Figures) -> None:
+    report.at_most(f"{what}: one record more, median", wanted=1, got=found["added"] * 1e3, unit=" ms")
+    report.at_most(f"{what}: one record less, median", wanted=5, got=found["removed"] * 1e3, unit=" ms")
+    report.note(
+        f"{what}: following one record is {found['full'] / found['added']:,.0f} times as fast as starting anew."
+    )
+
+
+def over_a_store(report: Report) -> None:
+    """The same questions to a real store, by the command and by an open lace."""
+    size = 20_000 if report.quick else 1_000_000
+    with tempfile.TemporaryDirectory(prefix="lace-bench-") as folder:
+        path = str(Path(folder) / "records.lace")
+        built = store_step("build", path, str(size))
+        report.note(f"The store: {size:,} Plexes, {built['bytes'] / 1e6:,.0f} MB, put in {built['seconds']:,.0f} s.")
+        cold = store_step("cold", path, SELECTIVE)
+        report.row(
+            f"{SELECTIVE}: lace query",
+            size,
+            "store, cold",
+            int(cold["count"]),
+            "",
+            "",
+            cold["seconds"],
+            cold["peak"] / MIB,
+        )
+        report.at_most(f"{SELECTIVE}, {size:,} in a store: lace query, cold", wanted=1, got=cold["seconds"], unit=" s")
+        again = store_step("cold", path, SELECTIVE, "kept")
+        report.row(
+            f"{SELECTIVE}: lace query",
+            size,
+            "store, file cached",
+            int(again["count"]),
+            "",
+            "",
+            again["seconds"],
+            again["peak"] / MIB,
+        )
+        report.note(pages_note(cold["read"]))
+        peaks = [cold["peak"]]
+        for name in STORE_QUESTIONS:
+            found = store_step("warm", path, name)
+            shared = (int(found["count"]), "", "")
+            report.row(f"{name}: first", size, "store, open", *shared, found["first"], found["peak"] / MIB)
+            report.row(f"{name}: again", size, "store, open", *shared, found["again"], "")
+            report.at_most(f"{name}, {size:,} in a store: again", wanted=100, got=found["again"] * 1e3, unit=" ms")
+            peaks.append(found["peak"])
+        for name in CHANGED:
+            found = store_step("changes", path, name)
+            claim_changes(report, f"{name}, {size:,} in a store", found)
+            peaks.append(found["peak"])
+        report.at_most(f"peak memory over a store of {size:,}", wanted=1500, got=max(peaks) / 1e6, unit=" MB")
+
+
+def store_step(*arguments: str) -> Figures:
+    """One step of `rulebench.stores` in a process of its own."""
+    command = [sys.executable, "-m", "rulebench.stores", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT / "bench", timeout=1200)
+    figures: Figures = json.loads(done.stdout)
+    return figures
+
+
+def pages_note(read: float) -> str:
+    if not read:
+        return "Cold: a new process; the system's page cache of the store's file could not be dropped."
+    return (
+        f"Cold: a new process, the store's file dropped from the page cache ({read / 1e6:,.0f} MB read from the disk)."
+    )
 
 
 def growth(report: Report) -> None:
@@ -99,61 +210,36 @@ def growth(report: Report) -> None:
     curves: dict[str, list[tuple[float, float]]] = {}
     for question in QUESTIONS:
         points: list[tuple[float, float]] = []
+        small = 20 if report.quick and question.kind == "records" else 1
         for size in question.growth:
-            own = measure("lace", question, size)
-            if own is not None:
-                facts = sum(1 for _ in question.facts(size))
-                points.append((float(facts + own["count"]), own["total"]))
+            own = measure("lace", question, size // small)
+            facts = sum(1 for _ in question.facts(size // small))
+            points.append((facts + own["count"], own["total"]))
         curves[question.name] = points
         slope = exponent(points)
         report.note(f"{question.name}: time grows with the number of facts to the power {slope:.2f}.")
-    draw(report, curves)
-
-
-def exponent(points: list[tuple[float, float]]) -> float:
-    """The slope of the line through the logarithms."""
-    xs, ys = [math.log(x) for x, _ in points], [math.log(y) for _, y in points]
-    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    spread = sum((x - mean_x) ** 2 for x in xs)
-    return sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / spread
-
-
-def draw(report: Report, curves: dict[str, list[tuple[float, float]]]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    for name, points in curves.items():
-        axes.loglog([x for x, _ in points], [y for _, y in points], marker="o", label=name)
-    axes.set_xlabel("facts, given and derived")
-    axes.set_ylabel("seconds, load and evaluation")
-    axes.grid(True, which="both", alpha=0.3)
-    axes.legend(fontsize=8)
-    target = ROOT / "docs" / "benchmarks" / "datalog.svg"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(target, bbox_inches="tight")
+    target = ROOT / ("bench/results/quick" if report.quick else "docs/benchmarks") / "datalog.svg"
+    draw(target, curves)
     report.plot(target.relative_to(ROOT))
 
 
+SECTIONS = {"peers": beside_peers, "changes": changes, "store": over_a_store, "growth": growth}
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes; the figures go to bench/results/quick")
+    parser.add_argument("--only", choices=SECTIONS, help="one section; its figures are shown, not kept")
+    only = parser.parse_args().only
     columns = ["program", "size", "engine", "answers", "load s", "evaluation s", "both s", "peak MiB"]
     report = Report.start("datalog", "Datalog: the embedded engine beside clingo and nemo", columns=columns)
-    runs: dict[tuple[str, int], tuple[Figures, dict[str, Figures | None]]] = {}
-    for question in QUESTIONS:
-        for size in (question.quick,) if report.quick else question.sizes:
-            runs[question.name, size] = compare(report, question, size, 60 if report.quick else TIMEOUT_SECONDS)
-            if not report.quick:
-                claim_speed(report, question, size, *runs[question.name, size])
-    incremental(report, 5_000 if report.quick else 1_000_000)
-    memory(report, runs)
-    if not report.quick:
-        growth(report)
-    report.note("Sizes: records (8 facts each), side of the grid, nodes, length of 10 chains, depth of the tree.")
-    report.note("Lace gets Python objects, at 1,000,000 records the columns of a store; clingo text; nemo CSV files.")
-    report.note("clingo has no text builtins: it is told as facts, unmeasured, which names begin with links/.")
-    report.finish()
+    for name, section in SECTIONS.items():
+        if only in (None, name):
+            section(report)
+    if only is None:
+        report.finish()
+    else:
+        print("\n".join(report.lines()))
 
 
 if __name__ == "__main__":

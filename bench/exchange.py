@@ -77,10 +77,16 @@ def transfer(report: Report, folder: Path, count: int) -> None:
     with BundleWriter(bundle) as writer:
         for plex in plexes(0, count):
             writer.write(encode_record(KEY.seal(plex)))
-    with open_store(folder / "a.lace", create=True) as first, open_store(folder / "b.lace", create=True) as second:
-        importing = timed(lambda: import_bundles(first, [bundle]))
-        exchanging = timed(lambda: exchange(party(first), party(second)))
-        assert second.stat().records == count
+    importing = exchanging = float("inf")
+    for turn in range(1 if report.quick else 3):  # the machine is shared: the best of alternating turns, for both
+        with (
+            open_store(folder / f"a{turn}.lace", create=True) as first,
+            open_store(folder / f"b{turn}.lace", create=True) as second,
+        ):
+            importing = min(importing, timed(lambda first=first: import_bundles(first, [bundle])))
+            sides = party(first), party(second)
+            exchanging = min(exchanging, timed(lambda sides=sides: exchange(*sides)))
+            assert second.stat().records == count
     report.row(f"import a bundle, {count:,} sealed records", count / importing, "records/s", 1.0)
     report.row(
         f"exchange in process, {count:,} sealed records", count / exchanging, "records/s", importing / exchanging
@@ -125,16 +131,26 @@ class Counting(LocalExchange):
 
 def reconciliation(report: Report, folder: Path, count: int, differences: int) -> None:
     """Few differences between large sets, plan without fields: partitions against full listings."""
+    ratio = reconciliation_ratio(report, folder, count, differences, proven=True)
+    if not report.quick:  # with few records the summaries weigh as much as the listing
+        report.at_most("partitions take 0.05 of the bytes of full listings", wanted=0.05, got=ratio)
+        # Without proven keys labels are shorter, so a full listing is; the summaries are what they are (050-PART-03).
+        reconciliation_ratio(report, folder, count, differences, proven=False)
+
+
+def reconciliation_ratio(report: Report, folder: Path, count: int, differences: int, *, proven: bool) -> float:
+    """Bytes of reconciliation by partitions over those by full listings."""
     limits = ExchangeLimits(max_total_transferred_bytes=UNBOUNDED, max_advertisement_records_listed=2 * count)
     found = {}
     for name, threshold in (("full listing", 1 << 40), ("partitions", 0)):
-        place = folder / name.replace(" ", "-")
+        place = folder / f"{name.replace(' ', '-')}-{proven}"
         place.mkdir()
         with open_store(place / "a.lace", create=True) as first, open_store(place / "b.lace", create=True) as second:
             fill(first, 0, count)
             fill(second, differences // 2, count)
             terms = Terms(is_direct=False, partition_threshold_bytes=threshold, limits=limits)
-            sides = (replace(party(first), here=KEY.verifier), replace(party(second), here=OTHER.verifier))
+            keys = (KEY.verifier, OTHER.verifier) if proven else (None, None)
+            sides = (replace(party(first), here=keys[0]), replace(party(second), here=keys[1]))
             with Counting(*sides, terms) as running:
                 running.start()
                 running.run()
@@ -142,11 +158,10 @@ def reconciliation(report: Report, folder: Path, count: int, differences: int) -
             assert first.stat().records == second.stat().records == count + differences // 2
         found[name] = running.reconciliation_bytes
     ratio = found["partitions"] / found["full listing"]
-    label = f"{count:,} records, {differences} differences"
+    label = f"{count:,} records, {differences} differences, {'proven keys' if proven else 'no keys'}"
     report.row(f"reconciliation by full listing, {label}", found["full listing"], "bytes", 1.0)
     report.row(f"reconciliation by partitions, {label}", found["partitions"], "bytes", ratio)
-    if not report.quick:  # with few records the summaries weigh as much as the listing
-        report.at_most("partitions take 0.05 of the bytes of full listings", wanted=0.05, got=ratio)
+    return ratio
 
 
 def latency(report: Report, folder: Path, size: int, samples: int) -> None:

@@ -136,8 +136,36 @@ def exchange(near: Path, address: str, *more: str) -> tuple[dict[str, object], i
     return json.loads(said), peak
 
 
-def transfer(report: Report, folder: Path, count: int, scheme: str, import_rate: float) -> float:
-    """Everything from a full lace to an empty one; records a second."""
+def import_all(folder: Path, count: int) -> float:
+    """`lace import` of the bundle into a new lace; records a second."""
+    full = folder / "full.lace"
+    full.unlink(missing_ok=True)
+    run_lace("init", str(full))
+    started = time.perf_counter()
+    run_lace("import", str(full), str(folder / "all.bundle"))
+    return count / (time.perf_counter() - started)
+
+
+def transfers(report: Report, folder: Path, count: int) -> tuple[float, dict[str, float]]:
+    """The import and the same records over loopback, each at its best of alternating turns: the machine is shared."""
+    import_rate = 0.0
+    found: dict[str, tuple[float, int, int]] = dict.fromkeys(("tcp", "ws"), (0.0, 0, 0))
+    for _ in range(1 if report.quick else 3):
+        import_rate = max(import_rate, import_all(folder, count))
+        for scheme, (best, near_peak, far_peak) in found.items():
+            rate, near, far = transfer(folder, count, scheme)
+            found[scheme] = max(best, rate), max(near_peak, near), max(far_peak, far)
+    report.row("lace import of the same records", import_rate, 1.0, "records a second, verified and durable")
+    for scheme, (rate, near, far) in found.items():
+        memory = f"{near // MIB} + {far // MIB} MB"
+        report.row(f"{scheme}: {count:,} sealed 1 KB records", rate, rate / import_rate, memory)
+        report.at_most(f"memory of the receiving side over {scheme}", wanted=400, got=near / MIB, unit=" MB")
+        report.at_most(f"memory of the sending side over {scheme}", wanted=400, got=far / MIB, unit=" MB")
+    return import_rate, {scheme: rate for scheme, (rate, _, _) in found.items()}
+
+
+def transfer(folder: Path, count: int, scheme: str) -> tuple[float, int, int]:
+    """Everything from a full lace to an empty one: records a second, memory of the receiver and of the sender."""
     near = folder / f"near-{scheme}.lace"
     run_lace("init", str(near))
     address = f"{scheme}:127.0.0.1:{free_port()}"
@@ -146,16 +174,10 @@ def transfer(report: Report, folder: Path, count: int, scheme: str, import_rate:
         said, peak = exchange(near, address)
         server_peak = memory.stop()
     seconds = float(str(said["seconds"]))
-    rate = count / seconds
     if said["received"] != count:
         raise RuntimeError(f"{said['received']} of {count} records arrived")
-    report.row(
-        f"{scheme}: {count:,} sealed 1 KB records", rate, rate / import_rate, f"{peak // MIB} + {server_peak // MIB} MB"
-    )
-    report.at_most(f"memory of the receiving side over {scheme}", wanted=400, got=peak / MIB, unit=" MB")
-    report.at_most(f"memory of the sending side over {scheme}", wanted=400, got=server_peak / MIB, unit=" MB")
     near.unlink()
-    return rate
+    return count / seconds, peak, server_peak
 
 
 def rsync_rate(folder: Path, records: Sequence[bytes]) -> float | None:
@@ -412,12 +434,7 @@ def main() -> None:
         with BundleWriter(folder / "all.bundle") as writer:
             for record in records:
                 writer.write(record)
-        run_lace("init", str(folder / "full.lace"))
-        started = time.perf_counter()
-        run_lace("import", str(folder / "full.lace"), str(folder / "all.bundle"))
-        import_rate = count / (time.perf_counter() - started)
-        report.row("lace import of the same records", import_rate, 1.0, "records a second, verified and durable")
-        rates = {scheme: transfer(report, folder, count, scheme, import_rate) for scheme in ("tcp", "ws")}
+        import_rate, rates = transfers(report, folder, count)
         report.at_least("tcp reaches 0.6 of the local import", wanted=0.6, got=rates["tcp"] / import_rate)
         report.at_least("ws reaches 0.8 of tcp", wanted=0.8, got=rates["ws"] / rates["tcp"])
         rsync = rsync_rate(folder, records[:RSYNC_FILES])

@@ -24,6 +24,8 @@ from iltp.promises import check_codec, check_session  # noqa: E402  (after the p
 TARGETS: dict[str, Callable[[bytes], None]] = {"codec": check_codec, "session": check_session}
 PREFACE = b"\xf0\x9f\xaa\xa2: iltp/1\n"
 MAX_BYTES = 1 << 16
+HANG_SECONDS = 20
+MAX_MEMORY_MB = 1500
 
 
 def mutate(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
@@ -77,12 +79,22 @@ def report(data: bytes, error: Exception, keep: Path) -> int:
     return 1
 
 
-def run_guided(check: Callable[[bytes], None], corpus: Path, seconds: float) -> int:
-    """Coverage-guided, by atheris; it writes its own finds and ends the process."""
+def run_guided(check: Callable[[bytes], None], corpus: Path, seconds: float, keep: Path) -> int:
+    """Coverage-guided, by atheris; it keeps what broke a promise or took too long, and ends the process."""
     import atheris  # the optional guide
 
+    grown = keep / "grown"  # what reached new code, for the next run to begin with; the corpus is only read
+    grown.mkdir(parents=True, exist_ok=True)
     atheris.instrument_all()
-    atheris.Setup([sys.argv[0], f"-max_total_time={int(seconds)}", f"-max_len={MAX_BYTES}", str(corpus)], check)
+    options = [
+        f"-max_total_time={int(seconds)}",
+        f"-max_len={MAX_BYTES}",
+        f"-timeout={HANG_SECONDS}",
+        f"-rss_limit_mb={MAX_MEMORY_MB}",
+        f"-artifact_prefix={keep}/found-",
+        "-print_final_stats=1",
+    ]
+    atheris.Setup([sys.argv[0], *options, str(grown), str(corpus)], check)
     atheris.Fuzz()
     return 0
 
@@ -101,7 +113,7 @@ def main() -> int:
     except ImportError:
         print(f"atheris is not installed: random mutations of {len(corpus)} inputs")
         return run_random(check, corpus, chosen.seconds, chosen.keep)
-    return run_guided(check, chosen.corpus, chosen.seconds)
+    return run_guided(check, chosen.corpus, chosen.seconds, chosen.keep)
 
 
 if __name__ == "__main__":

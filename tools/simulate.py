@@ -6,6 +6,7 @@ Every failing seed is printed with its reason; the exit status is 1 if there is 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -29,6 +30,7 @@ def run_seeds(first: int, count: int) -> list[tuple[int, str]]:
     _use_sources()
     from simulation.world import World
 
+    gc.set_threshold(20_000, 20, 50)  # what worlds remember of each other is large and lives on
     broken: list[tuple[int, str]] = []
     for seed in range(first, first + count):
         try:

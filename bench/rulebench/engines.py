@@ -1,7 +1,8 @@
 """Runs one program on one engine in a process of its own and prints what it took, as JSON.
 
-Rule: making the facts, and for peers writing them as text, is not measured; reading them is `load`, deriving is
-`seconds`.
+Rule: making the facts, and for peers writing them as text, is not measured; reading them is `load`, reading the rules
+and deriving is `seconds`. A line for each of `ready` and `load` comes as soon as it is known, so that a run that is
+ended early still tells them; the last line has all figures.
 
     cd bench && python -m rulebench.engines ENGINE PROGRAM SIZE      ENGINE: lace, columns, changes, clingo, nemo
 """
@@ -90,12 +91,14 @@ def run_lace(question: Question, size: int) -> Figures:
     facts = [
         Fact(named.setdefault((name, len(row)), Predicate(name, len(row))), row) for name, row in question.facts(size)
     ]
-    given = peak_bytes()
+    given = _ready()
     gc.freeze()
     started = perf_counter()
-    result = evaluate(checked(question), facts)
+    program = checked(question)
+    read = perf_counter() - started
+    result = evaluate(program, facts)
     total = perf_counter() - started
-    seconds = result.stats.seconds
+    seconds = read + result.stats.seconds
     peak = peak_bytes()
     return _figures(result.count(Predicate(*question.answer)), total - seconds, seconds, peak, given)
 
@@ -103,13 +106,15 @@ def run_lace(question: Question, size: int) -> Figures:
 def run_columns(question: Question, size: int) -> Figures:
     """Facts read from columns: cold, and once more over the same base."""
     source = Columns(question.facts(size))
-    given = peak_bytes()
+    given = _ready()
     gc.freeze()
     started = perf_counter()
+    program = checked(question)
+    read = perf_counter() - started
     base = Base(source)
-    result = evaluate(checked(question), base)
+    result = evaluate(program, base)
     total = perf_counter() - started
-    seconds = result.stats.seconds
+    seconds = read + result.stats.seconds
     peak = peak_bytes()
     warm = perf_counter()
     evaluate(checked(question), base)
@@ -120,6 +125,7 @@ def run_columns(question: Question, size: int) -> Figures:
 def run_changes(question: Question, size: int) -> Figures:
     """One record more, one record less."""
     source = Columns(question.facts(size))
+    _ready()
     started = perf_counter()
     kept = materialize(checked(question), source)
     full = perf_counter() - started
@@ -153,12 +159,13 @@ def run_clingo(question: Question, size: int) -> Figures:
     import clingo
 
     text = clingo_text(question.facts(size))
-    given = peak_bytes()
+    given = _ready()
     started = perf_counter()
     control = clingo.Control(["--warn=none"])
     control.add("facts", [], text)
     control.ground([("facts", [])])
     loaded = perf_counter()
+    _tell(load=loaded - started)
     control.add("rules", [], question.clingo)
     control.ground([("rules", [])])
     done = perf_counter()
@@ -175,8 +182,9 @@ def run_nemo(question: Question, size: int) -> Figures:
         used = {key: arity for key, arity in arities.items() if f"{key}(" in question.nemo}
         imports = "\n".join(nemo_import(Path(folder), key, arity) for key, arity in used.items())
         touch = "\n".join(f'got("{key}") :- {key}({nemo_variables(arity)}).' for key, arity in used.items())
-        given = peak_bytes()
+        given = _ready()
         load, _ = _reason(f"{imports}\n{touch}\n@export got :- csv{{}}.")
+        _tell(load=load)
         both, engine = _reason(f"{imports}\n{question.nemo}\n@export {name} :- csv{{}}.")
     peak = peak_bytes()
     return _figures(sum(1 for _ in engine.result(name)), load, max(both - load, 1e-6), peak, given)
@@ -189,6 +197,17 @@ def _reason(text: str) -> tuple[float, Any]:
     engine = nmo_python.NemoEngine(nmo_python.load_string(text))
     engine.reason()
     return perf_counter() - started, engine
+
+
+def _tell(**figures: float) -> None:
+    print(json.dumps(figures), flush=True)
+
+
+def _ready() -> float:
+    """Facts are made: time counts from here. The memory that they took."""
+    held = peak_bytes()
+    _tell(ready=held)
+    return held
 
 
 def _figures(count: int, load: float, seconds: float, peak: float, given: float) -> Figures:
@@ -204,4 +223,4 @@ ENGINES = {
 }
 
 if __name__ == "__main__":
-    print(json.dumps(ENGINES[sys.argv[1]](BY_NAME[sys.argv[2]], int(sys.argv[3]))))
+    _tell(**ENGINES[sys.argv[1]](BY_NAME[sys.argv[2]], int(sys.argv[3])))

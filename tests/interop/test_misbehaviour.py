@@ -314,20 +314,32 @@ def test_a_peer_that_sends_more_than_agreed_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.clause("060-DISC-01", "060-DISC-02", "060-DISC-06")
-def test_cuts_all_over_an_exchange_leave_the_node_whole(tmp_path: Path) -> None:
-    """Every offset is cut in `tests/runtime/test_session.py`; here, on a socket, the ends of blocks and around them."""
-
+def test_a_cut_at_every_byte_of_an_exchange_leaves_the_node_whole(tmp_path: Path) -> None:
     async def run() -> None:
         stream = honest_stream([THEIRS], [OURS])
-        edges = {at + 2 + d for at in range(len(stream)) if stream[at : at + 2] == b"\n\n" for d in (-2, -1, 0, 1)}
         async with serving([OURS], tmp_path) as server:
-            for size in sorted({0, 1, 12, 13, *edges, len(stream)}):
-                await send_raw(server.address, stream[: min(size, len(stream))])
+            for size in range(len(stream) + 1):
+                await send_raw(server.address, stream[:size])
                 outcome = await server.next_outcome()
                 assert outcome.abort in ("", Why.STREAM_BROKEN)
                 server.store.delete(hash_of(THEIRS))  # the stream is for a node that lacks it
             assert server.store.check_integrity() == []
             assert (await exchange_once(server.address, [THEIRS]))[0].is_complete
             assert server.node.metrics.get("connections_active") == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.clause("050-ERR-17", "050-XFER-03")
+def test_a_request_for_what_the_node_does_not_have_is_answered_and_the_round_goes_on(tmp_path: Path) -> None:
+    async def run() -> None:
+        asked = f"MayRequest('{hash_of(blob(b'nowhere'))}')\n".encode()
+        async with serving([OURS], tmp_path, terms=terms_of(is_open=False)) as server:
+            stream = before(b"MayRequest", asked)(honest_stream([THEIRS], [OURS]))
+            said = await send_raw(server.address, stream, close=False)
+            outcome = await server.next_outcome()
+            assert asked.replace(b"MayRequest", b"NotAvailable") in said
+            assert (outcome.abort, outcome.result.received_hashes) == ("", (hash_of(THEIRS),))
+            assert outcome.result.sent_hashes == (hash_of(OURS),)
 
     asyncio.run(run())

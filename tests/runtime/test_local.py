@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -78,8 +79,12 @@ def test_large_transfers_go_through_workers_and_are_durable(tmp_path: Path) -> N
 def test_the_intake_names_what_it_refuses_and_keeps_the_rest(workers: bool, tmp_path: Path) -> None:
     wrong = X[:-1] + b"w"
     claimed = [(hash_of(X), wrong), (hash_of(Y), Y), (hash_of(Z), X)]
-    with open_store(tmp_path / "a.lace", create=True) as store, workers_for(10_000 if workers else 1) as (submit, _):
-        intake = Intake(store, submit, max_waiting=1, limits=IngestLimits(max_chunk_records=100))
+    with (
+        open_store(tmp_path / "a.lace", create=True) as store,
+        workers_for(10_000 if workers else 1) as (submit, _),
+        ThreadPoolExecutor(1) as committer,
+    ):
+        intake = Intake(store, submit, committer, max_waiting=1, limits=IngestLimits(max_chunk_records=100))
         answers = [*intake.add(claimed), *intake.flush()]
         assert have(store) == {hash_of(Y)}
     stored = [record for answer in answers for record in getattr(answer, "hashes", ())]

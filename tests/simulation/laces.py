@@ -15,6 +15,7 @@ from lace.interlace.effects import Evaluate, PreparePolicy
 from lace.interlace.negotiate import FieldSchema
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
+from lace.policy.compile import ExchangePlan
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.origin import Viewer
 from lace.policy.rewrite import body_atoms
@@ -82,28 +83,49 @@ def prepare(effect: PreparePolicy, showing: Showing) -> PolicyKey:
 
 
 Sets = tuple[frozenset[str], frozenset[str]]
+_claim_numbers: dict[Advertisement, int] = {}
+_claims: list[Advertisement] = []
 
 
-@lru_cache(maxsize=200_000)
+def number_of(claim: Advertisement) -> int:
+    """A small number for a claim: many worlds make the same few, and their sets are keys below."""
+    number = _claim_numbers.setdefault(claim, len(_claims))
+    if number == len(_claims):
+        _claims.append(claim)
+    return number
+
+
+@lru_cache(maxsize=100_000)
 def evaluate(
     key: PolicyKey,
     have: frozenset[RecordHash],
-    claims: frozenset[Advertisement],
+    claims: frozenset[int],
     source: str,
     runtime: frozenset[Fact],
 ) -> Sets:
     """Sendable and requestable by the naive evaluator; `key` names the policy."""
     policy = _policies[key]
     names = _names_read(key)
-    facts = [fact for record in have for fact in _facts(record) if _is_read(fact, 1, names)]
-    facts += runtime
+    facts = [*runtime]
+    for record in have:
+        facts += _record_facts_read(record, names)
     for claim in claims:
-        facts += (fact for fact in advertisement_facts(claim, source) if _is_read(fact, 2, names))
+        facts += _claim_facts_read(claim, source, names)
     derived = reference.evaluate(policy.program, facts)
     sendable, requestable = (
         frozenset(row[0] for row in derived.get(predicate, ())) for predicate in (policy.sendable, policy.requestable)
     )
     return sendable, requestable
+
+
+@lru_cache(maxsize=4096)
+def _record_facts_read(record: RecordHash, names: frozenset[str] | None) -> tuple[Fact, ...]:
+    return tuple(fact for fact in _facts(record) if _is_read(fact, 1, names))
+
+
+@lru_cache(maxsize=16_384)
+def _claim_facts_read(claim: int, source: str, names: frozenset[str] | None) -> tuple[Fact, ...]:
+    return tuple(fact for fact in advertisement_facts(_claims[claim], source) if _is_read(fact, 2, names))
 
 
 @lru_cache(maxsize=4096)
@@ -123,13 +145,22 @@ def _is_read(fact: Fact, position: int, names: frozenset[str] | None) -> bool:
     return names is None or fact.predicate not in (FIELD, ADVERTISED_FIELD) or fact.values[position] in names
 
 
+_runtime_readers: dict[str, bool] = {}
+
+
+def _reads_runtime(plan: ExchangePlan) -> bool:
+    if plan.id not in _runtime_readers:
+        _runtime_readers[plan.id] = plan.reads(*_RUNTIME)
+    return _runtime_readers[plan.id]
+
+
 class SimEvaluator:
     """Answers of one side of one link, and what they were at the last evaluation."""
 
     def __init__(self, disk: Disk, showing: Showing) -> None:
         self._disk = disk
         self._showing = showing
-        self._claims: dict[str, Advertisement] = {}
+        self._claims: dict[str, int] = {}
         self._schema = FieldSchema(None)
         self._key: PolicyKey = ("", 0, Viewer(""), (), True)
         self._reads_runtime = True
@@ -140,17 +171,17 @@ class SimEvaluator:
     def prepare(self, effect: PreparePolicy) -> given.PolicyPrepared:
         self._key = prepare(effect, self._showing)
         self._schema = effect.schema
-        self._reads_runtime = effect.plan.reads(*_RUNTIME)
+        self._reads_runtime = _reads_runtime(effect.plan)
         self._claims = {}
         self.sendable = self.requestable = frozenset()
         return given.PolicyPrepared()
 
     def evaluate(self, effect: Evaluate) -> given.Evaluated:
         for claim in effect.advertised_removed:
-            assert self._claims.pop(claim.hash) == claim, "a claim was removed that was never there"
+            assert self._claims.pop(claim.hash) == number_of(claim), "a claim was removed that was never there"
         for claim in effect.advertised_added:
             assert claim.hash not in self._claims, "a claim was added twice"
-            self._claims[claim.hash] = claim
+            self._claims[claim.hash] = number_of(claim)
         sendable, requestable = self.oracle(effect)
         answer = given.Evaluated(
             send_added=[self._advertise(record) for record in sorted(sendable - self.sendable)],
@@ -191,6 +222,7 @@ class SimLace:
         self.disk = Disk()
         self.disk.put(records)
         self.acknowledged: set[RecordHash] = set(self.disk.records)
+        self.checked = (-1, 0, 0)  # the state of the store when it was last found whole
 
     @property
     def have(self) -> set[RecordHash]:

@@ -38,14 +38,16 @@ class SimEnd:
         self.closed = False  # nothing more will be written
         self.eof_given = False  # the peer's end was given to us
         self.events: list[Event] = []
+        self.reconciled = False  # since the state was last checked
         self.listed: list[Advertisement] = []  # our own set as last advertised
         self._advertised = (0, -1)
         self.requested: set[str] = set()
-        self.seen_disk = lace.disk.version
+        self.seen_disk = self.first_disk = lace.disk.version
 
     @property
     def is_over(self) -> bool:
-        return self.session.outcome is not None or self.closed
+        """Whether an outcome was collected, or the connection was lost."""
+        return self.closed
 
     @property
     def is_idle(self) -> bool:
@@ -53,7 +55,12 @@ class SimEnd:
 
     def collect(self) -> None:
         """Take what the session wants done and written."""
-        self.work.extend(self.session.requests())
+        for request in self.session.requests():
+            if isinstance(request, asked.Report):  # told at once: what happened cannot be delayed
+                self.events.append(request.event)
+                self.reconciled |= isinstance(request.event, Advertising)
+            else:
+                self.work.append(request)
         while data := self.session.data_to_send():
             self.wire += data
             self.written.update(data)
@@ -71,6 +78,7 @@ class SimLink:
 
     def __init__(self, first: SimEnd, second: SimEnd, rng: random.Random) -> None:
         self.ends = (first, second)
+        self._others = {first: second, second: first}
         self._rng = rng
         self.now_ns = 0
         self.stalled_until_ns = 0
@@ -81,7 +89,7 @@ class SimLink:
         return all(end.is_over for end in self.ends)
 
     def other(self, end: SimEnd) -> SimEnd:
-        return self.ends[1] if end is self.ends[0] else self.ends[0]
+        return self._others[end]
 
     def start(self, now_ns: int) -> None:
         self.now_ns = now_ns
@@ -145,7 +153,7 @@ class SimLink:
     def perform(self, end: SimEnd) -> None:
         """The next thing that a session asked for."""
         request = end.work.popleft()
-        if end.closed and not isinstance(request, asked.Report | asked.SaveCursor | ReceivedRecords):
+        if end.closed and not isinstance(request, asked.SaveCursor | ReceivedRecords):
             return
         match request:
             case asked.LoadCursor(key):
@@ -162,8 +170,8 @@ class SimLink:
                 self._store(end, records)
             case CheckResource(resource):
                 end.session.resource_checked(resource, fault_of(resource), self.now_ns)
-            case asked.Report(event):
-                self._hear(end, event)
+            case asked.Report():
+                raise AssertionError("reports are no work")
         self._after(end)
 
     def _send_records(self, end: SimEnd, request: asked.SendRecords) -> None:
@@ -205,9 +213,6 @@ class SimLink:
 
     # --- what must hold ----------------------------------------------------------------------------------------
 
-    def _hear(self, end: SimEnd, event: Event) -> None:
-        end.events.append(event)
-
     def _after(self, end: SimEnd) -> None:
         end.collect()
         self._check_requests(end)
@@ -216,6 +221,8 @@ class SimLink:
     def _check_requests(self, end: SimEnd) -> None:
         """Nothing is requested unless it is allowed, advertised, missing and of an accepted format."""
         outstanding = end.session.machine._book.outstanding
+        if outstanding == end.requested:
+            return
         fresh = outstanding - end.requested
         if fresh:
             allowed = end.evaluator.requestable
@@ -230,11 +237,9 @@ class SimLink:
 
     def _check_state(self, end: SimEnd) -> None:
         """After reconciliation the state we hold is what the peer listed, whatever way it came."""
-        reports = [work for work in end.work if isinstance(work, asked.Report) and isinstance(work.event, Advertising)]
-        if not reports:
+        if not end.reconciled:
             return
-        end.work = deque(work for work in end.work if work not in reports)
-        end.events += [report.event for report in reports]
+        end.reconciled = False
         peer = self.other(end)
         held = end.session.machine._held.listing()
         if held != peer.listed and not self.is_spoiled:

@@ -94,6 +94,9 @@ WILD = [
         "SelectAdvertised(P,S) :- AdvertisedField(P,S,'Name',_,N), Known(N).",
         # the send set shrinks with what the peer has
         f"SelectHave(P) :- Have(P), not Theirs(P).\nTheirs(P) :- Advertised(P,_).\n{ADVERTISED}",
+        # the send set grows with what the peer has
+        "SelectHave(P) :- Have(P), Field(P,'App',_,'member').\nSelectHave(P) :- Have(P), Theirs(_).\n"
+        f"Theirs(P) :- Advertised(P,_).\n{ADVERTISED}",
         # the receive target shrinks with what arrives
         "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S), Cardinality(Have(_),'<','6').",
         # negation over validated fields
@@ -107,6 +110,8 @@ WILD = [
         "SelectAdvertised(P,S) :- AdvertisedField(P,S,_,_,'u').",
     )
 ]
+
+ALTERNATING = WILD[1].module.id  # its listings may repeat without ever being those of the present moment
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from interlace.pair import START_NS, VERIFIER_A
 from lace.interlace import inputs as given
@@ -18,9 +19,10 @@ from lace.limits import SECOND_NS, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from simulation.laces import SimLace
 from simulation.links import Broken, SimEnd, SimLink, digest_of
-from simulation.matter import BY_HASH, MONOTONIC, UNIVERSE, WILD, showings
+from simulation.matter import ALTERNATING, BY_HASH, MONOTONIC, UNIVERSE, WILD, showings
 
 MAX_STEPS = 20_000
+Move = Callable[[], None]
 LIMITS = ExchangeLimits()
 
 
@@ -122,7 +124,7 @@ class World:
         self._check_end()
         return self
 
-    def _step(self, moves: list[Callable[[], None]]) -> bool:
+    def _step(self, moves: list[Move]) -> bool:
         if not moves:
             return False
         self.rng.choice(moves)()
@@ -143,9 +145,11 @@ class World:
         raise Broken("the world does not come to rest")
 
     def _is_stale(self) -> bool:
-        """Whether a bounded exchange came to its end under a selector that its lace no longer has."""
-        ends = (end for link in self.links.values() for end in link.ends)
-        return any(end.session.machine._module.id != end.lace.selector.module.id for end in ends)
+        """Whether an exchange came to its end under a selector that its lace no longer has, or with older records."""
+        ends = [end for link in self.links.values() for end in link.ends]
+        return any(end.session.machine._module.id != end.lace.selector.module.id for end in ends) or any(
+            end.is_over and end.first_disk != end.lace.disk.version for end in ends
+        )
 
     def _reconnect(self) -> bool:
         """Connect what is over; whether anything was that had not come to its end."""
@@ -163,9 +167,9 @@ class World:
         return bool(broken)
 
     def _settle(self) -> None:
+        for link in self.links.values():
+            link.stalled_until_ns = 0
         for _ in range(MAX_STEPS):
-            for link in self.links.values():
-                link.stalled_until_ns = 0
             if not self._step(self._plain_moves()):
                 return
         raise Broken("too many steps without rest")
@@ -176,22 +180,27 @@ class World:
             for end in link.ends:
                 yield link, end
 
-    def _plain_moves(self) -> list[Callable[[], None]]:
-        moves: list[Callable[[], None]] = []
-        for link, end in self._ends():
-            if end.work:
-                moves.append(lambda link=link, end=end: link.perform(end))  # type: ignore[misc]
-            if link.can_feed(end) and self.now_ns >= link.stalled_until_ns:
-                moves.append(lambda link=link, end=end: link.feed(end))  # type: ignore[misc]
-            if end.seen_disk != end.lace.disk.version and not end.is_over:
-                moves.append(lambda link=link, end=end: self._notice(link, end))  # type: ignore[misc]
+    def _plain_moves(self) -> list[Move]:
+        moves: list[Move] = []
+        for link in self.links.values():
+            link.now_ns = self.now_ns
+            flows = self.now_ns >= link.stalled_until_ns
+            for end in link.ends:
+                if end.work:
+                    moves.append(partial(link.perform, end))
+                if end.is_over:
+                    continue
+                if flows and link.can_feed(end):
+                    moves.append(partial(link.feed, end))
+                if end.seen_disk != end.lace.disk.version:
+                    moves.append(partial(self._notice, link, end))
         return moves
 
     def _notice(self, link: SimLink, end: SimEnd) -> None:
         end.seen_disk = end.lace.disk.version
         link.tell(end, given.LocalChanged())
 
-    def _troubled_moves(self) -> list[Callable[[], None]]:
+    def _troubled_moves(self) -> list[Move]:
         moves = self._plain_moves()
         if self.rng.random() < 0.12 or not moves:
             moves = [self._trouble]
@@ -289,6 +298,10 @@ class World:
 
     def _check_stores(self) -> None:
         for lace in self.laces:
+            state = (lace.disk.version, len(lace.disk.records), len(lace.acknowledged))
+            if state == lace.checked:
+                continue
+            lace.checked = state
             if not lace.acknowledged <= lace.have:
                 raise Broken(f"lace {lace.number} lost a stored record")
             if not lace.have <= BY_HASH.keys():
@@ -314,8 +327,11 @@ class World:
         if not any(isinstance(event, FixedPoint) for event in end.events):
             raise Broken(f"no fixed point was reported: {outcome}")
         peer = link.other(end)
-        _, requestable = end.evaluator.current()
+        own_sendable, requestable = end.evaluator.current()
         sendable, _ = peer.evaluator.current()
+        settles = all(operand.module.id != ALTERNATING for operand in machine.agreement.plan.operands)
+        if settles and set(peer.session.machine._held) != own_sendable:  # P13: nothing is still to be listed
+            raise Broken(f"{len(end.listed)} records are listed at the fixed point, {len(own_sendable)} are sendable")
         refused = machine._book._refused
         left = {r for r in requestable if r in machine._held and r in sendable and r not in refused}
         if left:

@@ -36,6 +36,19 @@ def print_json(value: Mapping[str, object]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
 
 
+def print_json_lines(values: Iterable[Mapping[str, object]]) -> None:
+    """Any number of JSON objects, each on its own line."""
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
+    _echo_lines(map(encode, values))
+
+
+def _echo_lines(lines: Iterable[str]) -> None:
+    """Many lines, written a thousand at a time: each call costs more than a line."""
+    coming = iter(lines)
+    while page := list(islice(coming, PAGE_ROWS)):
+        click.echo("\n".join(page))
+
+
 def print_warning(text: str) -> None:
     """A line on stderr for something that did not stop the command."""
     click.echo(f"{click.style('warning', fg='yellow')}: {text}", err=True)
@@ -66,12 +79,15 @@ def _print_plain_table(
     columns: Sequence[str], page: list[Sequence[str]], coming: Iterator[Sequence[str]], right: frozenset[str]
 ) -> None:
     widths = [max([len(column), *(len(row[i]) for row in page)]) for i, column in enumerate(columns)]
-    for row in chain([columns], page, coming):
+
+    def line(row: Sequence[str]) -> str:
         cells = [
             cell.rjust(width) if column in right else cell.ljust(width)
             for cell, width, column in zip(row, widths, columns, strict=True)
         ]
-        click.echo("  ".join(cells).rstrip())
+        return "  ".join(cells).rstrip()
+
+    _echo_lines(map(line, chain([columns], page, coming)))
 
 
 def _print_rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.arguments import opened
-from lace.cli.output import json_option, print_json, print_table, shown_hash
+from lace.cli.output import json_option, print_json_lines, print_table, shown_hash
 from lace.cli.rules import read_rules, read_text
 
 if TYPE_CHECKING:
@@ -91,11 +91,17 @@ def _print(answer: Answer, columns: list[str], as_json: bool) -> None:
 Cells = list[tuple[tuple[str, ...], list[tuple[str, ...]]]]
 
 
+def _shown(values: tuple[str, ...]) -> object:
+    """A field: nothing, its value, or several."""
+    return list(values) if len(values) > 1 else (values[0] if values else None)
+
+
 def _print_rows(names: tuple[str, ...], cells: Cells, columns: list[str], as_json: bool) -> None:
     if as_json:
-        for row, values in cells:
-            shown = {c: list(v) if len(v) > 1 else (v[0] if v else None) for c, v in zip(columns, values, strict=False)}
-            print_json({**dict(zip(names, row, strict=True)), **shown})
+        print_json_lines(
+            {**dict(zip(names, row, strict=True)), **dict(zip(columns, map(_shown, values), strict=False))}
+            for row, values in cells
+        )
     elif not names:
         click.echo("true" if cells else "false")
     else:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lace.datalog.formatting import format_literal, format_rule
+from lace.datalog.formatting import format_atom, format_literal, format_rule
 from lace.datalog.plan import (
     CountTest,
     Filter,
@@ -249,17 +249,22 @@ def plan_from(rule: Rule, literal: int, version: Version, sizes: Sizes, ranks: R
 
 
 def recursive_literals(rule: Rule, predicates: Set[Predicate]) -> list[int]:
-    """The body places that read the rule's own stratum."""
-    return [
+    """The body places that read the rule's own stratum, in the order of their texts: not of how they were written."""
+    places = [
         place
         for place, literal in enumerate(rule.body)
         if isinstance(literal, Positive) and literal.atom.predicate in predicates
     ]
+    return sorted(places, key=lambda place: format_literal(rule.body[place]))
 
 
 def sorted_rules(rules: Iterable[Rule]) -> list[Rule]:
-    """Rules in the order of their canonical text, exact repeats dropped."""
-    return sorted(dict.fromkeys(rules), key=format_rule)
+    """Rules in an order that does not depend on how they or their atoms were written down, exact repeats dropped."""
+    return sorted(dict.fromkeys(rules), key=_rule_order)
+
+
+def _rule_order(rule: Rule) -> tuple[str, list[str], str]:
+    return format_atom(rule.head), sorted(map(format_literal, rule.body)), format_rule(rule)
 
 
 def plan_start(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:
@@ -276,8 +281,8 @@ def plan_rounds(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tupl
     plans: list[RulePlan] = []
     for rule in sorted_rules(stratum.rules):
         places = recursive_literals(rule, own)
-        for place in places:
-            versions = {n: Version.OLD if n > place else Version.ALL for n in places}
+        for at, place in enumerate(places):
+            versions = {n: Version.OLD if later > at else Version.ALL for later, n in enumerate(places)}
             versions[place] = Version.DELTA
             plans.append(_RulePlanner(rule, ranks, sizes).plan(versions, place))
     return tuple(plans)

@@ -69,9 +69,8 @@ def _complete(stratum: Stratum, known: Relations, limits: EngineLimits) -> None:
         known[predicate] = set()
     rounds = 0
     while True:
-        before = {predicate: set(known[predicate]) for predicate in stratum.predicates}
         added = {predicate: _derive(predicate, stratum, known, limits) for predicate in stratum.predicates}
-        if all(rows <= before[predicate] for predicate, rows in added.items()):
+        if all(rows <= known[predicate] for predicate, rows in added.items()):
             return  # 030-LIM-06: the round that adds nothing is not counted
         rounds += 1
         if rounds > limits.max_stratum_iterations:
@@ -110,15 +109,19 @@ def bindings(rule: Rule, known: Mapping[Predicate, set[Row]]) -> Iterator[Bindin
 
 
 def _joined(atoms: list[Atom], known: Mapping[Predicate, set[Row]]) -> Iterator[Binding]:
+    """Every union of one binding per atom in which no two disagree."""
     if not atoms:
         yield {}
         return
     *first, last = atoms
-    for binding in _joined(first, known):
-        for row in known.get(last.predicate, ()):
-            extended = match(last, row, binding)
-            if extended is not None:
-                yield extended
+    found = [alone for row in known.get(last.predicate, ()) if (alone := match(last, row, {})) is not None]
+    for binding in _joined(first, known) if found else ():
+        for alone in found:
+            for name, value in alone.items():
+                if binding.get(name, value) != value:
+                    break
+            else:
+                yield binding | alone
 
 
 def holds(literal: Literal, binding: Binding, known: Mapping[Predicate, set[Row]]) -> bool:

@@ -107,20 +107,23 @@ def offered_limits(limits: ExchangeLimits, partitions: bool) -> tuple[tuple[str,
 
 def read_hello(facts: Sequence[Fact], max_tick_interval_ns: int) -> Hello:
     """The peer's hello; anything missing, doubled or malformed aborts. Vocabulary was checked."""
-    plan = _one(facts, HELLO_EXCHANGE_PLAN, "050-PLAN-03")
-    tai = _one(facts, HELLO_TAI, "050-TAI-01")
-    interval = _one(facts, HELLO_TICK_INTERVAL, "050-TAI-02")
-    signers = _values(facts, HELLO_SIGNER)
     require_at_most_once(facts, HELLO_SIGNER)
+    said: _Said = {}
+    for predicate, values in facts:
+        said.setdefault(predicate, []).append(values)
+    plan = _one(said, HELLO_EXCHANGE_PLAN, "050-PLAN-03")
+    tai = _one(said, HELLO_TAI, "050-TAI-01")
+    interval = _one(said, HELLO_TICK_INTERVAL, "050-TAI-02")
+    signers = said.get(HELLO_SIGNER)
     try:
         return Hello(
             plan=ExchangePlanId.parse(plan),
             tai=TAI.parse(tai),  # 050-TAI-11
             tick_interval_ns=_tick_interval(interval, max_tick_interval_ns),
-            record_formats=frozenset(values[0] for values in _values(facts, HELLO_RECORD_FORMAT)),
-            schema=_schema(facts),
+            record_formats=frozenset(values[0] for values in said.get(HELLO_RECORD_FORMAT, ())),
+            schema=_schema(said),
             signer=Verifier.parse(signers[0][0]) if signers else None,
-            limits=tuple(_limits(_values(facts, HELLO_LIMIT))),
+            limits=tuple(_limits(said.get(HELLO_LIMIT, ()))),
         )
     except InvalidText as error:
         raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"hello: {error}") from None
@@ -182,12 +185,11 @@ def _require_schema(schema: FieldSchema, required: frozenset[str] | None) -> Non
         )
 
 
-def _values(facts: Sequence[Fact], predicate: Predicate) -> list[tuple[str, ...]]:
-    return [values for found, values in facts if found == predicate]
+_Said = dict[Predicate, list[tuple[str, ...]]]
 
 
-def _one(facts: Sequence[Fact], predicate: Predicate, clause: str) -> str:
-    values = _values(facts, predicate)
+def _one(said: _Said, predicate: Predicate, clause: str) -> str:
+    values = said.get(predicate, [])
     if len(values) != 1:  # P18: at most once, even if identical
         raise ProtocolAbort(
             AbortReason.MALFORMED_FACT_BLOCK, f"{predicate} stands {len(values)} times in hello", clause
@@ -208,10 +210,10 @@ def _tick_interval(text: str, maximum: int) -> int:
     return int(text)
 
 
-def _schema(facts: Sequence[Fact]) -> FieldSchema:
-    if _values(facts, HELLO_ALL_ADVERTISED_FIELDS):  # 050-HELF-07: beside explicit names it still means all
+def _schema(said: _Said) -> FieldSchema:
+    if HELLO_ALL_ADVERTISED_FIELDS in said:  # 050-HELF-07: beside explicit names it still means all
         return ALL_FIELDS
-    return FieldSchema(frozenset(values[0] for values in _values(facts, HELLO_ADVERTISED_FIELD)))
+    return FieldSchema(frozenset(values[0] for values in said.get(HELLO_ADVERTISED_FIELD, ())))
 
 
 def _limits(values: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, int]]:

@@ -7,12 +7,16 @@ reach its identifier.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lace.datalog.syntax import Predicate
 from lace.errors import InvalidExchangePlan
+from lace.limits import KIB
 from lace.notation.identifiers import ExchangePlanId
 from lace.policy.operand import Module, SelectorOperand, assign_operands
 from lace.policy.transcript import FieldRequirements, Lowering, OperandEntry, Transcript, write_transcript
+
+_REMEMBERED_CHARACTERS = 4 * KIB  # of both texts together
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,8 @@ class ExchangePlan:
 
     operands: tuple[SelectorOperand, SelectorOperand]
     contents: Transcript
+    # Whether SelectHave of either operand depends on advertisements, so that P13 waits for a repeated listing.
+    have_reads_advertisements: bool
 
     @property
     def id(self) -> ExchangePlanId:
@@ -42,11 +48,6 @@ class ExchangePlan:
         """How the merged selection is enforced."""
         return self.contents.lowering
 
-    @property
-    def have_reads_advertisements(self) -> bool:
-        """Whether SelectHave of either operand depends on advertisements, so that P13 waits for a repeated listing."""
-        return any(operand.module.have_reads_advertisements for operand in self.operands)
-
     def reads(self, *predicates: Predicate) -> bool:
         """Whether a rule of either operand reads one of these predicates."""
         return any(operand.module.reads(predicates) for operand in self.operands)
@@ -63,11 +64,23 @@ def compile_plan(
     if first.origin == second.origin:  # 040-OPQ-05
         raise InvalidExchangePlan("two operands have one origin", rule="origin-equal", found=first.origin)
     requirements = FieldRequirements.of((*first.module.rules, *second.module.rules))
-    return ExchangePlan((first, second), write_transcript((_entry(first), _entry(second)), requirements, lowering))
+    contents = write_transcript((_entry(first), _entry(second)), requirements, lowering)
+    waits = first.module.have_reads_advertisements or second.module.have_reads_advertisements
+    return ExchangePlan((first, second), contents, waits)
 
 
 def agree(first: Module, second: Module, *, lowering: Lowering = Lowering.STANDARD) -> ExchangePlan:
     """The plan of two modules under the origins computed from them (P8); both sides get the same one."""
+    is_small = len(first.text) + len(second.text) <= _REMEMBERED_CHARACTERS
+    return (_remembered if is_small else _agree)(first, second, lowering)
+
+
+@lru_cache(maxsize=128)  # the same few pairs meet again and again, on other links and in later epochs
+def _remembered(first: Module, second: Module, lowering: Lowering) -> ExchangePlan:
+    return _agree(first, second, lowering)
+
+
+def _agree(first: Module, second: Module, lowering: Lowering) -> ExchangePlan:
     return compile_plan(*assign_operands(first, second), lowering=lowering)
 
 

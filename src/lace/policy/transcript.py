@@ -118,11 +118,7 @@ class Transcript:
     requirements: FieldRequirements
     lowering: Lowering
     text: str
-
-    @property
-    def id(self) -> ExchangePlanId:
-        """`E.` of the transcript bytes (040-EID-01)."""
-        return plan_id(self.text.encode())
+    id: ExchangePlanId  # `E.` of the transcript bytes (040-EID-01)
 
     @property
     def lines(self) -> list[str]:
@@ -147,7 +143,8 @@ def write_transcript(
         lines.append(_line(PLAN_OPERAND, str(index), entry.facet, entry.module))
         lines.append(_line(PLAN_ORIGIN, str(index), entry.origin))
     lines.sort(key=lambda line: (line.partition("(")[0].encode(), line.encode()))  # 040-TRANS-06
-    return Transcript(operands, requirements, lowering, "\n".join([_line(PLAN_PROFILE, PROFILE), *lines]))
+    text = "\n".join([_line(PLAN_PROFILE, PROFILE), *lines])
+    return Transcript(operands, requirements, lowering, text, plan_id(text.encode()))
 
 
 def read_transcript(data: bytes) -> Transcript:

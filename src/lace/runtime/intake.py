@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 
 from lace.interlace import inputs as given
@@ -27,14 +27,17 @@ Submit = Callable[[Sequence[bytes]], "Future[Checked]"]
 class Intake:
     """The receiving end of a transfer into one store."""
 
-    def __init__(self, store: RecordStore, submit: Submit | None, *, max_waiting: int, limits: IngestLimits) -> None:
+    def __init__(
+        self, store: RecordStore, submit: Submit | None, committer: Executor, *, max_waiting: int, limits: IngestLimits
+    ) -> None:
         self._store = store
         self._submit = submit
+        self._committer = committer  # one thread: the order stays, and while it waits for a disk the sender reads on
         self._max_waiting = max_waiting
         self._limits = limits
         self._batch: list[Claimed] = []
         self._batch_bytes = 0
-        self._waiting: deque[tuple[list[Claimed], Future[Checked]]] = deque()
+        self._waiting: deque[Future[list[given.LocalInput]]] = deque()
 
     def add(self, records: Sequence[Claimed]) -> Iterator[given.LocalInput]:
         """Take records in; answers come as batches are done."""
@@ -48,7 +51,7 @@ class Intake:
         """Judge and store everything that waits."""
         yield from self._pass_on()
         while self._waiting:
-            yield from self._commit(*self._waiting.popleft())
+            yield from self._waiting.popleft().result()
 
     def _pass_on(self) -> Iterator[given.LocalInput]:
         batch, self._batch, self._batch_bytes = self._batch, [], 0
@@ -57,12 +60,13 @@ class Intake:
         if self._submit is None:
             yield from judge_here(batch, verify_batch).commit(self._store)
             return
-        self._waiting.append((batch, self._submit([data for _, data in batch])))
+        checked = self._submit([data for _, data in batch])
+        self._waiting.append(self._committer.submit(self._commit, batch, checked))
         while len(self._waiting) > self._max_waiting:
-            yield from self._commit(*self._waiting.popleft())
+            yield from self._waiting.popleft().result()
 
-    def _commit(self, batch: list[Claimed], checked: Future[Checked]) -> Iterator[given.LocalInput]:
-        yield from verdict_of(batch, checked.result(), verify_batch).commit(self._store)
+    def _commit(self, batch: list[Claimed], checked: Future[Checked]) -> list[given.LocalInput]:
+        return verdict_of(batch, checked.result(), verify_batch).commit(self._store)
 
 
 @contextmanager

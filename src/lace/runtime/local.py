@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import assert_never
 
@@ -253,7 +254,8 @@ class LocalExchange:
             side.intake = Intake(
                 side.party.store,
                 self._submit,
-                max_waiting=self._workers + 1,
+                self._resources.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lace-commit")),
+                max_waiting=self._workers + 2,
                 limits=self._ingest_limits,
             )
         return side.intake

@@ -152,6 +152,8 @@ class Session:
 
     def data_to_send(self) -> bytes:
         """The next bytes for the peer, in pieces of a sensible size; empty if there are none now."""
+        if not self._outgoing:
+            return b""
         pieces: list[bytes] = []
         size = 0
         while self._outgoing and size < _WRITE_BYTES:
@@ -251,6 +253,15 @@ class Session:
 
     def _carry_out_one(self, effect: asked.Effect) -> None:
         match effect:
+            case (
+                asked.Report()
+                | asked.Evaluate()
+                | asked.SendRecords()
+                | asked.LoadCursor()
+                | asked.SaveCursor()
+                | asked.PreparePolicy()
+            ):
+                self._requests.append(effect)
             case asked.SendFacts(facts):
                 self._outgoing.append(self._fact_pieces(facts))
             case asked.SendAdvertisements(advertisements, source):
@@ -269,15 +280,6 @@ class Session:
                 self._outgoing.clear()  # 050-ERR-20: no further bytes
                 self._arrived.clear()
                 self.outcome = Outcome(result, abort=reason.value, detail=detail)
-            case (
-                asked.SendRecords()
-                | asked.LoadCursor()
-                | asked.SaveCursor()
-                | asked.PreparePolicy()
-                | asked.Evaluate()
-                | asked.Report()
-            ):
-                self._requests.append(effect)
             case _:
                 assert_never(effect)
 

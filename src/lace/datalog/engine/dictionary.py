@@ -20,6 +20,8 @@ from lace.limits import EngineLimits
 
 Codes = npt.NDArray[np.uint32]
 
+_READ_TEXTS = 1 << 16  # single texts of the source that are kept
+
 
 class Dictionary:
     """Texts and their codes."""
@@ -32,6 +34,7 @@ class Dictionary:
         # A dict that numbers its own misses interns a column without a Python step per value.
         self._codes: defaultdict[str, int] = defaultdict(self._next)
         self._known: dict[str, int] = {}  # texts of the source that were looked up
+        self._read: dict[int, str] = {}  # single codes of the source that were read; changes ask for the same few
         self._text_bytes = 0
         self._texts: list[str] = []  # by code - base; trails _codes until `settle`
 
@@ -60,12 +63,21 @@ class Dictionary:
                 return self._known[text]
         return self._codes[text]
 
-    def codes(self, texts: Sequence[str]) -> tuple[int, ...]:
-        """The codes of the values of one fact."""
+    def codes(self, rows: Collection[Sequence[str]]) -> list[tuple[int, ...]]:
+        """The codes of the values of some facts, new ones where needed; the source is asked once for all of them."""
+        self._look_up_rows(rows)
+        known, own = self._known, self._codes
+        return [tuple([known[t] if t in known else own[t] for t in row]) for row in rows]
+
+    def found(self, rows: Collection[Sequence[str]]) -> list[tuple[int, ...]]:
+        """The same without giving out any: -1 for a text that has no code."""
+        self._look_up_rows(rows)
+        known, own = self._known, self._codes
+        return [tuple([known[t] if t in known else own.get(t, -1) for t in row]) for row in rows]
+
+    def _look_up_rows(self, rows: Collection[Sequence[str]]) -> None:
         if self._source is not None:
-            self._look_up(texts)
-        known = self._known
-        return tuple(known[t] if t in known else self._codes[t] for t in texts)
+            self._look_up(dict.fromkeys(text for row in rows for text in row))
 
     def find(self, text: str) -> int:
         """The code of a text, -1 if it has none; gives out nothing."""
@@ -100,7 +112,12 @@ class Dictionary:
         if code >= self.base:
             self.settle()
             return self._texts[code - self.base]
-        return self.texts(np.array([code], np.uint32))[0]
+        found = self._read.get(code)
+        if found is None:
+            if len(self._read) >= _READ_TEXTS:
+                self._read.clear()
+            found = self._read[code] = self.texts(np.array([code], np.uint32))[0]
+        return found
 
     def each(self, codes: Codes) -> Iterable[str]:
         """The text of each code, to be read once.

@@ -163,7 +163,9 @@ class Sorted:
         return places, self._order[rows]
 
     def find(self, key: Sequence[int]) -> Sequence[int]:
-        found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
+        packed = np.uint64(key[0] if len(key) == 1 else key[0] << 32 | key[1])
+        low, high = self._keys.searchsorted(packed, "left"), self._keys.searchsorted(packed, "right")
+        found: list[int] = self._order[low:high].tolist()
         return found
 
 
@@ -194,8 +196,12 @@ class Checked:
         return np.bincount(self.expand(keys)[0], minlength=len(keys[0]))
 
     def find(self, key: Sequence[int]) -> Sequence[int]:
-        found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
-        return found
+        if self._places is None:
+            found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
+            return found
+        rest = [(self._columns[n], key[n]) for n in range(len(key)) if n not in self._places]
+        rows = self._inner.find([key[n] for n in self._places])
+        return [row for row in rows if all(column[row] == code for column, code in rest)]
 
 
 def build_index(columns: Sequence[Codes], domain: int) -> Index:

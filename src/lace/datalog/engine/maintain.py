@@ -156,12 +156,11 @@ class Materialized:
         return [fact for fact in given if fact.predicate in self._checked.base]
 
     def _change_base(self, came: list[Fact], went: list[Fact]) -> None:
-        for predicate, values in went:
-            codes = tuple(self._dictionary.find(value) for value in values)
+        for (predicate, _), codes in zip(went, self._dictionary.found([fact.values for fact in went]), strict=True):
             if min(codes, default=0) >= 0:
                 self.table(predicate).remove(codes)
-        for predicate, values in came:
-            self.table(predicate).add(self._dictionary.codes(values))
+        for (predicate, _), codes in zip(came, self._dictionary.codes([fact.values for fact in came]), strict=True):
+            self.table(predicate).add(codes)
         self._dictionary.settle()
         runtime = self._checked.profile.runtime
         for limit, allowed, part in (

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.table import CodeRow, Path, Sight, Table
@@ -64,8 +66,11 @@ class RankState:
             self._build()
 
     def _build(self) -> None:
-        for identity in dict.fromkeys(row[self._id] for row in self._table.scan()):
-            standing = self._stand(identity)
+        rows = list(self._table.scan())
+        codes = np.array(sorted({row[n] for row in rows for n in (self._id, self._key)}), np.uint32)
+        text_of = dict(zip(codes.tolist(), self._dictionary.texts(codes), strict=True)).__getitem__
+        for identity in dict.fromkeys(row[self._id] for row in rows):
+            standing = self._stand(identity, text_of)
             if standing is not None:
                 self._standings[identity] = standing
                 group = self._groups.setdefault(standing.group, _Group())
@@ -75,21 +80,20 @@ class RankState:
             group.entries.sort()
             group.probes.sort()
 
-    def _stand(self, identity: int) -> _Standing | None:
+    def _stand(self, identity: int, text_of: Callable[[int], str]) -> _Standing | None:
         """Where a candidate stands in the new state; None if nowhere."""
         rows = self._path.find((identity,), Sight.NEW)
-        keys = [key for key in (self._order_key(row[self._key]) for row in rows) if key is not None]
+        keys = [key for key in (self._order_key(text_of(row[self._key])) for row in rows) if key is not None]
         groups = {tuple([row[n] for n in self._groups_at]) for row in rows}
         if len(groups) > 1:
             self.usable = False  # counted in several groups at once: not a rank
         if not keys:
             return None
-        tie = self._dictionary.text(identity) if self._rank.tie_kind else ""
+        tie = text_of(identity) if self._rank.tie_kind else ""
         most, least = (max(keys), min(keys)) if self._up else (min(keys), max(keys))
         return _Standing(groups.pop(), (most, tie, identity), (least, tie, identity))
 
-    def _order_key(self, code: int) -> Any:
-        text = self._dictionary.text(code)
+    def _order_key(self, text: str) -> Any:
         return integer_key(text) if self._rank.kind == "int" else text
 
     def count(self, identity: int) -> int:
@@ -121,7 +125,7 @@ class RankState:
                 yield from self._near(self._groups[key], bound, reach)
 
     def _move(self, identity: int) -> None:
-        old, new = self._standings.pop(identity, None), self._stand(identity)
+        old, new = self._standings.pop(identity, None), self._stand(identity, self._dictionary.text)
         if old is not None:
             group = self._groups[old.group]
             del group.entries[bisect_left(group.entries, old.entry)]

@@ -23,6 +23,7 @@ from lace.datalog.syntax import Compare, Constant, Operator, Term, TextShape, Un
 
 _UNKNOWN, _TRUE, _FALSE = 0, 1, 2
 Ranks = npt.NDArray[np.int64]
+_KEPT_ORDERS = 4
 _WORDS_FROM = 20_000  # from here on texts are sorted as machine words
 
 
@@ -94,11 +95,13 @@ class Verdicts:
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._judged: dict[Test, Judged] = {}
+        self._orders: list[tuple[str, Codes, Ranks]] = []  # the last few, newest first: kind, codes, their ranks
 
     @property
     def nbytes(self) -> int:
         """What the kept answers hold."""
-        return sum(judged.table.nbytes for judged in self._judged.values())
+        orders = sum(codes.nbytes + ranks.nbytes for _, codes, ranks in self._orders)
+        return orders + sum(judged.table.nbytes for judged in self._judged.values())
 
     def judged(self, test: Test) -> Judged:
         """The answers of a test with one variable."""
@@ -141,9 +144,17 @@ class Verdicts:
         return ordered(left_rank, test.operator, right_rank) & (left_rank >= 0) & (right_rank >= 0)
 
     def ranks(self, codes: Codes, kind: str) -> Ranks:
-        """Each code's place in the order of the builtin, equal values equal, -1 for what it cannot compare."""
+        """Each code's place in the order of the builtin, equal values equal, -1 for what it cannot compare.
+
+        A question asked again over the same facts orders the same codes, so the last few orders are kept.
+        """
+        for known, ordered_codes, found in self._orders:
+            if known == kind and np.array_equal(ordered_codes, codes):
+                return found
         texts = self._dictionary.texts(codes)
-        return integer_ranks(texts) if kind == "int" else text_ranks(texts)
+        ranks = integer_ranks(texts) if kind == "int" else text_ranks(texts)
+        self._orders = [(kind, codes, ranks), *self._orders[: _KEPT_ORDERS - 1]]
+        return ranks
 
     def _distinct_tuples(self, test: Test, names: list[str], columns: Mapping[str, Codes]) -> Mask:
         inverse = np.zeros(len(columns[names[0]]), np.uint32)
