@@ -19,7 +19,7 @@ STEP_HELP = {
     "ingest": "Read bundles and stores; keep each stored record once.",
     "validate": "Check hashes, structure and signatures; put bad records into quarantine.",
     "facts": "Write the record facts as Parquet tables.",
-    "evaluate": "Find what may go to each peer.",
+    "evaluate": "Find what may go to each peer, and what may be asked of it.",
     "advertise": "Write each peer's listing, partition counts and Merkle roots.",
     "reconcile": "Find what this archive and others lack of each other.",
     "report": "Write report.html and report.json.",
@@ -38,6 +38,8 @@ class NamedPath(click.ParamType[tuple[str, Path]]):
         label, equals, path = str(value).partition("=")
         if not (label and equals and path):
             self.fail(f"{value!r} is not NAME=PATH", param, ctx)
+        if not Path(path).exists():
+            self.fail(f"{path!r} does not exist", param, ctx)
         return label, Path(path)
 
 
@@ -49,6 +51,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--select-coordinate", "coordinates", multiple=True, help="Our selection by prefix: //u//ding//."),
     click.option("--expose", default="selected", show_default=True, help="all, selected, none or a rule file."),
     click.option("--peer", "peers", multiple=True, type=NamedPath(), help="NAME=FILE: a peer and its rule file."),
+    click.option("--listing", "listings", multiple=True, type=NamedPath(), help="NAME=PATH: what a peer advertises."),
     click.option("--archive", "archives", multiple=True, type=NamedPath(), help="NAME=PATH to reconcile with."),
     click.option("--master", help="Spark master: local[*] (default), spark://…, or sc://… for Spark Connect."),
     click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle."),
@@ -101,6 +104,7 @@ def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
         inputs=options["inputs"],
         peers=peers,
         archives=dict(options["archives"]),
+        listings=dict(options["listings"]),
         split_bytes=options["split_mib"] << 20,
     )
     began = time.monotonic()

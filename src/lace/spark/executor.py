@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from pyspark import StorageLevel
@@ -19,7 +20,7 @@ from lace.datalog.planner import plan_rounds, plan_start
 from lace.datalog.ranking import ranked_predicates
 from lace.datalog.source import MemorySource, Row
 from lace.datalog.stratify import Stratum, read_atom, strata
-from lace.datalog.syntax import Fact, Positive, Predicate, Program, Rule
+from lace.datalog.syntax import Atom, Constant, Fact, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.unfold import unfold
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LimitExceeded
@@ -33,6 +34,7 @@ from lace.spark.stars import Constellation, Star, split
 
 _ANY_ARITY = 1 << 16
 _MAX_UNFOLDED_BODY = 64
+_LOOKUPS_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class SparkSettings:
     """Where the executor changes its way of working; 0 for `small_rows` keeps everything on the cluster."""
 
     small_rows: int = 100_000
+    lookup_rows: int = 10_000  # sets of values up to this length are brought to the driver to be sent to every task
     joins: JoinSettings = field(default_factory=JoinSettings)
 
 
@@ -101,14 +104,16 @@ class _Run:
         self.stars: dict[Predicate, Star] = {star.predicate: star for star in sky.stars}
         self.known: dict[Predicate, Sized] = {p: Sized(_renamed(f, p)) for p, f in relations.items()}
         self.ranks = {place: rank for place, rank in ranked_predicates(self.program, wanted).items() if supported(rank)}
+        self.keyed: dict[Predicate, int] = {}  # relations with one row a record, and where the record stands in it
         self.round_seconds: list[float] = []
         self.unit = spark.range(1).selectExpr(f"true as {UNIT}")
 
     def evaluate(self) -> Evaluation:
         ranked = {predicate for predicate, _ in self.ranks}
-        for stratum in strata(self.program):
-            if ranked.issuperset(stratum.predicates):  # P31: counted without being materialised
-                continue
+        # P31: what is ranked is counted without being materialised.
+        ordered = [stratum for stratum in strata(self.program) if not ranked.issuperset(stratum.predicates)]
+        self._learn_lookups(ordered)
+        for stratum in ordered:
             if self._is_small(stratum):
                 self._finish_on_driver(stratum)
             elif stratum.recursive:
@@ -134,7 +139,10 @@ class _Run:
             if star is None or self.records is None:
                 self.known[predicate] = local_relation(self.spark, predicate.arity, [])
             else:
-                self.known[predicate] = Sized(star_relation(self.records, star))
+                rows = star_relation(self.records, star)
+                self.known[predicate] = Sized(rows.frame)
+                if rows.one_a_record:
+                    self.keyed[predicate] = star.outputs.index(star.record)
         return self.known[predicate]
 
     def _inputs(self, stratum: Stratum) -> list[Predicate]:
@@ -162,12 +170,12 @@ class _Run:
 
     # Computing
 
+    def _rows(self, predicate: Predicate) -> Iterable[Row]:
+        sized = self._read(predicate)
+        return collect_rows(sized.frame, predicate.arity) if sized.values is None else sized.values
+
     def _finish_on_driver(self, stratum: Stratum) -> None:
-        facts = [
-            Fact(predicate, row)
-            for predicate in self._inputs(stratum)
-            for row in collect_rows(self._read(predicate).frame, predicate.arity)
-        ]
+        facts = [Fact(predicate, row) for predicate in self._inputs(stratum) for row in self._rows(predicate)]
         # A star may hand out more variables than any predicate of the user's own may have.
         checked = check_program(Program(stratum.rules), RAW_PROFILE, replace(self.limits, max_tuple_arity=_ANY_ARITY))
         result = engine.evaluate(checked, MemorySource(facts), limits=self.limits)
@@ -178,9 +186,38 @@ class _Run:
         (predicate,) = stratum.predicates
         plans = plan_start(stratum, self, self.ranks)
         rows = [self._runner(self._whole).head_rows(plan) for plan in plans]
-        apart = len(plans) == 1 and _keeps_rows_apart(plans[0].rule)
+        apart = len(plans) == 1 and _keeps_rows_apart(plans[0].rule, self.keyed)
         self.known[predicate] = Sized(rows[0] if apart else union(rows).distinct())
         self._check_size(predicate, self._materialise(predicate).rows or 0)
+
+    def _learn_lookups(self, read: Iterable[Stratum]) -> None:
+        """Compute the stars that rules look values up in, to learn their lengths; short ones move to the driver.
+
+        A star without its record among its columns is a set of values, mostly few. Without its length a join would
+        shuffle the long side for it; with few values it is sent to every task, and needs no job of its own again.
+        Stars hang on records alone, so all of them are computed side by side.
+        """
+        inputs = {predicate for stratum in read for predicate in self._inputs(stratum)}
+        stars = [self.stars[predicate] for predicate in sorted(inputs) if predicate in self.stars]
+        lookups = [star.predicate for star in stars if star.record not in star.outputs]
+        for predicate in lookups:
+            self._read(predicate)
+        with ThreadPoolExecutor(_LOOKUPS_AT_ONCE) as pool:
+            list(pool.map(self._learn, lookups))
+
+    def _learn(self, predicate: Predicate) -> None:
+        if not self._collect_few(predicate):
+            self._materialise(predicate)
+
+    def _collect_few(self, predicate: Predicate) -> bool:
+        """Bring a relation to the driver if it is short; whether it was."""
+        most = min(self.settings.lookup_rows, self.settings.small_rows)
+        if most == 0:
+            return False
+        rows = list(collect_rows(self._read(predicate).frame.limit(most + 1), predicate.arity))
+        if len(rows) <= most:
+            self.known[predicate] = local_relation(self.spark, predicate.arity, rows)
+        return len(rows) <= most
 
     def _runner(self, read: Callable[[Scan], Sized]) -> PlanRunner:
         return PlanRunner(read, self.unit, self.settings.joins)
@@ -244,10 +281,27 @@ class _Run:
             raise LimitExceeded("max_derived_facts_per_predicate", limit, str(predicate))
 
 
-def _keeps_rows_apart(rule: Rule) -> bool:
-    """Whether a rule derives each row once: one positive atom, and every term of it in the head."""
+def _keeps_rows_apart(rule: Rule, keyed: Mapping[Predicate, int]) -> bool:
+    """Whether a rule derives each row once: one atom's rows show in the head, and the other atoms only test them."""
     positives = [literal.atom for literal in rule.body if isinstance(literal, Positive)]
-    return len(positives) == 1 and set(positives[0].terms) <= set(rule.head.terms)
+    head = set(rule.head.terms)
+    return any(
+        _shows(atom, head, keyed) and all(_only_tests(other, atom) for other in positives if other is not atom)
+        for atom in positives
+    )
+
+
+def _shows(atom: Atom, head: set[Term], keyed: Mapping[Predicate, int]) -> bool:
+    """Whether two rows of an atom never give one head: all its terms are there, or the record that tells them apart."""
+    key = keyed.get(atom.predicate)
+    return set(atom.terms) <= head if key is None else atom.terms[key] in head
+
+
+def _only_tests(other: Atom, atom: Atom) -> bool:
+    """Whether an atom adds no rows: every variable of it is bound, and `_` multiplies nothing."""
+    return all(
+        isinstance(term, Constant) or (isinstance(term, Variable) and term in atom.terms) for term in other.terms
+    )
 
 
 def _delta_of(plan: RulePlan) -> Predicate:

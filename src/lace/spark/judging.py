@@ -6,7 +6,9 @@ one they cost more than everything else.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from lace.errors import InvalidInput
@@ -34,6 +36,18 @@ def judge(found: Iterable[tuple[bytes, str | None, str | None]], *, verify_signa
         for place, reason in _failed_signatures(verdicts):
             verdicts[place] = Verdict(None, RecordRule.SEAL_SIGNATURE, reason)
     return verdicts
+
+
+@contextmanager
+def no_cycle_search() -> Iterator[None]:
+    """For the work on one batch: many objects and no cycles, and looking for some costs a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _read(stored: bytes) -> Verdict:

@@ -8,6 +8,7 @@ Rule: this module orders, times and records; what a step computes stands in `lac
     DIR/tables/quarantine/batch=…   the others, with bytes and reason
     DIR/tables/facts/…              020 facts, narrow
     DIR/tables/selected             (peer, hash): what may go to each peer
+    DIR/tables/requestable          (peer, hash): what may be asked of each peer that gave a listing
     DIR/tables/advertisements, partitions   by peer
     DIR/tables/missing, missing_by_partition
     DIR/report.html, report.json
@@ -20,7 +21,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from lace.limits import EngineLimits
 from lace.spark.executor import SparkSettings
 from lace.spark.files import input_files
 from lace.spark.jobs import advertise, evaluate, facts, ingest, reconcile, report, validate
+from lace.spark.jobs.listing import read_listing
 from lace.spark.jobs.publish import publish_peer
 from lace.spark.manifest import InputFile, Manifest, StepRecord, file_digest, fingerprint, read_manifest
 from lace.spark.source import raw_records
@@ -49,6 +51,7 @@ class PipelineSettings:
     inputs: Sequence[Path] = ()
     peers: Sequence[evaluate.PeerPolicy] = ()
     archives: Mapping[str, Path] = field(default_factory=dict)  # others to reconcile with: name -> output dir or input
+    listings: Mapping[str, Path] = field(default_factory=dict)  # peer -> what it advertises, see `jobs.listing`
     limits: EngineLimits = field(default_factory=EngineLimits)
     executor: SparkSettings = field(default_factory=SparkSettings)
     split_bytes: int = 64 << 20
@@ -61,6 +64,9 @@ class Pipeline:
         self.spark = spark
         self.settings = settings
         self.progress = progress
+        strangers = sorted(set(settings.listings) - {peer.name for peer in settings.peers})
+        if strangers:
+            raise InvalidInput(f"a listing of no peer: {', '.join(strangers)}", rule="pipeline-listing")
         settings.output.mkdir(parents=True, exist_ok=True)
         self.manifest: Manifest = read_manifest(settings.output)
 
@@ -174,9 +180,13 @@ class Pipeline:
                 "plan": str(peer.policy.plan.id),
                 "rules": [str(rule) for rule in peer.policy.program.program.rules],
                 "runtime": [list(fact.values) for fact in peer.runtime],
+                "listing": _archive_mark(self.settings.listings[peer.name]) if self._lists(peer) else "",
             })
             for peer in self.settings.peers
         }  # fmt: skip
+
+    def _lists(self, peer: evaluate.PeerPolicy) -> bool:
+        return peer.name in self.settings.listings
 
     def _evaluate(self) -> None:
         if not self.settings.peers:
@@ -185,12 +195,27 @@ class Pipeline:
         def work() -> Counts:
             for peer in self.settings.peers:
                 self.manifest.plans[peer.name] = str(peer.policy.plan.id)
-            limits, executor = self.settings.limits, self.settings.executor
-            self._write(evaluate.sendable_records(self._records(), self.settings.peers, limits, executor), "selected")
-            rows = self.table("selected").groupBy("peer").count().collect()
-            return {peer.name: 0 for peer in self.settings.peers} | {row["peer"]: row["count"] for row in rows}
+            peers = [self._with_listing(peer) for peer in self.settings.peers]
+            bounds = self.settings.limits, self.settings.executor
+            self._write(evaluate.sendable_records(self._records(), peers, *bounds), "selected")
+            counts = {peer.name: 0 for peer in peers} | self._by_peer("selected")
+            listed = [peer for peer in peers if self._lists(peer)]
+            if listed:
+                self._write(evaluate.requestable_records(self._records(), listed, *bounds), "requestable")
+                asked = {peer.name: 0 for peer in listed} | self._by_peer("requestable")
+                counts |= {f"{name} requestable": rows for name, rows in asked.items()}
+            return counts
 
         self._step("evaluate", {"batches": self.manifest.batches, "peers": self._peers()}, work)
+
+    def _with_listing(self, peer: evaluate.PeerPolicy) -> evaluate.PeerPolicy:
+        """The peer with the facts that its listing states."""
+        if not self._lists(peer):
+            return peer
+        return replace(peer, advertised=read_listing(self.spark, self.settings.listings[peer.name], peer.source))
+
+    def _by_peer(self, table: str) -> Counts:
+        return {row["peer"]: row["count"] for row in self.table(table).groupBy("peer").count().collect()}
 
     def _advertise(self) -> None:
         for peer in self.settings.peers:
@@ -271,7 +296,7 @@ _WRITES = {
     "ingest": {"raw"},
     "validate": {"records", "quarantine"},
     "facts": {"facts"},
-    "evaluate": {"selected"},
+    "evaluate": {"selected", "requestable"},
     "advertise": {"advertisements", "partitions"},
     "reconcile": {"missing", "missing_by_partition"},
 }

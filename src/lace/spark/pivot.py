@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
@@ -39,8 +42,15 @@ def relation_columns(arity: int) -> list[str]:
     return [f"c{position}" for position in range(arity)] or [UNIT]
 
 
-def star_relation(records: DataFrame, star: Star) -> DataFrame:
-    """The star's output rows, each once."""
+class StarRows(NamedTuple):
+    """A star's output rows, each once; whether there is at most one for each record."""
+
+    frame: DataFrame
+    one_a_record: bool
+
+
+def star_relation(records: DataFrame, star: Star) -> StarRows:
+    """What a star says of every record."""
     scan = _Scan(records)
     for literal in sorted(star.body, key=_cheap_first):
         scan.add(literal)
@@ -48,28 +58,32 @@ def star_relation(records: DataFrame, star: Star) -> DataFrame:
     outputs = [scan.bound[variable].alias(name) for variable, name in zip(star.outputs, names, strict=False)]
     rows = scan.frame.where(scan.condition()).select(*(outputs or [F.lit(True).alias(UNIT)]))
     one_row_a_record = not scan.exploded and star.record in star.outputs
-    return rows if one_row_a_record else rows.distinct()
+    return StarRows(rows if one_row_a_record else rows.distinct(), one_row_a_record)
 
 
 def _cheap_first(literal: Literal) -> int:
     """Atoms bind before filters test; atoms over arrays come after those over single columns."""
     match literal:
         case Positive(atom):
-            return 0 if _single_column(atom) is not None or atom.predicate == HAVE else 1
+            return 0 if _single_name(atom) is not None or atom.predicate == HAVE else 1
         case _:
             return 2
 
 
-def _single_column(atom: Atom) -> Column | None:
+def _single_name(atom: Atom) -> str | None:
     """The column that holds an atom's last value, if a record has at most one."""
     if atom.predicate == BLOB_HASH:
-        return F.col("blob_hash")
+        return "blob_hash"
     if atom.predicate == PLEX_HASH:
-        return F.col("plex_hash")
+        return "plex_hash"
     if atom.predicate == FIELD and isinstance(atom.terms[1], Constant):
-        column = SINGLETON_COLUMNS.get(atom.terms[1].value)
-        return None if column is None else F.col(column).cast("string")
+        return SINGLETON_COLUMNS.get(atom.terms[1].value)
     return None
+
+
+def _text_column(name: str) -> Column:
+    """Every field is text to a rule; one column is a number."""
+    return F.col(name).cast("string") if name == "data_length" else F.col(name)
 
 
 @dataclass
@@ -80,12 +94,10 @@ class _Scan:
     bound: dict[Variable, Column] = field(default_factory=dict)
     conditions: list[Column] = field(default_factory=list)
     exploded: int = 0
+    records: set[Term] = field(default_factory=set)  # terms that are known to be the record
 
     def condition(self) -> Column:
-        result = F.lit(True)
-        for condition in self.conditions:
-            result = result & condition
-        return result
+        return reduce(and_, self.conditions) if self.conditions else F.lit(True)
 
     def add(self, literal: Literal) -> None:
         match literal:
@@ -117,12 +129,16 @@ class _Scan:
                 raise AssertionError("a safe rule has no _ here")
 
     def _atom(self, atom: Atom) -> None:
-        self._unify(atom.terms[0], F.col("hash"))
+        if atom.terms[0] not in self.records:
+            self._unify(atom.terms[0], F.col("hash"))
+            self.records.add(atom.terms[0])
         if atom.predicate == HAVE:
             return
-        single = _single_column(atom)
-        if single is not None:
-            self.conditions.append(single.isNotNull())
+        name = _single_name(atom)
+        if name is not None:
+            single = _text_column(name)
+            if not isinstance(atom.terms[-1], Constant):  # what equals a text is not null
+                self.conditions.append(single.isNotNull())
             if atom.predicate == FIELD:
                 self._unify(atom.terms[2], F.lit("0"))
             self._unify(atom.terms[-1], single)

@@ -5,7 +5,7 @@ Rule: a plan becomes one lazy DataFrame of head rows; nothing here runs a job.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 
 from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, RulePlan, Scan, Test, Unit, Without, chain
 from lace.datalog.ranking import ID, KEY
+from lace.datalog.source import Row
 from lace.datalog.syntax import Anonymous, Compare, Constant, Term, TextShape, Unequal, Variable
 from lace.spark.columns import compare_integers, compare_texts, count_holds, text_shape
 from lace.spark.pivot import UNIT, relation_columns
@@ -25,6 +26,7 @@ class Sized:
 
     frame: DataFrame
     rows: int | None = None
+    values: Sequence[Row] | None = None  # the rows themselves, if the driver has them
 
 
 @dataclass(frozen=True, slots=True)

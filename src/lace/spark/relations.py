@@ -28,7 +28,7 @@ def relation_schema(arity: int) -> StructType:
 def local_relation(spark: SparkSession, arity: int, rows: Sequence[Row]) -> Sized:
     """Rows of the driver as a relation."""
     values: list[tuple[object, ...]] = [row or (True,) for row in rows]
-    return Sized(spark.createDataFrame(values, relation_schema(arity)), len(rows))
+    return Sized(spark.createDataFrame(values, relation_schema(arity)), len(rows), rows)
 
 
 def collect_rows(frame: DataFrame, arity: int) -> Iterator[Row]:

@@ -37,7 +37,7 @@ from lace.errors import InvalidInput, InvalidRecord
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
 from lace.spark.files import Piece, RawRecord, input_files, read_piece, shares
-from lace.spark.judging import batches, judge
+from lace.spark.judging import batches, judge, no_cycle_search
 from lace.spark.rows import RECORD_COLUMNS, arrow_schema, record_arrays
 from lace.spark.schemas import CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema
 from lace.store.bundle import BundleWriter, index_path
@@ -187,13 +187,21 @@ def read_batches(
     """Rows of pieces, in Arrow batches of the asked columns."""
     schema = arrow_schema(options.columns, _FRAME_FIELDS)
     for batch in batches(raw for piece in parts for raw in read_piece(piece)):
-        rows = _judged(batch, options.check)
-        if options.mode == "FAILFAST":
-            _fail_on_bad(rows)
-        kept = _passing([row for row in rows if row[2] is None or options.mode == MODES[0]], wanted)
-        if kept:
-            columns = _columns(kept, schema.names)
-            yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
+        with no_cycle_search():
+            found = _read_batch(batch, options, wanted, schema)
+        if found.num_rows:
+            yield found
+
+
+def _read_batch(
+    batch: list[RawRecord], options: ReadOptions, wanted: list[tuple[str, str, Any]], schema: pa.Schema
+) -> pa.RecordBatch:
+    rows = _judged(batch, options.check)
+    if options.mode == "FAILFAST":
+        _fail_on_bad(rows)
+    kept = _passing([row for row in rows if row[2] is None or options.mode == MODES[0]], wanted)
+    columns = _columns(kept, schema.names)
+    return pa.record_batch([columns[name] for name in schema.names], schema=schema)
 
 
 def _judged(batch: list[RawRecord], check: str) -> list[_Judged]:

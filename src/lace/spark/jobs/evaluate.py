@@ -13,11 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.datalog.syntax import Fact, Predicate
-from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.limits import EngineLimits
 from lace.policy.lower import LoweredPolicy
 from lace.spark.executor import SparkSettings, evaluate
-from lace.spark.jobs.facts import field_facts
 from lace.spark.relations import local_relation
 
 
@@ -28,7 +26,14 @@ class PeerPolicy:
     name: str
     policy: LoweredPolicy
     runtime: tuple[Fact, ...] = ()
-    advertised: Mapping[Predicate, DataFrame] = field(default_factory=dict)
+    advertised: Mapping[Predicate, DataFrame] = field(default_factory=dict)  # the facts of its listing
+
+    @property
+    def source(self) -> str:
+        """The label under which the peer advertises: who it is if that is proven, else its operand's origin (P15)."""
+        origin = self.policy.plan.operands[1 - self.policy.local_index].origin
+        viewer = self.policy.viewer
+        return viewer if viewer is not None and viewer.startswith("V.") else origin
 
 
 def _relations(records: DataFrame, peer: PeerPolicy) -> dict[Predicate, DataFrame]:
@@ -69,13 +74,3 @@ def requestable_records(
     """(peer, hash): what may be asked of each peer, of all that its listing advertises and this archive lacks."""
     frames = [_goal(records, peer, peer.policy.requestable, limits, settings) for peer in peers]
     return reduce(DataFrame.unionByName, frames)
-
-
-def listing_relations(listing: DataFrame, source: str) -> dict[Predicate, DataFrame]:
-    """A peer's wide records table, or its listing, as the advertisement facts that its machine would send."""
-    label = F.lit(source).alias("source")
-    advertised = listing.select("hash", label)
-    if "headers" not in listing.columns:
-        return {ADVERTISED: advertised}
-    fields = field_facts(listing).select("hash", label, "name", "index", "value")
-    return {ADVERTISED: advertised, ADVERTISED_FIELD: fields}

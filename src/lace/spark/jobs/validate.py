@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lace.spark.judging import judge
+from lace.spark.judging import judge, no_cycle_search
 from lace.spark.rows import arrow_schema, record_arrays
 from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, require_columns
 
@@ -39,18 +39,24 @@ def quarantine(judgement: DataFrame) -> DataFrame:
 def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(JUDGED.names, _other_fields(JUDGED))
     for batch in batches:
-        stored, rules, reasons, claimed = (batch[name].to_pylist() for name in ("stored", "rule", "reason", "hash"))
-        found = judge(zip(stored, rules, reasons, strict=True))
-        valid = [verdict.record for verdict in found]
-        columns = {name: batch[name] for name in _PASSED_ON} | record_arrays(valid, WIDE.names)
-        # A refused record keeps the hash that it claimed: that is what its owner will look for.
-        hashes = [claim if one is None else one.hash for one, claim in zip(valid, claimed, strict=True)]
-        # A good record's bytes stay in the table they came from; only a refused one takes them along.
-        kept = [body if one is None else None for one, body in zip(valid, stored, strict=True)]
-        columns |= {"hash": pa.array(hashes, pa.string()), "stored": pa.array(kept, pa.binary())}
-        columns["rule"] = pa.array([verdict.rule for verdict in found], pa.string())
-        columns["reason"] = pa.array([verdict.reason for verdict in found], pa.string())
-        yield pa.record_batch([columns[field.name].cast(field.type) for field in schema], schema=schema)
+        with no_cycle_search():
+            judgement = _judge_batch(batch, schema)
+        yield judgement
+
+
+def _judge_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    stored, rules, reasons, claimed = (batch[name].to_pylist() for name in ("stored", "rule", "reason", "hash"))
+    found = judge(zip(stored, rules, reasons, strict=True))
+    valid = [verdict.record for verdict in found]
+    columns = {name: batch[name] for name in _PASSED_ON} | record_arrays(valid, WIDE.names)
+    # A refused record keeps the hash that it claimed: that is what its owner will look for.
+    hashes = [claim if one is None else one.hash for one, claim in zip(valid, claimed, strict=True)]
+    # A good record's bytes stay in the table they came from; only a refused one takes them along.
+    kept = [body if one is None else None for one, body in zip(valid, stored, strict=True)]
+    columns |= {"hash": pa.array(hashes, pa.string()), "stored": pa.array(kept, pa.binary())}
+    columns["rule"] = pa.array([verdict.rule for verdict in found], pa.string())
+    columns["reason"] = pa.array([verdict.reason for verdict in found], pa.string())
+    return pa.record_batch([columns[field.name].cast(field.type) for field in schema], schema=schema)
 
 
 def _other_fields(schema: StructType) -> list[pa.Field]:
