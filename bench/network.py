@@ -88,7 +88,7 @@ class Memory:
         self._thread.start()
 
     def _watch(self) -> None:
-        while not self._stop.wait(0.1):
+        while not self._stop.wait(0.5):  # looking costs time that the exchange needs
             try:
                 family = [self._process, *self._process.children(recursive=True)]
                 self.peak = max(self.peak, sum(member.memory_full_info().pss for member in family))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lace.errors import InvalidText
 from lace.notation.fact import Fact, Predicate
-from lace.notation.factline import format_fact, parse_fact, parse_plain_run
+from lace.notation.factline import format_fact, format_facts, parse_fact, parse_plain_run
 from lace.notation.text import is_nfc
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_~-]{0,8}", fullmatch=True)
@@ -154,3 +154,9 @@ def test_lines_without_escapes_are_read_at_once() -> None:
         Fact(Predicate("A", 1), ("x",)), Fact(Predicate("B", 0), ()),
         Fact(Predicate("A", 1), ("y",)), Fact(Predicate("A", 2), ("x", "y")),
     ]  # fmt: skip
+
+
+@given(st.lists(st.lists(st.text("ab'\\é", max_size=3), max_size=3), max_size=6))
+def test_many_facts_are_formatted_as_one_by_one(rows: list[list[str]]) -> None:
+    facts = [Fact(Predicate("Have", len(row)), tuple(row)) for row in rows]
+    assert format_facts(facts) == list(map(format_fact, facts))

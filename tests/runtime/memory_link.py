@@ -79,7 +79,7 @@ class End:
                 loaded = {record: data for batch in self.side.load(hashes, 1000, 1 << 30) for record, data in batch}
                 for data in loaded.values():
                     if data is not None:
-                        self.session.put_record(data)
+                        self.session.put_records([data])
                 sent = [(record, len(data)) for record, data in loaded.items() if data is not None]
                 missing = [record for record, data in loaded.items() if data is None]
                 self.session.answer(given.RecordsSent(sent, missing), now_ns)

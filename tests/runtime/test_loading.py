@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lace.interlace.effects import SendRecords
 from lace.records.model import Blob
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
 from lace.runtime import loading
+from lace.runtime.bounds import Service
 from lace.runtime.loading import stored_batches
 from lace.store import MemoryStore
 
@@ -53,3 +55,20 @@ def test_each_hash_comes_once_with_its_bytes_or_as_missing(
         present = [data for _, data in batch if data is not None]
         assert len(present) <= max_records
         assert sum(map(len, present[:-1])) < max_bytes, "only the last record of a batch may pass the bound"
+
+
+@given(
+    batches=st.lists(st.lists(st.one_of(st.none(), st.binary(min_size=1, max_size=9)), max_size=5), max_size=5),
+    budget=st.integers(0, 40),
+    limit=st.integers(0, 40),
+)
+def test_a_batch_at_once_is_served_as_record_by_record(
+    batches: list[list[bytes | None]], budget: int, limit: int
+) -> None:
+    request = SendRecords(hashes=[], budget_bytes=budget, limit_bytes=limit)
+    whole, single = Service(request), Service(request)
+    for number, bodies in enumerate(batches):
+        batch = [(f"{number}.{place}", body) for place, body in enumerate(bodies)]
+        sent = [body for record, body in batch if single.take(record, body)]
+        assert whole.take_all(batch) == sent
+        assert (whole.sent, whole.missing, whole.is_full) == (single.sent, single.missing, single.is_full)

@@ -387,7 +387,7 @@ def test_two_large_listings_cross() -> None:
 def test_a_session_refuses_what_cannot_be_written() -> None:
     end = make_end(0)
     with pytest.raises(LaceError):
-        end.session.put_record(b"not a record")
+        end.session.put_records([b"not a record"])
 
 
 EVERY_FIELD = Module.author(

@@ -188,7 +188,7 @@ class SimLink:
                 break
             if record not in end.evaluator.sendable:
                 raise Broken(f"{record} is sent but not sendable")
-            end.session.put_record(stored.stored)
+            end.session.put_records([stored.stored])
             sent.append((record, len(stored.stored)))
         end.session.answer(given.RecordsSent(sent, missing), self.now_ns)
 

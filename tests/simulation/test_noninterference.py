@@ -128,7 +128,7 @@ class End:
                     if stored is None:
                         missing.append(record)
                     else:
-                        self.session.put_record(stored)
+                        self.session.put_records([stored])
                         sent.append((record, len(stored)))
                 return [given.RecordsSent(sent, missing)]
             case ReceivedRecords(records):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lace.notation.fact import Fact
 
@@ -37,8 +38,7 @@ class Resource:
     text: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RecordItem:
+class RecordItem(NamedTuple):
     """One delimited stored record (P21), markline included; nothing inside it is validated."""
 
     claimed: str  # the hash text of its markline

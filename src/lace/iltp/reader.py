@@ -28,7 +28,7 @@ from lace.notation.bytesource import ByteSource, Piece, Reader
 from lace.notation.fact import Fact
 from lace.notation.factline import parse_fact, parse_plain_run
 from lace.notation.text import decode_text
-from lace.records.read import FrameScan, delimit
+from lace.records.read import FrameScan, delimit, delimit_run
 
 RecordGate = Callable[[str], None]
 
@@ -265,6 +265,12 @@ class StreamReader:
         """Records that lie whole in the first chunk, each found by one match; False if the first needs the long way."""
         chunk, start = self._source.head
         position = start
+        out, skip = self._out, len(RECORD)
+        # The gate is for records that would have to be waited for; these are here already.
+        for next_start in delimit_run(chunk, position, len(chunk), self._record_limits):
+            claimed = chunk[position + skip : chunk.find(b"\n", position)].decode("utf-8", "backslashreplace")
+            out.append(RecordItem(claimed, chunk[position:next_start]))
+            position = next_start
         while chunk.startswith(RECORD, position):
             try:
                 end = delimit(chunk, position, self._record_limits)
@@ -272,9 +278,7 @@ class StreamReader:
                 break  # read by line it fails at the same place, whatever the chunks were
             if end is None or end > len(chunk):
                 break
-            # The gate is for records that would have to be waited for; this one is here already.
-            claimed = chunk[position + len(RECORD) : chunk.find(b"\n", position)].decode("utf-8", "backslashreplace")
-            self._out.append(RecordItem(claimed, chunk[position:end]))
+            out.append(RecordItem(_claimed(chunk[position:end]), chunk[position:end]))
             position = end
         if position > start:
             self._source.skip(position - start)

@@ -13,7 +13,7 @@ from lace.iltp.markers import BLANK, COMMENT, MARKERS, PIECE, PREFACE, RECORD
 from lace.iltp.resources import parse_marker_line
 from lace.limits import StreamLimits
 from lace.notation.fact import Fact
-from lace.notation.factline import format_fact
+from lace.notation.factline import format_facts
 from lace.notation.text import decode_text
 
 DEFAULT_LIMITS = StreamLimits()
@@ -26,8 +26,8 @@ def encode_preface() -> bytes:
 
 def encode_facts(facts: Iterable[Fact], limits: StreamLimits = DEFAULT_LIMITS) -> bytes:
     """Fact lines, each with its LF; the block is ended by `encode_blank`."""
-    lines = [format_fact(fact) + "\n" for fact in facts]
-    data = "".join(lines).encode("utf-8")
+    lines = format_facts(list(facts))
+    data = "".join([f"{line}\n" for line in lines]).encode("utf-8")
     longest = limits.max_fact_line_bytes
     if len(data) > longest and max(map(len, data.split(b"\n"))) > longest:
         raise LocalProtocolError(f"a fact line has at most {longest} bytes")

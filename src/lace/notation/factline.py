@@ -6,6 +6,7 @@ Rule: formatting what was parsed gives the same bytes; any other spelling is ref
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from lace.errors import InvalidText
 from lace.notation.fact import Fact, Predicate
@@ -29,6 +30,14 @@ def format_fact(fact: Fact) -> str:
     Have('it\\'s')
     """
     return f"{fact[0][0]}({','.join(map(quote, fact[1]))})"
+
+
+def format_facts(facts: Sequence[Fact]) -> list[str]:
+    """Facts as their lines; quick where no value needs an escape."""
+    joined = "".join(["".join(values) for _, values in facts])
+    if "'" in joined or "\\" in joined:
+        return list(map(format_fact, facts))
+    return [name + "('" + "','".join(values) + "')" if values else name + "()" for (name, _), values in facts]
 
 
 def parse_fact(line: str | bytes, max_bytes: int) -> Fact:

@@ -6,6 +6,7 @@ Rule: every buffer, batch and phase of a driver is bounded by something here.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lace.interlace.effects import SendRecords
@@ -51,6 +52,17 @@ class Service:
         self.sent: list[tuple[str, int]] = []
         self.missing: list[str] = []
         self.is_full = False
+
+    def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[bytes]:
+        """What of a batch is sent."""
+        present = [(record, stored) for record, stored in batch if stored is not None]
+        size = sum([len(stored) for _, stored in present])
+        if not self.is_full and self._total + size <= min(self._request.limit_bytes, self._request.budget_bytes):
+            self._total += size
+            self.sent += [(record, len(stored)) for record, stored in present]
+            self.missing += [record for record, stored in batch if stored is None]
+            return [stored for _, stored in present]
+        return [stored for record, stored in batch if self.take(record, stored) and stored is not None]
 
     def take(self, record: str, stored: bytes | None) -> bool:
         """Whether this one is sent; the first that does not fit ends the service."""

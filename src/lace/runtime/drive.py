@@ -333,9 +333,7 @@ class Driver:
         batches = self._side.load(request.hashes, self._limits.load_records, self._limits.load_bytes)
         nothing: Loaded = []
         while not service.is_full and (batch := await self._in_thread(next, batches, nothing)):
-            for record, stored in batch:
-                if service.take(record, stored) and stored is not None:
-                    self.session.put_record(stored)
+            self.session.put_records(service.take_all(batch))
             self._wake_send.set()
             await self._drained()
             if self.now_ns - started > self._limits.service_ns:

@@ -143,10 +143,10 @@ class Session:
             return
         self._read(now_ns)
 
-    def put_record(self, stored: bytes) -> None:
-        """Write one record of a SendRecords request."""
-        self._outgoing.append(encode_record(stored))
-        self.unsent_bytes += len(stored)
+    def put_records(self, stored: Sequence[bytes]) -> None:
+        """Write records of a SendRecords request."""
+        self._outgoing.extend(map(encode_record, stored))
+        self.unsent_bytes += sum(map(len, stored))
 
     # --- what comes out ----------------------------------------------------------------------------------------
 
