@@ -21,7 +21,7 @@ demo: $(STAMP) ## see what lace does, step by step, in a folder of its own
 	@$(RUN) tools/demo.py
 
 test: check ## lint, types, and every test
-	$(RUN) -m pytest -n auto --dist loadgroup
+	$(RUN) -m pytest -n auto
 
 check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/ruff check .

@@ -18,7 +18,7 @@ import pytest
 
 from spark.archives import make_records, write_bundle
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+pytestmark = pytest.mark.spark
 
 START_SECONDS = 180
 JOB_SECONDS = 420

@@ -19,7 +19,7 @@ from lace.spark.source import raw_records
 from lace.store import open_store
 from spark.archives import make_records
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+pytestmark = pytest.mark.spark
 
 
 def missing(spark: SparkSession, tmp_path: Path, output: str) -> dict[str, set[str]]:

@@ -30,7 +30,7 @@ from lace.spark.rows import arrow_schema, record_arrays
 from lace.spark.schemas import WIDE, WrongSchema
 from spark.archives import make_records
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+pytestmark = pytest.mark.spark
 
 ON_THE_CLUSTER = SparkSettings(small_rows=0)  # nothing is handed to the embedded engine
 

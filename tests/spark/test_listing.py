@@ -30,7 +30,7 @@ from lace.spark.pipeline import Pipeline, PipelineSettings
 from lace.store.memory import MemoryStore
 from spark.archives import make_records, write_bundle
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+pytestmark = pytest.mark.spark
 
 # Ours: what stands under u and was signed by a key that some record here was signed by; theirs: everything.
 OURS = Module.author("""

@@ -28,7 +28,7 @@ from lace.spark.pipeline import STEPS, Pipeline, PipelineSettings
 from lace.store import open_store
 from spark.archives import make_records, write_bundle
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+pytestmark = pytest.mark.spark
 
 Say = Callable[[str, str], None]
 

@@ -11,7 +11,7 @@ import pytest
 
 from lace.spark.java import java_home
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+pytestmark = pytest.mark.spark
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
 TOOLS = ("bash", "sh", "dirname", "basename", "uname", "ps", "env")

@@ -17,7 +17,7 @@ from lace.store.bundle import BundleReader, Frame
 from lace.store.ingest import import_bundles
 from spark.archives import make_records, write_bundle
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one JVM for all of them
+pytestmark = pytest.mark.spark
 
 
 def test_a_bundle_reads_as_one_row_a_record_with_its_fields(spark: SparkSession, tmp_path: Path) -> None:
