@@ -10,7 +10,7 @@ from interlace.pair import ALL, START_NS, Pair, blob, group_module, hash_of, mak
 from interlace.scripted import SECOND, TAI_TEXT, Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
-from lace.interlace.effects import EndBlock, PreparePolicy, SendFacts
+from lace.interlace.effects import EndBlock, Evaluate, PreparePolicy, SendFacts
 from lace.interlace.events import Closed, EpochBegan, FixedPoint, Ticked
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.phases import MOVES, Move, Phase, move
@@ -657,3 +657,37 @@ def test_a_local_failure_is_told_as_such() -> None:
     wire.give(given.LocalFailed("disk full"))
     assert wire.reason is AbortReason.LOCAL_FAILURE
     assert isinstance(wire.side.wire[-1], EndBlock | SendFacts)
+
+
+GROWING = Module.author(
+    "SelectHave(P) :- Have(P), Field(P,'App',_,'ding').\nSelectHave(P) :- Have(P), Theirs(_).\n"
+    "Theirs(P) :- Advertised(P,_).\nSelectAdvertised(P,S) :- Advertised(P,S)."
+)
+
+
+@mark.clause("050-OPEN-03", "050-BOUND-09")
+@pytest.mark.parametrize("moment", range(1, 9))
+def test_a_record_that_comes_while_a_loop_settles_is_listed_in_another(moment: int) -> None:
+    """Where SelectHave reads claims, a quiet loop settles though the send set moved; not if a record moved it."""
+    pair = make_pair(GROWING, GROWING, is_open=True)
+    side, peer = pair.sides
+    evaluate, count = side._evaluate, 0
+
+    def evaluate_and_put(effect: Evaluate) -> given.Input:
+        nonlocal count
+        count += 1
+        if count == moment:
+            side.put(late)
+        return evaluate(effect)
+
+    late = plex("late", app="ding")
+    side._evaluate = evaluate_and_put  # type: ignore[method-assign]
+    pair.start()
+    pair.run()
+    if moment > count:
+        side.put(late)
+    pair.give(side, given.LocalChanged())
+    pair.run()
+    assert hash_of(late) in peer.machine._held
+    assert hash_of(late) in peer.have
+    assert all(end.machine.phase is Phase.IDLE for end in pair.sides)

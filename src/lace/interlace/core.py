@@ -59,6 +59,7 @@ class MachineCore:
         self._pending = Changes([], [])
         self._book = RequestBook()
         self._advertised_version = -1
+        self._evaluates_claims = False  # whether the evaluation at hand saw other claims than the one before
         self._saved_version = 0
         self._cursor_updated = False
         # work under way on our own side
@@ -113,6 +114,7 @@ class MachineCore:
         """Ask for an evaluation over the newest snapshot and everything the peer advertises (050-SEND-03)."""
         self._purpose = purpose
         changes, self._pending = self._pending, Changes([], [])
+        self._evaluates_claims = bool(changes.added or changes.removed)
         if purpose in (Purpose.LISTING, Purpose.IDLE):
             self._local_changed = False
         self._emit(

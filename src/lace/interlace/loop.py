@@ -51,6 +51,7 @@ class LoopPhases(MachineCore):
         self._sent_whole = False  # direct: whether the peer has our whole state of this epoch
         self._own_listing = b""
         self._seen_listings: dict[bytes, None] = {}
+        self._moved_by_itself = False  # whether our send set changed since it was advertised, and not by claims alone
 
     # --- advertisement -----------------------------------------------------------------------------------------
 
@@ -86,6 +87,7 @@ class LoopPhases(MachineCore):
             self._own_listing = self._own.fingerprint(source)
         self._emit(EndBlock())
         self._advertised_version = self._own.version
+        self._moved_by_itself = False
         self._sent = True
         self._listing_done()
 
@@ -101,6 +103,8 @@ class LoopPhases(MachineCore):
 
     def _accept_evaluation(self, added: Sequence[Advertisement], removed: Sequence[str]) -> None:
         """The effective send set changes only here (050-SEND-01)."""
+        if (added or removed) and not self._evaluates_claims:
+            self._moved_by_itself = True
         for record in removed:
             self._own.drop(record)
         self._own.put_all(added)
@@ -271,12 +275,22 @@ class LoopPhases(MachineCore):
             del self._seen_listings[next(iter(self._seen_listings))]
         return seen
 
+    def _is_alternating(self) -> bool:
+        """Whether what changed in our send set since its listing is only that claims brought back an earlier one.
+
+        Anything else, a record that came or the time, is news that the peer has to hear in another loop.
+        """
+        if self._moved_by_itself:
+            return False
+        own = self._own.fingerprint(self.agreement.own_source)
+        return any(pair.startswith(own) for pair in self._seen_listings)
+
     def _settled(self) -> None:
         """A fixed point (050-MODEL-08)."""
         self._fixed_point = True
         self._report(FixedPoint(self._ledger.loops))
         self._ledger.begin_round()
-        if self.agreement.have_reads_advertisements:
+        if self.agreement.have_reads_advertisements and self._is_alternating():
             self._advertised_version = self._own.version  # alternating listings are settled too (050-BOUND-09)
         if self._announces_ticks:
             self._enter(Move.SETTLED)
