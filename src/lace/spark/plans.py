@@ -53,9 +53,15 @@ class PlanRunner:
         """The rows that a rule derives; repeats are left in."""
         *nodes, project = chain(plan.root)
         assert isinstance(project, Project)
-        frame = self.unit
+        frame, most = self.unit, None
         for node in nodes:
             assert not isinstance(node, Project)
+            if isinstance(node, Scan):
+                most = self.read(node).rows
+            elif isinstance(node, Join) and node.binds:
+                # A short relation that meets a long one is sent to every task; Spark does not know which is which.
+                frame = self._hinted(Sized(frame, most)) if node.on else frame
+                most = None
             frame = self._apply(node, frame)
         names = relation_columns(len(project.terms))
         values = [_value(term).alias(name) for term, name in zip(project.terms, names, strict=False)]

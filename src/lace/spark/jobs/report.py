@@ -13,7 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 _LARGEST_GROUPS = 40
+_NEWEST_MONTHS = 1200
+_MONTHS_SHOWN = 36
 _MONTH = 7  # characters of an ISO date
+_TYPES = {"B": "Blob", "P": "Plex", "S": "Seal"}
+_LABEL_LENGTH = 32
 _TAI_OF_UNIX = 37  # seconds; close enough to put a record into its month
 _BAR_WIDTH, _BAR_HEIGHT, _LABEL_WIDTH = 420, 18, 220
 
@@ -50,7 +54,7 @@ def summary(records: DataFrame, quarantine: DataFrame, selected: DataFrame | Non
         by_type=_counts(records, F.col("type")),
         by_coordinate=_counts(records.where("group is not null"), _coordinate()),
         rejected_by_rule=_counts(quarantine, F.col("rule")),
-        growth_by_month=sorted(_counts(records.where("tai is not null"), _month())),
+        growth_by_month=_counts_by_month(records),
         selected_by_peer=[] if selected is None else _counts(selected, F.col("peer")),
         selected_by_coordinate=[] if chosen is None else _counts(chosen.where("group is not null"), _coordinate()),
     )
@@ -70,13 +74,20 @@ def _counts(frame: DataFrame, key: Column) -> Counts:
     return [(str(row["key"]), int(row["count"])) for row in rows]
 
 
+def _counts_by_month(records: DataFrame) -> Counts:
+    """The newest months, oldest first: in time none is left out because it is small."""
+    months = records.where("tai is not null").groupBy(_month().alias("key")).count()
+    rows = months.orderBy(F.desc("key")).limit(_NEWEST_MONTHS).collect()
+    return [(str(row["key"]), int(row["count"])) for row in reversed(rows)]
+
+
 def page(report: Report, manifest: Mapping[str, object]) -> str:
     """The HTML page."""
     sections = [
-        _chart("Records by type", report.by_type),
+        _chart("Records by type", [(_TYPES.get(kind, kind), count) for kind, count in report.by_type]),
         _chart("Records by group and app", report.by_coordinate),
         _chart("Refused, by rule", report.rejected_by_rule),
-        _chart("Growth by month (of the records' own time)", report.growth_by_month),
+        _growth_chart(report.growth_by_month),
         _chart("Selected, by peer", report.selected_by_peer),
         _chart("Selected, by group and app", report.selected_by_coordinate),
     ]
@@ -90,17 +101,35 @@ def page(report: Report, manifest: Mapping[str, object]) -> str:
     return _PAGE.format(rows=rows, sections="".join(sections))
 
 
+def _growth_chart(by_month: Counts) -> str:
+    """Months while a reader can take them in, else years."""
+    if len(by_month) <= _MONTHS_SHOWN:
+        return _chart("Growth by month (of the records' own time)", by_month)
+    years: dict[str, int] = {}
+    for month, count in by_month:
+        years[month[:4]] = years.get(month[:4], 0) + count
+    return _chart("Growth by year (of the records' own time)", list(years.items()))
+
+
+def _short(label: str) -> str:
+    """A label that fits beside its bar: its end is what tells coordinates apart."""
+    return label if len(label) <= _LABEL_LENGTH else "…" + label[1 - _LABEL_LENGTH :]
+
+
 def _chart(title: str, counts: Sequence[tuple[str, int]]) -> str:
     """Horizontal bars as inline SVG."""
     if not counts:
         return ""
+    if len(counts) == _LARGEST_GROUPS:
+        title += f", the {_LARGEST_GROUPS} largest"
     most = max(count for _, count in counts)
     bars = []
     for place, (label, count) in enumerate(counts):
         y = place * (_BAR_HEIGHT + 4)
         width = max(1, round(_BAR_WIDTH * count / most))
         bars.append(
-            f'<text x="{_LABEL_WIDTH - 8}" y="{y + 13}" text-anchor="end">{escape(label)}</text>'
+            f'<text x="{_LABEL_WIDTH - 8}" y="{y + 13}" text-anchor="end">{escape(_short(label))}'
+            f"<title>{escape(label)}</title></text>"
             f'<rect x="{_LABEL_WIDTH}" y="{y}" width="{width}" height="{_BAR_HEIGHT}" rx="2"/>'
             f'<text x="{_LABEL_WIDTH + width + 6}" y="{y + 13}">{count:,}</text>'
         )
