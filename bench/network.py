@@ -303,13 +303,14 @@ def git_wire(folder: Path, records: Sequence[bytes], different: int) -> int | No
         subprocess.run(["git", "-C", str(where), *arguments], check=True, capture_output=True)
 
     git(source, "init", "-q", "-b", "main")
-    for key, value in (("user.name", "b"), ("user.email", "b@example.com"), ("gc.auto", "0")):
+    for key, value in (("user.name", "b"), ("user.email", "b@example.com"), ("maintenance.auto", "false")):
         git(source, "config", key, value)
     for number in range(different, len(records)):
         (source / f"{number:07}").write_bytes(records[number])
     git(source, "add", "-A")
     git(source, "commit", "-qm", "shared")
     subprocess.run(["git", "clone", "-q", str(source), str(clone)], check=True, capture_output=True)
+    git(clone, "config", "maintenance.auto", "false")  # nothing may run on in the background
     for number in range(different):
         (source / f"{number:07}").write_bytes(records[number])
     git(source, "add", "-A")

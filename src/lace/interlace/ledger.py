@@ -5,7 +5,7 @@ Rule: the ledger counts stored-record bytes, markline included, and nothing else
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -45,19 +45,20 @@ class Ledger:
         self.bytes_received += size
         self.round_received += size
 
-    def count_sent(self, records: Iterable[tuple[str, int]]) -> None:
+    def count_sent(self, records: Sequence[tuple[str, int]]) -> None:
         """Records were written."""
-        for record, size in records:
-            self.sent[record] = None
-            self.bytes_sent += size
-            self.round_sent += size
+        self.sent.update(dict.fromkeys([record for record, _ in records]))
+        size = sum([size for _, size in records])
+        self.bytes_sent += size
+        self.round_sent += size
 
-    def store(self, hashes: Iterable[RecordHash]) -> None:
+    def store(self, hashes: Sequence[RecordHash]) -> None:
         """Records are validated and durable."""
-        for record in hashes:
-            self.received[record] = None
-            self.rejected.pop(record, None)
-            self.not_available.pop(record, None)
+        self.received.update(dict.fromkeys(hashes))
+        if self.rejected or self.not_available:
+            for record in hashes:
+                self.rejected.pop(record, None)
+                self.not_available.pop(record, None)
 
     def reject(self, reasons: Mapping[str, str]) -> None:
         """Records failed validation."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from lace.interlace.advertisement import Advertisement, canonical_bytes, record_digests
@@ -97,29 +97,22 @@ class AdvertisementSet:
 
     def take_all(self, advertisements: Iterable[Advertisement]) -> Changes:
         """Hold many claims; what that changed."""
-        parts, new = self._parts, 0
         changes = Changes([], [])
-        prefixes: set[str] = set()
-        for claim in advertisements:
-            record = claim.hash
-            prefix = record[_PAYLOAD:_TOP_END]
-            part = parts.get(prefix)
-            if part is None:
-                part = parts[prefix] = {}
-            before = part.get(record)
-            if before != claim:
-                part[record] = claim
-                changes.added.append(claim)
-                prefixes.add(prefix)
-                if before is None:
-                    new += 1
-                else:
-                    changes.removed.append(before)
-        self._count += new
+        # Listings are sorted, so the claims of a partition mostly come together.
+        for prefix, group in groupby(advertisements, lambda claim: claim.hash[_PAYLOAD:_TOP_END]):
+            claims = {claim.hash: claim for claim in group}
+            part = self._parts.setdefault(prefix, {})
+            if part:
+                claims = {record: claim for record, claim in claims.items() if part.get(record) != claim}
+                changes.removed.extend([part[record] for record in claims if record in part])
+            if claims:
+                held = len(part)
+                part.update(claims)
+                self._count += len(part) - held
+                changes.added.extend(claims.values())
+                for roots in self._roots.values():
+                    roots.pop(prefix, None)
         self.version += len(changes.added)
-        for roots in self._roots.values():
-            for prefix in prefixes:
-                roots.pop(prefix, None)
         return changes
 
     def drop(self, record: str) -> Advertisement | None:
