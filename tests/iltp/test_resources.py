@@ -197,9 +197,10 @@ def test_a_body_under_another_id_is_refused() -> None:
 
 @pytest.mark.clause("060-RES-31", "060-AVAIL-03", "060-AVAIL-04")
 def test_a_book_keeps_what_it_was_given_and_takes_repeats() -> None:
-    book = ResourceBook()
-    book.add(Resource(RULES_ID, "lacegram", RULES))
-    book.add(Resource(RULES_ID, "lacegram", RULES))
+    book, rules = ResourceBook(), Resource(RULES_ID, "lacegram", RULES)
+    assert not book.knows(rules)
+    book.keep(rules)
+    assert book.knows(rules)
     assert book.text(RULES_ID) == RULES
     assert book.text("R." + "0" * 43) is None
 
@@ -207,9 +208,11 @@ def test_a_book_keeps_what_it_was_given_and_takes_repeats() -> None:
 @pytest.mark.clause("060-RES-32")
 def test_a_book_refuses_another_body_under_a_known_id() -> None:
     book = ResourceBook()
-    book.add(Resource(RULES_ID, "lacegram", RULES))
-    with pytest.raises(InvalidStream):
-        book.add(Resource(RULES_ID, "lacegram", RULES.replace(b"S", b"T")))
+    book.keep(Resource(RULES_ID, "lacegram", RULES))
+    other = Resource(RULES_ID, "lacegram", RULES.replace(b"S", b"T"))
+    assert not book.knows(other)
+    with pytest.raises(InvalidStream, match="another text is known"):
+        book.keep(other)
     assert book.text(RULES_ID) == RULES
 
 
@@ -217,7 +220,7 @@ def test_a_book_has_a_bound() -> None:
     book = ResourceBook(max_kept_bytes=200)
     texts = [b"A('%03d') :- B('x')." % n for n in range(50)]
     for text in texts:
-        book.add(resource_of(text))
+        book.keep(resource_of(text))
     kept = [text for text in texts if book.text(str(LacegramId.of(digest(text)))) is not None]
     assert kept == texts[-len(kept) :]
     assert 0 < sum(map(len, kept)) <= 200

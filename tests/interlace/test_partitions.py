@@ -39,8 +39,7 @@ def claims(*numbers: int) -> list[Advertisement]:
 
 def filled(items: list[Advertisement]) -> AdvertisementSet:
     whole = AdvertisementSet(1024)
-    for item in items:
-        whole.put(item)
+    whole.put_all(items)
     return whole
 
 
@@ -112,7 +111,7 @@ def test_remembered_roots_are_always_those_of_the_content(changes: list[tuple[bo
     whole, content = AdvertisementSet(1024), set()
     for add, number in changes:
         if add:
-            whole.put(Advertisement(record(number)))
+            whole.put_all([Advertisement(record(number))])
             content.add(number)
         else:
             whole.drop(record(number))
@@ -372,7 +371,7 @@ def reconcile_with(
         assert before.drop(claim.hash) == claim
     for claim in reconciliation.changes.added:
         assert claim.hash not in before
-        before.put(claim)
+        before.put_all([claim])
     assert before.listing() == state.listing()  # the changes that an engine is told are exact
     return state, listed, summaries
 

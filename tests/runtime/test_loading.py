@@ -69,6 +69,6 @@ def test_a_batch_at_once_is_served_as_record_by_record(
     whole, single = Service(request), Service(request)
     for number, bodies in enumerate(batches):
         batch = [(f"{number}.{place}", body) for place, body in enumerate(bodies)]
-        sent = [body for record, body in batch if single.take(record, body)]
+        sent = [(record, body) for record, body in batch if single.take(record, body)]
         assert whole.take_all(batch) == sent
         assert (whole.sent, whole.missing, whole.is_full) == (single.sent, single.missing, single.is_full)

@@ -25,7 +25,7 @@ from lace.policy.origin import Source, Viewer
 from lace.records.model import Blob, ValidRecord
 from lace.runtime.evaluate import StoreEvaluator
 from lace.spark.jobs.evaluate import PeerPolicy
-from lace.spark.jobs.listing import parsed_lines, require_sound
+from lace.spark.jobs.listing import parsed_lines, require_sound, require_utf8
 from lace.spark.pipeline import Pipeline, PipelineSettings
 from lace.store.memory import MemoryStore
 from spark.archives import make_records, write_bundle
@@ -130,3 +130,11 @@ def test_a_listing_of_nobody_is_refused(spark: SparkSession, tmp_path: Path) -> 
     settings = PipelineSettings(output=tmp_path / "out", peers=[PEER], listings={"bob": tmp_path})
     with pytest.raises(InvalidInput, match="a listing of no peer: bob"):
         Pipeline(spark, settings, lambda *_: None)
+
+
+def test_a_listing_that_is_no_text_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "listing"
+    path.write_bytes(f"Advertised('{P}','Opq_A')\n".encode() + b"Advertised('\xff','Opq_A')\n")
+    with pytest.raises(InvalidInput) as refused:
+        require_utf8(path)
+    assert (refused.value.rule, refused.value.place) == ("listing-utf8", f"{path}:2")

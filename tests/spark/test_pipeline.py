@@ -126,7 +126,7 @@ def check_advertisements(spark: SparkSession, output: Path, one: PeerPolicy, cho
             for fact in derive_facts(valid)
             if fact.predicate.name == "Field" and fact.values[1] in plan.requirements.names
         ]
-        held.put(Advertisement(str(valid.hash), canonical_fields(claims)))
+        held.put_all([Advertisement(str(valid.hash), canonical_fields(claims))])
     rows = spark.read.parquet(str(output / "tables" / "partitions" / f"peer={one.name}")).collect()
     found = sorted((row["prefix"], row["records"], row["root"]) for row in rows)
     assert found == [(part.prefix, part.count, part.root) for part in held.summaries(plan.operands[0].origin)]

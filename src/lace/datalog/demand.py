@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lace.datalog.formatting import format_literal
-from lace.datalog.planner import literal_variables, variables_of
 from lace.datalog.ranking import ranked_predicates
 from lace.datalog.stratify import derived_graph, forbidden_cycles, read_atom, strata
 from lace.datalog.syntax import (
@@ -34,6 +33,7 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
+from lace.datalog.terms import names_among, variable_names
 from lace.datalog.validate import CheckedProgram
 
 Places = tuple[int, ...]  # the bound places of a predicate
@@ -128,13 +128,13 @@ class _Rewriting:
     def _rewrite_rule(self, rule: Rule, bound: Places) -> None:
         head = Atom(_adorned(rule.head.predicate, bound), rule.head.terms)
         body: list[Literal] = [Positive(_magic(rule.head, bound))] if bound else []
-        known = set(variables_of(rule.head.terms[n] for n in bound))
+        known = set(names_among(rule.head.terms[n] for n in bound))
         tests: list[Literal] = [lit for lit in rule.body if isinstance(lit, Unequal | Compare | TextShape)]
         for positive in _passing_order(rule, known, self.checked.derived):
             body += _ready(tests, known, body)
             read = self._pass(positive.atom, _bound_places(positive.atom, known), body)
             body.append(Positive(read))
-            known.update(literal_variables(positive))
+            known.update(variable_names(positive))
         body += _ready(tests, known, body)
         closing: list[Literal] = []
         for literal in rule.body:
@@ -182,7 +182,7 @@ def _named(terms: tuple[Term, ...]) -> Iterator[Term]:
 
 
 def _ready(tests: list[Literal], known: set[str], body: list[Literal]) -> list[Literal]:
-    return [test for test in tests if test not in body and known.issuperset(literal_variables(test))]
+    return [test for test in tests if test not in body and known.issuperset(variable_names(test))]
 
 
 def _passing_order(rule: Rule, known: set[str], derived: frozenset[Predicate]) -> Iterator[Positive]:
@@ -197,5 +197,5 @@ def _passing_order(rule: Rule, known: set[str], derived: frozenset[Predicate]) -
     while left:
         best = min(left, key=order)
         left.remove(best)
-        reached.update(literal_variables(best))
+        reached.update(variable_names(best))
         yield best

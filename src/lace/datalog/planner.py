@@ -22,7 +22,6 @@ from lace.datalog.plan import (
     RulePlan,
     Scan,
     StratumPlan,
-    Test,
     Unit,
     Version,
     Without,
@@ -38,11 +37,11 @@ from lace.datalog.syntax import (
     Positive,
     Predicate,
     Rule,
-    Term,
     TextShape,
     Unequal,
     Variable,
 )
+from lace.datalog.terms import names_among, variable_names
 
 
 class Sizes(Protocol):
@@ -63,33 +62,6 @@ class UnknownSizes:
 
     def distinct(self, scan: Scan, position: int) -> float:
         return self.rows(scan)
-
-
-def variables_of(terms: Iterable[Term]) -> list[str]:
-    """The names of the variables among terms, repeats kept."""
-    return [term.name for term in terms if isinstance(term, Variable)]
-
-
-def test_terms(test: Test) -> tuple[Term, ...]:
-    """The terms that a builtin reads."""
-    match test:
-        case TextShape(text, start, _, end):
-            return text, start, end
-        case Compare(_, left, _, right) | Unequal(left, right):
-            return left, right
-
-
-def literal_variables(literal: Literal) -> list[str]:
-    """The variables of a literal, repeats kept; those local to a counted atom too."""
-    match literal:
-        case Positive(atom) | Negated(atom):
-            return variables_of(atom.terms)
-        case Cardinality(atom, _, bound):
-            return variables_of((*atom.terms, bound))
-        case Unequal() | Compare() | TextShape():
-            return variables_of(test_terms(literal))
-        case _:
-            return []
 
 
 def scan_of(atom: Atom, wanted: Set[str], version: Version = Version.ALL) -> Scan:
@@ -148,11 +120,11 @@ class _RulePlanner:
         self.bound: set[str] = set()
         self.estimate = _Estimate(1.0, {})
         self.node: Node | None = None
-        positive = [name for lit in rule.body if isinstance(lit, Positive) for name in literal_variables(lit)]
+        positive = [name for lit in rule.body if isinstance(lit, Positive) for name in variable_names(lit)]
         self.outer = frozenset(positive)
-        self.uses = Counter(set(variables_of(rule.head.terms)))  # in how many places of the rule a variable stands
+        self.uses = Counter(set(names_among(rule.head.terms)))  # in how many places of the rule a variable stands
         for literal in rule.body:
-            self.uses.update(set(literal_variables(literal)))
+            self.uses.update(set(variable_names(literal)))
 
     def plan(self, scans: Mapping[int, Version], first: int | None) -> RulePlan:
         """A plan that reads body literal `first` first and the others in the cheapest order found."""
@@ -173,7 +145,7 @@ class _RulePlanner:
 
     def _wanted(self, atom: Atom) -> frozenset[str]:
         """Variables of an atom that the rest of the rule speaks of."""
-        return frozenset(name for name in variables_of(atom.terms) if self.uses[name] > 1)
+        return frozenset(name for name in names_among(atom.terms) if self.uses[name] > 1)
 
     def _cost(self, literal: Positive, version: Version) -> tuple[float, bool, str]:
         scan = scan_of(literal.atom, self._wanted(literal.atom), version)
@@ -186,19 +158,19 @@ class _RulePlanner:
             self.node = scan
         else:
             on = tuple(name for _, name in scan.variables if name in self.bound)
-            needed = set(variables_of(self.rule.head.terms))
+            needed = set(names_among(self.rule.head.terms))
             for other in (*later, *pending):
-                needed.update(literal_variables(other))
+                needed.update(variable_names(other))
             known = dict.fromkeys([*sorted(self.bound), *(name for _, name in scan.variables)])
             self.node = Join(self.node, scan, on, tuple(name for name in known if name in needed))
-        self.estimate.join(scan, self.sizes, {name for other in later for name in literal_variables(other)})
+        self.estimate.join(scan, self.sizes, {name for other in later for name in variable_names(other)})
         self.bound.update(name for _, name in scan.variables)
 
     def _apply(self, pending: list[Literal], atoms: Mapping[int, Positive]) -> list[Literal]:
         """Put every test whose variables are bound right here; give back the others."""
         left: list[Literal] = []
         for literal in pending:
-            needs = {name for name in literal_variables(literal) if name in self.outer}
+            needs = {name for name in variable_names(literal) if name in self.outer}
             if needs <= self.bound and (self.node is not None or not atoms):
                 self.node = self._test(self.node or Unit(), literal)
             else:

@@ -5,7 +5,7 @@ Rule: the one place that knows where terms stand in a literal; passes over rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
@@ -39,6 +39,16 @@ def literal_terms(literal: Literal) -> tuple[Term, ...]:
             return ()
         case _:
             assert_never(literal)
+
+
+def names_among(terms: Iterable[Term]) -> list[str]:
+    """The names of the variables among terms, repeats kept."""
+    return [term.name for term in terms if isinstance(term, Variable)]
+
+
+def variable_names(literal: Literal) -> list[str]:
+    """The names of a literal's variables, repeats kept; those local to a counted atom too."""
+    return names_among(literal_terms(literal))
 
 
 def literal_variables(literal: Literal) -> list[Variable]:

@@ -265,11 +265,9 @@ class StreamReader:
         """Records that lie whole in the first chunk, each found by one match; False if the first needs the long way."""
         chunk, start = self._source.head
         position = start
-        out, skip = self._out, len(RECORD)
         # The gate is for records that would have to be waited for; these are here already.
         for next_start in delimit_run(chunk, position, len(chunk), self._record_limits):
-            claimed = chunk[position + skip : chunk.find(b"\n", position)].decode("utf-8", "backslashreplace")
-            out.append(RecordItem(claimed, chunk[position:next_start]))
+            self._out.append(RecordItem(_claimed(chunk, position), chunk[position:next_start]))
             position = next_start
         while chunk.startswith(RECORD, position):
             try:
@@ -278,7 +276,7 @@ class StreamReader:
                 break  # read by line it fails at the same place, whatever the chunks were
             if end is None or end > len(chunk):
                 break
-            out.append(RecordItem(_claimed(chunk[position:end]), chunk[position:end]))
+            self._out.append(RecordItem(_claimed(chunk, position), chunk[position:end]))
             position = end
         if position > start:
             self._source.skip(position - start)
@@ -340,7 +338,7 @@ class StreamReader:
         raise InvalidStream(message, rule=rule, place=place, found=repr(found[:40]) if found else "")
 
 
-def _claimed(record: bytes) -> str:
+def _claimed(data: bytes, start: int = 0) -> str:
     """The hash text of a markline; bytes that are no text can match no request, so they are kept visibly wrong."""
-    line, _, _ = record[len(RECORD) : len(RECORD) + 1024].partition(b"\n")
-    return line.decode("utf-8", "backslashreplace")
+    end = data.find(b"\n", start)
+    return data[start + len(RECORD) : end if end >= 0 else len(data)].decode("utf-8", "backslashreplace")

@@ -100,22 +100,15 @@ def fault_of(resource: Resource, limits: EngineLimits | None = None) -> InvalidS
 
 
 class ResourceBook:
-    """The canonical texts that a link knows: what the peer sent, what we have from elsewhere (060-AVAIL-04).
+    """The canonical texts that a link knows, each checked by `check_resource` before it is kept (060-AVAIL-04).
 
     The oldest received ones make room for new ones, so that a peer cannot fill the memory with unused text.
     """
 
-    def __init__(self, max_kept_bytes: int = 8 * MIB, limits: EngineLimits | None = None) -> None:
-        self._limits = limits or EngineLimits()
+    def __init__(self, max_kept_bytes: int = 8 * MIB) -> None:
         self._max_kept_bytes = max_kept_bytes
         self._kept_bytes = 0
         self._texts: dict[str, bytes] = {}
-
-    def add(self, resource: Resource) -> None:
-        """Check and keep a received resource."""
-        if not self.knows(resource):
-            check_resource(resource, self._limits)
-            self.keep(resource)
 
     def knows(self, resource: Resource) -> bool:
         """Whether this is an identical repeat, which changes nothing (060-RES-31)."""

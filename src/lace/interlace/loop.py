@@ -162,7 +162,7 @@ class LoopPhases(MachineCore):
             self._note_changes(self._held.replace_all(claims))
             return
         dropped = [claim for record in changes.removed if (claim := self._held.drop(record)) is not None]
-        taken = self._held.take_all(changes.added)
+        taken = self._held.put_all(changes.added)
         self._note_changes(Changes(taken.added, [*dropped, *taken.removed]))
 
     def _note_changes(self, changes: Changes) -> None:

@@ -78,24 +78,7 @@ class AdvertisementSet:
         """The claim about a record."""
         return self._parts.get(top_prefix(record), {}).get(record)
 
-    def put(self, advertisement: Advertisement) -> Advertisement | None:
-        """Hold a claim; the one it replaces, if that says something else."""
-        record = advertisement.hash
-        prefix = top_prefix(record)
-        part = self._parts.setdefault(prefix, {})
-        before = part.get(record)
-        if before == advertisement:
-            return None
-        part[record] = advertisement
-        self._count += before is None
-        self._changed(prefix)
-        return before
-
-    def put_all(self, advertisements: Iterable[Advertisement]) -> None:
-        """Hold many claims, whatever they replace."""
-        self.take_all(advertisements)
-
-    def take_all(self, advertisements: Iterable[Advertisement]) -> Changes:
+    def put_all(self, advertisements: Iterable[Advertisement]) -> Changes:
         """Hold many claims; what that changed."""
         changes = Changes([], [])
         # Listings are sorted, so the claims of a partition mostly come together.
@@ -197,14 +180,12 @@ class AdvertisementSet:
         removed = [held for held in self.under(prefix) if new.get(held.hash) != held]
         for held in removed:
             self.drop(held.hash)
-        return Changes(self.take_all(new.values()).added, removed)
+        return Changes(self.put_all(new.values()).added, removed)
 
     def replace_all(self, claims: Iterable[Advertisement]) -> Changes:
         """Hold exactly these claims (050-RECON-04)."""
         if not self._count:
-            fresh = list(claims)
-            self.put_all(fresh)
-            return Changes(fresh, [])
+            return self.put_all(claims)
         by_prefix: dict[str, list[Advertisement]] = {prefix: [] for prefix in self._parts}
         for claim in claims:
             by_prefix.setdefault(top_prefix(claim.hash), []).append(claim)

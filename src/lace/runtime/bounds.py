@@ -53,7 +53,7 @@ class Service:
         self.missing: list[str] = []
         self.is_full = False
 
-    def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[bytes]:
+    def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
         """What of a batch is sent."""
         present = [(record, stored) for record, stored in batch if stored is not None]
         size = sum([len(stored) for _, stored in present])
@@ -61,8 +61,8 @@ class Service:
             self._total += size
             self.sent += [(record, len(stored)) for record, stored in present]
             self.missing += [record for record, stored in batch if stored is None]
-            return [stored for _, stored in present]
-        return [stored for record, stored in batch if self.take(record, stored) and stored is not None]
+            return present
+        return [(record, stored) for record, stored in batch if self.take(record, stored) and stored is not None]
 
     def take(self, record: str, stored: bytes | None) -> bool:
         """Whether this one is sent; the first that does not fit ends the service."""

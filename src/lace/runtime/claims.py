@@ -6,7 +6,7 @@ be requested; whether it can matter to other records, the rules' texts tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum, auto
 
 from lace.datalog.syntax import Cardinality, Rule
@@ -102,7 +102,7 @@ class ClaimBook:
         fed.update(hungry)
         return list(hungry.values())
 
-    def begin_anew(self) -> Iterable[Advertisement]:
+    def begin_anew(self) -> Collection[Advertisement]:
         """The engine starts over: the claims it needs from the start."""
         if self._feeding is Feeding.ALWAYS:
             return self._fed.values()
@@ -110,6 +110,6 @@ class ClaimBook:
         return ()
 
     @property
-    def fed(self) -> Iterable[Advertisement]:
+    def fed(self) -> Collection[Advertisement]:
         """The claims that the engine has."""
         return self._fed.values()

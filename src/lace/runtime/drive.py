@@ -333,7 +333,7 @@ class Driver:
         batches = self._side.load(request.hashes, self._limits.load_records, self._limits.load_bytes)
         nothing: Loaded = []
         while not service.is_full and (batch := await self._in_thread(next, batches, nothing)):
-            self.session.put_records(service.take_all(batch))
+            self.session.put_records([stored for _, stored in service.take_all(batch)])
             self._wake_send.set()
             await self._drained()
             if self.now_ns - started > self._limits.service_ns:

@@ -7,7 +7,7 @@ changes are followed incrementally; large ones are worth evaluating anew, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lace.datalog.engine import Materialized, RowSource, materialize
@@ -136,7 +136,7 @@ class StoreEvaluator:
             delta = delta.then(self._follow(runtime, feed, []) or self._start(runtime, self._claims.fed))
         return self._answer(delta)
 
-    def _start(self, runtime: frozenset[Fact], claims: Iterable[Advertisement]) -> Delta:
+    def _start(self, runtime: frozenset[Fact], claims: Collection[Advertisement]) -> Delta:
         """Evaluate anew over the newest snapshot, and compare with what was derived before."""
         policy = self._lowered()
         before = self._sets(policy)

@@ -6,18 +6,17 @@ are nine tenths of the cost, so they are verified in slices that a driver may ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from lace.errors import InvalidRecord
 from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash
+from lace.records.judge import Verify, judge_all
 from lace.records.keys import verify_batch
-from lace.records.validate import SignatureTask, ValidRecord, signature_task, validate
+from lace.records.model import ValidRecord
 from lace.store.base import RecordStore
 
 Claimed = tuple[str, bytes]  # the hash that was asked for, and what came under its name
-Verify = Callable[[Sequence[SignatureTask]], list[str | None]]
 
 
 @dataclass(slots=True)
@@ -32,27 +31,16 @@ class Judged:
 def judge(records: Iterable[Claimed], limits: RecordLimits | None = None, verify: Verify = verify_batch) -> Judged:
     """Validate a batch: hashes and structure first, then every signature."""
     judged = Judged()
-    unsigned: list[tuple[str, ValidRecord, SignatureTask]] = []
-    for claimed, stored in records:
+    given = list(records)
+    verdicts = judge_all([stored for _, stored in given], limits or RecordLimits(), verify)
+    for (claimed, stored), verdict in zip(given, verdicts, strict=True):
         judged.size += len(stored)
-        try:
-            valid = validate(stored, limits=limits or RecordLimits(), verify_signature=False)
-        except InvalidRecord as error:
-            judged.reasons[claimed] = str(error)
-            continue
-        if valid.hash != claimed:  # a markline that is spelled otherwise than its hash
-            judged.reasons[claimed] = f"the record is {valid.hash}"
-            continue
-        task = signature_task(valid)
-        if task is None:
-            judged.valid.append(valid)
+        if not isinstance(verdict, ValidRecord):
+            judged.reasons[claimed] = verdict.reason
+        elif verdict.hash != claimed:  # a markline that is spelled otherwise than its hash
+            judged.reasons[claimed] = f"the record is {verdict.hash}"
         else:
-            unsigned.append((claimed, valid, task))
-    for (claimed, valid, _), reason in zip(unsigned, verify([task for *_, task in unsigned]), strict=True):
-        if reason is None:
-            judged.valid.append(valid)
-        else:
-            judged.reasons[claimed] = f"the signature does not verify: {reason}"
+            judged.valid.append(verdict)
     return judged
 
 

@@ -18,7 +18,8 @@ from lace.errors import LaceError
 from lace.interlace import inputs as given
 from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash
-from lace.runtime.ingest import Claimed, Judged, Verify, commit, judge
+from lace.records.judge import Verify
+from lace.runtime.ingest import Claimed, Judged, commit, judge
 from lace.store.base import RecordStore
 from lace.store.checking import Checked
 from lace.store.ingest import EncodedStore, checkers

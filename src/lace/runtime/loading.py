@@ -20,11 +20,13 @@ _LONG_REQUEST = 1_024
 
 def stored_batches(store: RecordStore, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
     """The records of some hashes; a batch ends with the record that reaches a bound."""
+    # A generator: a driver takes every step of it in a thread, finding the order too.
     if len(hashes) < _LONG_REQUEST:
-        return _one_by_one(store, hashes, max_records, max_bytes)
-    if len(hashes) * _SWEEP_SHARE < store.stat().records:
-        return _one_by_one(store, _in_store_order(store, hashes), max_records, max_bytes)
-    return _sweep(store, hashes, max_records, max_bytes)
+        yield from _one_by_one(store, hashes, max_records, max_bytes)
+    elif len(hashes) * _SWEEP_SHARE < store.stat().records:
+        yield from _one_by_one(store, _in_store_order(store, hashes), max_records, max_bytes)
+    else:
+        yield from _sweep(store, hashes, max_records, max_bytes)
 
 
 def _in_store_order(store: RecordStore, hashes: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ from lace.interlace.result import InterlaceResult
 from lace.limits import IngestLimits
 from lace.notation.fact import Fact
 from lace.policy.lower import LoweringOptions
+from lace.runtime.bounds import Service
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.collector import seldom_collecting
 from lace.runtime.evaluate import StoreEvaluator
@@ -220,34 +221,27 @@ class LocalExchange:
 
     def _serve(self, side: _Side, peer: _Side, effect: asked.SendRecords) -> Iterator[bool]:
         """Load and hand over, a batch at a step, so that few records are in memory (050-ENG-03)."""
-        sent: list[tuple[str, int]] = []
-        missing: list[str] = []
-        room = effect.limit_bytes
+        service = Service(effect)
         limits = self._ingest_limits
         batches = stored_batches(side.party.store, effect.hashes, limits.max_chunk_records, limits.max_chunk_bytes)
         try:
             for batch in batches:
                 if peer.is_over:
                     return
-                present = [(record, data) for record, data in batch if data is not None]
-                missing += [record for record, data in batch if data is None]
-                fitting = [(record, data) for record, data in present if (room := room - len(data)) >= 0]
-                self._hand_over(peer, fitting, sent)
-                if room < 0:
+                self._hand_over(peer, service.take_all(batch))
+                if service.is_full:
                     break
                 yield True
         except LaceError as error:
             side.answers.append(given.LocalFailed(str(error)))
             return
-        side.answers.append(given.RecordsSent(sent, missing))
+        side.answers.append(given.RecordsSent(service.sent, service.missing))
 
     @staticmethod
-    def _hand_over(peer: _Side, batch: Sequence[tuple[str, bytes]], sent: list[tuple[str, int]]) -> None:
+    def _hand_over(peer: _Side, batch: Sequence[tuple[str, bytes]]) -> None:
         if batch:
-            sizes = [(record, len(data)) for record, data in batch]
-            sent += sizes
             peer.arrived.update(batch)
-            peer.inbox.append(given.RecordsReceived(sizes))
+            peer.inbox.append(given.RecordsReceived([(record, len(data)) for record, data in batch]))
 
     def _intake(self, side: _Side) -> Intake:
         if side.intake is None:

@@ -93,7 +93,7 @@ class Session:
         self._outgoing: deque[bytes | Iterator[bytes]] = deque()
         self._requests: list[Request] = []
         self._arrived: dict[str, bytes] = {}
-        self._resources = ResourceBook(limits=config.engine_limits)
+        self._resources = ResourceBook()
         self._items: deque[Item | list[RecordItem]] = deque()  # of the block being read
         self._checking = False
         self._unasked: str | None = None

@@ -36,8 +36,9 @@ from pyspark.sql.types import StructType
 from lace.errors import InvalidInput, InvalidRecord
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
+from lace.runtime.collector import seldom_collecting
 from lace.spark.files import Piece, RawRecord, input_files, read_piece, shares
-from lace.spark.judging import batches, judge, no_cycle_search
+from lace.spark.judging import batches, judge
 from lace.spark.rows import RECORD_COLUMNS, arrow_schema, record_arrays
 from lace.spark.schemas import CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema
 from lace.store.bundle import BundleWriter, index_path
@@ -187,7 +188,7 @@ def read_batches(
     """Rows of pieces, in Arrow batches of the asked columns."""
     schema = arrow_schema(options.columns, _FRAME_FIELDS)
     for batch in batches(raw for piece in parts for raw in read_piece(piece)):
-        with no_cycle_search():
+        with seldom_collecting():
             found = _read_batch(batch, options, wanted, schema)
         if found.num_rows:
             yield found

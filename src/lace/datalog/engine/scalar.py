@@ -14,8 +14,8 @@ from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.table import CodeRow, Path, Sight, Table
 from lace.datalog.engine.verdicts import Verdicts, holds
 from lace.datalog.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Without, chain
-from lace.datalog.planner import test_terms, variables_of
 from lace.datalog.syntax import Constant, Predicate, Term, Variable
+from lace.datalog.terms import variable_names
 
 Assignment = list[int]
 Step = Callable[[Assignment], bool]
@@ -153,7 +153,7 @@ class ScalarCompiler:
         return count
 
     def _filter(self, test: Test, slot: Callable[[str], int], follow: Step) -> Step:
-        names = sorted(set(variables_of(test_terms(test))))
+        names = sorted(set(variable_names(test)))
         if len(names) == 1:
             place, judged = slot(names[0]), self._verdicts.judged(test)
             return lambda values: judged.one(values[place]) and follow(values)

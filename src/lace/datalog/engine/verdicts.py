@@ -18,8 +18,8 @@ from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, pack
 from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.plan import Test
-from lace.datalog.planner import test_terms, variables_of
 from lace.datalog.syntax import Compare, Constant, Operator, Term, TextShape, Unequal, Variable
+from lace.datalog.terms import variable_names
 
 _UNKNOWN, _TRUE, _FALSE = 0, 1, 2
 Ranks = npt.NDArray[np.int64]
@@ -112,7 +112,7 @@ class Verdicts:
 
     def mask(self, test: Test, columns: Mapping[str, Codes], rows: int) -> Mask:
         """Which rows pass."""
-        names = sorted(set(variables_of(test_terms(test))))
+        names = sorted(set(variable_names(test)))
         if not names:
             return np.full(rows, holds(test, constant_value), np.bool_)
         if isinstance(test, Unequal):

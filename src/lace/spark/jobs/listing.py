@@ -41,10 +41,25 @@ def read_listing(spark: SparkSession, path: Path, source: str) -> dict[Predicate
     if path.is_dir():
         text = spark.read.parquet(str(path)).select(F.explode(F.split("text", "\n")).alias("value"))
     else:
+        require_utf8(path)
         text = spark.read.text(str(path), lineSep="\n")
     claims = parsed_lines(text.where("value != ''"))
     require_sound(claims, path)
     return listing_relations(claims, source)
+
+
+def require_utf8(path: Path) -> None:
+    """Raise InvalidInput at the first line that is no text: Spark would put other characters in its place."""
+    longest = StreamLimits().max_fact_line_bytes
+    with path.open("rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(longest + 2), b""), 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                if len(line) <= longest + 1:  # a longer one is cut here, and refused for its length later
+                    raise InvalidInput(
+                        "a listing is UTF-8", rule="listing-utf8", place=f"{path}:{number}", found=repr(line[:80])
+                    ) from error
 
 
 def parsed_lines(lines: DataFrame) -> DataFrame:

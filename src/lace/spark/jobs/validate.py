@@ -11,7 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lace.spark.judging import judge, no_cycle_search
+from lace.runtime.collector import seldom_collecting
+from lace.spark.judging import judge
 from lace.spark.rows import arrow_schema, record_arrays
 from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, require_columns
 
@@ -39,7 +40,7 @@ def quarantine(judgement: DataFrame) -> DataFrame:
 def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(JUDGED.names, _other_fields(JUDGED))
     for batch in batches:
-        with no_cycle_search():
+        with seldom_collecting():
             judgement = _judge_batch(batch, schema)
         yield judgement
 

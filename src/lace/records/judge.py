@@ -1,0 +1,53 @@
+"""Judging many stored records at once (010).
+
+Rule: each gets the verdict of `validate`. Hashes and structure come first, then all signatures together, because one by
+one they cost more than everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from lace.errors import InvalidInput
+from lace.limits import RecordLimits
+from lace.records.keys import verify_batch
+from lace.records.model import DEFAULT_LIMITS, ValidRecord
+from lace.records.validate import RecordRule, SignatureTask, signature_task, validate
+
+Verify = Callable[[Sequence[SignatureTask]], list[str | None]]
+
+
+class Refusal(NamedTuple):
+    """Why some bytes are no record."""
+
+    rule: str
+    reason: str
+
+
+Verdict = ValidRecord | Refusal
+
+
+def judge_all(
+    stored: Iterable[bytes], limits: RecordLimits = DEFAULT_LIMITS, verify: Verify | None = verify_batch
+) -> list[Verdict]:
+    """A verdict for each; without `verify` the caller owes the signatures."""
+    verdicts = [_read(one, limits) for one in stored]
+    if verify is None:
+        return verdicts
+    tasks = {
+        place: task
+        for place, verdict in enumerate(verdicts)
+        if isinstance(verdict, ValidRecord) and (task := signature_task(verdict)) is not None
+    }
+    for place, why in zip(tasks, verify(list(tasks.values())), strict=True):
+        if why is not None:
+            verdicts[place] = Refusal(str(RecordRule.SEAL_SIGNATURE), f"the signature does not verify: {why}")
+    return verdicts
+
+
+def _read(stored: bytes, limits: RecordLimits) -> Verdict:
+    try:
+        return validate(stored, limits=limits, verify_signature=False)
+    except InvalidInput as error:
+        return Refusal(str(error.rule) or type(error).__name__, str(error))
