@@ -13,11 +13,10 @@ from __future__ import annotations
 from importlib import import_module
 
 _PUBLIC = {
-    "Evaluation": "lace.spark.executor",
     "Pipeline": "lace.spark.pipeline",
     "PipelineSettings": "lace.spark.pipeline",
     "SparkSettings": "lace.spark.executor",
-    "evaluate": "lace.spark.executor",
+    "evaluate": "lace.spark.query",
     "query_archive": "lace.spark.query",
     "query_facts": "lace.spark.query",
     "register": "lace.spark.source",

@@ -53,9 +53,12 @@ class RawRecord:
 
 
 def input_files(paths: Iterable[Path]) -> list[Path]:
-    """The bundles and stores among files and directories, sorted; hidden files and indexes are none."""
+    """The bundles and stores among files and directories, sorted; hidden files and indexes are none.
+
+    Their paths are absolute: the tasks that read them run in other folders.
+    """
     found: set[Path] = set()
-    for path in paths:
+    for path in (given.absolute() for given in paths):
         if path.is_dir():
             found |= {file for file in path.rglob("*") if file.is_file() and not _is_aside(file, path)}
         elif path.is_file():

@@ -56,13 +56,23 @@ class PipelineSettings:
     executor: SparkSettings = field(default_factory=SparkSettings)
     split_bytes: int = 64 << 20
 
+    def absolute(self) -> PipelineSettings:
+        """The same with paths that mean the same in every process: workers and servers run in folders of their own."""
+        return replace(
+            self,
+            output=self.output.absolute(),
+            inputs=[path.absolute() for path in self.inputs],
+            archives={name: path.absolute() for name, path in self.archives.items()},
+            listings={name: path.absolute() for name, path in self.listings.items()},
+        )
+
 
 class Pipeline:
     """One output directory."""
 
     def __init__(self, spark: SparkSession, settings: PipelineSettings, progress: Progress) -> None:
         self.spark = spark
-        self.settings = settings
+        self.settings = settings = settings.absolute()
         self.progress = progress
         strangers = sorted(set(settings.listings) - {peer.name for peer in settings.peers})
         if strangers:

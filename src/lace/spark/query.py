@@ -5,7 +5,7 @@ Rule: the rows are those of `lace.query`; only where the work happens differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,12 @@ from lace.datalog.parser import parse_atom
 from lace.datalog.source import Row
 from lace.datalog.syntax import Atom, Constant, Fact, Predicate, Variable
 from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
+from lace.errors import InvalidInput
 from lace.limits import EngineLimits
+from lace.policy.rewrite import body_atoms
 from lace.porcelain.query import column_names, only_output
-from lace.spark.executor import SparkSettings, evaluate
+from lace.spark.executor import SparkSettings
+from lace.spark.executor import evaluate as run_checked
 from lace.spark.jobs.ingest import first_copies
 from lace.spark.jobs.validate import judged, records
 from lace.spark.pivot import relation_columns
@@ -38,6 +41,51 @@ class SparkAnswer:
     def rows(self) -> list[Row]:
         """The facts as texts, sorted."""
         return sorted(collect_rows(self.frame, self.predicate.arity))
+
+
+def evaluate(
+    rules: str,
+    relations: Mapping[str, DataFrame] | None = None,
+    *,
+    records: DataFrame | None = None,
+    limits: EngineLimits | None = None,
+    settings: SparkSettings | None = None,
+) -> dict[str, DataFrame]:
+    """Evaluate rules over frames: `{"Edge": edges}` in, a frame for each predicate that the rules derive out.
+
+    A relation's columns are its terms in their order, whatever they are called; numbers become texts. `records` is a
+    table of records as `spark.read.format("lace")` gives it: the facts of 020 are then those of its records.
+    """
+    frames = dict(relations or {})
+    anyone = records if records is not None else next(iter(frames.values()), None)
+    if anyone is None:
+        raise InvalidInput("there is nothing to evaluate over: give relations, records or both", rule="evaluate-frames")
+    bounds = limits or EngineLimits()
+    given = {Predicate(name, len(frame.columns)): frame for name, frame in frames.items()}
+    profile = RAW_PROFILE if records is None else LOCAL_PROFILE
+    checked = check_program(read_annotated(rules, name="<rules>").program, profile.with_base(given), bounds)
+    _require_relations(checked, given)
+    result = run_checked(checked, given, spark=anyone.sparkSession, records=records, limits=bounds, settings=settings)
+    heads = {rule.head.predicate: rule.head for rule in reversed(checked.program.rules)}
+    return {
+        predicate.name: result.frame(predicate).toDF(*column_names(head)) if head.terms else result.frame(predicate)
+        for predicate, head in heads.items()
+    }
+
+
+def _require_relations(checked: CheckedProgram, given: Mapping[Predicate, DataFrame]) -> None:
+    """Raise InvalidInput if the rules read a relation that was not given: a misspelt one would be silently empty."""
+    widths = {predicate.name: predicate.arity for predicate in given}
+    known = set(given) | checked.profile.base | {rule.head.predicate for rule in checked.program.rules}
+    for atom in body_atoms(checked.program.rules):
+        name, arity = atom.predicate
+        if atom.predicate not in known:
+            found = (
+                f"{name} with {widths[name]} columns" if name in widths else f"{', '.join(sorted(widths)) or 'none'}"
+            )
+            raise InvalidInput(
+                f"the rules read {name} with {arity} terms", rule="evaluate-relation", found=f"relations given: {found}"
+            )
 
 
 def query_archive(
@@ -87,7 +135,7 @@ def _answer(
     settings: SparkSettings | None,
 ) -> SparkAnswer:
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
-    result = evaluate(
+    result = run_checked(
         checked, relations, spark=spark, records=wide, goals=[atom.predicate], limits=limits, settings=settings
     )
     shown = _matching(result.frame(atom.predicate), atom) if goal is not None else result.frame(atom.predicate)

@@ -20,17 +20,21 @@ DEFAULT_MASTER = "local[*]"
 _QUIET_LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
+# What any session may ask for itself, a remote one too.
+SESSION_SETTINGS = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+}
+
+
 def settings(cores: int) -> dict[str, str]:
     """What we ask of Spark unless the user said otherwise; `cores` is how many tasks run at once."""
-    return {
+    return SESSION_SETTINGS | {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(max(2, cores * 2)),
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.sources.partitionOverwriteMode": "dynamic",
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET_LOGGING.as_uri()}",
     }
@@ -48,7 +52,8 @@ def spark_session(
     if active is not None and master is None:
         return register(active)
     if master is not None and master.startswith("sc://"):
-        return register(_configured(SparkSession.builder.remote(master), config).getOrCreate())
+        remote = SparkSession.builder.remote(master)
+        return register(_configured(remote, SESSION_SETTINGS | dict(config or {})).getOrCreate())
     _prepare_environment()
     builder = SparkSession.builder.appName(app_name).master(master or os.environ.get("MASTER") or DEFAULT_MASTER)
     return register(_configured(builder, {**settings(os.cpu_count() or 2), **(config or {})}).getOrCreate())

@@ -298,7 +298,7 @@ class LaceWriter(DataSourceArrowWriter):
             raise InvalidInput("format lace needs a path: df.write.format('lace').save(path)", rule="lace-path")
         if "stored" not in schema.names:
             raise WrongSchema("a frame written as lace has a column stored", rule="schema", found=str(schema.names))
-        self.directory = path
+        self.directory = str(Path(path).absolute())  # tasks run in other folders
         self.overwrite = overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -344,7 +344,8 @@ def _remove(bundle: Path) -> None:
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make the format `lace` known to a session."""
+    """Make the format `lace` known to a session, whoever made it."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")  # else Spark refuses a reader that takes filters
     spark.dataSource.register(LaceDataSource)
     return spark
 

@@ -1,0 +1,111 @@
+"""Spark Connect: a server that runs in a folder of its own, and clients that have no JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark.archives import make_records, write_bundle
+from spark.test_cluster import JOB_SECONDS, SOURCE, SPARK_HOME, kill, run_pipeline, wait_for
+
+pytestmark = pytest.mark.spark
+
+ASKED = """
+import json, sys
+import lace.spark
+from lace.spark import SparkSettings, spark_session
+
+spark = spark_session(sys.argv[1])
+records = spark.read.format("lace").load("in")
+edges = spark.createDataFrame([(f"n{number}", f"n{number + 1}") for number in range(8)], "near string, far string")
+found = lace.spark.evaluate(
+    "Reach(X,Y) :- Edge(X,Y).\\nReach(X,Z) :- Reach(X,Y), Edge(Y,Z).\\nLast(X) :- Reach(_,X), not Edge(X,_).\\n",
+    {"Edge": edges},
+    settings=SparkSettings(small_rows=0),
+)
+chosen = lace.spark.evaluate("Chosen(P) :- Have(P), Field(P,'Group',_,'u').", records=records)
+told = {name: sorted(map(list, frame.collect())) for name, frame in (found | chosen).items()}
+print(json.dumps({**told, "columns": found["Reach"].columns, "u": records.where("group = 'u'").count()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Connect server."""
+    from lace.spark.java import java_home
+
+    folder = tmp_path_factory.mktemp("connect")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SOURCE),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_HOME": str(java_home()),
+    }
+    settings = {
+        "spark.connect.grpc.binding.port": port,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.ui.enabled": "false",
+    }
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    log = folder / "server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*command, "spark-internal"], cwd=folder, stdout=out, stderr=out, env=environment, start_new_session=True
+        )
+    try:
+        yield f"sc://{wait_for(r'Spark Connect server started at: (127.0.0.1:[0-9]+)', log)}"
+    finally:
+        kill(process)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an archive, which we are in and the server is not."""
+    (tmp_path / "in").mkdir()
+    write_bundle(tmp_path / "in" / "a.bundle", make_records(60, seed=5))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_pipeline_gives_the_same_tables(spark: object, server: str, stage: Path) -> None:
+    from pyspark.sql import SparkSession
+
+    from spark.test_pipeline import tables
+
+    assert isinstance(spark, SparkSession)
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    for output, master in (("remote", server), ("alone", "local[1]")):
+        job = run_pipeline(Path(), output, master, environment)  # paths as people type them, from where they are
+        _, errors = job.communicate(timeout=JOB_SECONDS)
+        assert job.returncode == 0, errors
+    assert tables(spark, stage / "remote") == tables(spark, stage / "alone")
+
+
+def test_rules_and_records_from_a_notebook(server: str, stage: Path) -> None:
+    """A session of the user's own kind reads records by their absolute path and evaluates rules over frames."""
+    program = ASKED.replace('load("in")', f"load({str(stage / 'in')!r})")
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-c", program, server]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=JOB_SECONDS)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["columns"] == ["X", "Y"]
+    assert len(told["Reach"]) == 8 * 9 // 2
+    assert told["Last"] == [["n8"]]
+    assert len(told["Chosen"]) == told["u"] > 0
