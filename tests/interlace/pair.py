@@ -38,6 +38,7 @@ from lace.interlace.effects import (
     SendRecords,
     SendResource,
     StoreRecords,
+    Summarise,
 )
 from lace.interlace.events import Event
 from lace.interlace.machine import InterlaceMachine
@@ -53,6 +54,7 @@ from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
+from lace.runtime.side import LocalSide
 from lace.store.memory import MemoryStore
 
 START_NS = 1_640_995_200 * SECOND_NS
@@ -105,6 +107,7 @@ class Side:
         self.arrived: dict[str, list[bytes]] = {}
         self.events: list[Event] = []
         self.wire: list[Effect] = []  # everything sent
+        self.summarised: list[Summarise] = []  # roots it asked for
         self.finished: InterlaceResult | None = None
         self.aborted: Abort | None = None
         self.policy: LoweredPolicy | None = None
@@ -165,6 +168,9 @@ class Side:
                 self.results.append(self._prepare(effect))
             case Evaluate():
                 self.results.append(self._evaluate(effect))
+            case Summarise():
+                self.summarised.append(effect)
+                self.results.append(LocalSide.summarise(effect))
             case StoreRecords(hashes):
                 self.results.extend(self._store(hashes))
             case Report(event):

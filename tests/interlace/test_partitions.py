@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from interlace.pair import Pair, blob, group_module, hash_of, make_pair, plex
 from interlace.scripted import Scripted, limits_with
+from lace.errors import LocalProtocolError
+from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, canonical_bytes
 from lace.interlace.cursor import AdvertisementCursor, decode_cursor
-from lace.interlace.effects import EndBlock, SendAdvertisements, SendFacts
+from lace.interlace.effects import EndBlock, Finish, SendAdvertisements, SendFacts
 from lace.interlace.merkle import EMPTY, partition_root
 from lace.interlace.negotiate import FieldSchema
-from lace.interlace.partitions import AdvertisementSet, Partition
+from lace.interlace.partitions import AdvertisementSet, Partition, summarise
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
 from lace.interlace.reconcile import Reconciliation
@@ -135,7 +137,7 @@ def by_prefix(items: list[Advertisement]) -> dict[str, list[Advertisement]]:
     return dict(sorted(groups.items()))
 
 
-def summarise(wire: Scripted, items: list[Advertisement]) -> None:
+def say_summaries(wire: Scripted, items: list[Advertisement]) -> None:
     wire.say(*(summary_line(part, prefix, wire.label) for prefix, part in by_prefix(items).items()))
 
 
@@ -149,7 +151,7 @@ def test_a_side_without_a_cursor_lists_every_partition_and_requests() -> None:
     items = claims(1, 2, 3)
     wire = Scripted().with_partitions()
     wire.heard()
-    summarise(wire, items)
+    say_summaries(wire, items)
     selection = [f"ListAdvertisementPartition('{prefix}')" for prefix in by_prefix(items)]
     assert wire.heard() == [*selection, ""]
     wire.say()
@@ -209,7 +211,7 @@ def test_a_malformed_summary_aborts(lines: list[str], reason: str) -> None:
 @pytest.mark.parametrize("announced", [None, "HelloLimit('max_partition_summaries','0')"])
 def test_summaries_without_agreement_abort(announced: str | None) -> None:
     wire = Scripted().open(HelloLimit=announced)
-    summarise(wire, claims(1))
+    say_summaries(wire, claims(1))
     assert wire.reason is AbortReason.MALFORMED_FACT_BLOCK
 
 
@@ -228,7 +230,7 @@ def test_summaries_without_agreement_abort(announced: str | None) -> None:
 def test_an_answer_that_is_not_what_was_promised_aborts(answer: str, reason: AbortReason) -> None:
     items = claims(1, 2)
     wire = Scripted().with_partitions()
-    summarise(wire, items)
+    say_summaries(wire, items)
     wire.say()
     lines = list_lines(wire, items)
     match answer:
@@ -250,7 +252,7 @@ def test_an_answer_that_is_not_what_was_promised_aborts(answer: str, reason: Abo
 @mark.clause("050-TICK-17")
 def test_a_tick_in_a_selection_block_aborts() -> None:
     wire = Scripted().with_partitions()
-    summarise(wire, claims(1))
+    say_summaries(wire, claims(1))
     wire.say("TickReady('1640995210:000000000')")
     assert wire.reason is AbortReason.MALFORMED_FACT_BLOCK
 
@@ -336,7 +338,7 @@ def test_narrowing_ends_at_the_agreed_depth() -> None:
 @mark.clause("050-LIM-04")
 def test_more_summaries_than_agreed_abort() -> None:
     wire = Scripted(limits=limits_with(max_partition_summaries=2)).with_partitions()
-    summarise(wire, claims(1, 2, 3))
+    say_summaries(wire, claims(1, 2, 3))
     assert wire.reason is AbortReason.MALFORMED_PARTITION_SUMMARY
 
 
@@ -364,7 +366,8 @@ def reconcile_with(
         assert len(answer.listed) <= agreed.max_advertisement_records_listed
         listed += len(answer.listed)
         summaries += len(answer.children)
-        reconciliation.receive(answer.listed, answer.children)
+        parts = reconciliation.sort_out(answer.listed)
+        reconciliation.receive(parts, summarise(parts, SOURCE, 1024), answer.children)
     assert summaries <= agreed.max_partition_summaries
     before = filled(held)
     for claim in reconciliation.changes.removed:
@@ -434,7 +437,8 @@ def fill(pair: Pair, first: range, second: range, group: str = "u") -> None:
 @pytest.mark.parametrize("module", ["all", "fields"])
 def test_listing_partitions_and_changes_end_in_the_same_stores_and_states(module: str) -> None:
     ends = []
-    for options in ({"partitions": False}, {"partition_threshold_bytes": 1}, {"is_direct": True}):
+    asking = {"partition_threshold_bytes": 1, "max_claims_summarised_here": 0}
+    for options in ({"partitions": False}, {"partition_threshold_bytes": 1}, asking, {"is_direct": True}):
         pair = make_pair(*([group_module("u")] if module == "fields" else []), **options)
         fill(pair, range(12), range(9, 16))
         results = pair.exchange()
@@ -444,8 +448,42 @@ def test_listing_partitions_and_changes_end_in_the_same_stores_and_states(module
                 for side, result in zip(pair.sides, results, strict=True)
             ]
         )
-    assert ends[0] == ends[1] == ends[2]
+    assert ends[0] == ends[1] == ends[2] == ends[3]
     assert len(ends[0][0][0]) == 16
+
+
+def test_roots_over_many_claims_are_asked_for_and_each_once() -> None:
+    pair = make_pair(partition_threshold_bytes=1, max_claims_summarised_here=0)
+    fill(pair, range(20), range(0))
+    pair.exchange()
+    full = pair.sides[0]
+    labels = [[asked.source for asked in side.summarised] for side in pair.sides]
+    theirs, ours = full.machine.agreement.peer_source, full.machine.agreement.own_source
+    # The full side tells its roots; the empty one checks the listing, then tells its own. Those the full side has
+    # already, worked out under the other's label while the other was still storing.
+    assert labels == [[ours, theirs], [ours, theirs]]
+    assert all(sum(map(len, asked.parts.values())) == 20 for side in pair.sides for asked in side.summarised)
+
+
+def test_what_comes_while_roots_are_worked_out_waits_or_ends_the_exchange() -> None:
+    pair = make_pair(partition_threshold_bytes=1, max_claims_summarised_here=0)
+    fill(pair, range(20), range(0))
+    full = pair.sides[0]
+    pair.start()
+    pair.run(until=lambda: bool(full.summarised))
+    (answer,) = full.results
+    assert not full.machine.wants_peer_input
+    assert full.machine.next_timer is None  # the peer is not to blame for our own work
+    assert full.machine.receive(given.LocalChanged(), pair.now_ns) == []
+    assert any(isinstance(effect, Finish) for effect in full.machine.receive(given.StreamEnded(), pair.now_ns))
+    assert full.machine.receive(answer, pair.now_ns) == []
+
+
+def test_roots_that_nobody_asked_for_are_a_fault_of_the_driver() -> None:
+    pair = make_pair()
+    pair.start()
+    with pytest.raises(LocalProtocolError, match="nobody asked"):
+        pair.sides[0].machine.receive(given.Summarised([]), pair.now_ns)
 
 
 @mark.clause("050-LINK-04", "050-RECON-05", "050-SEND-02", "050-RESULT-09", "050-EX-01")
@@ -542,7 +580,7 @@ def test_a_partition_that_no_answer_can_hold_is_a_local_failure() -> None:
     wire = Scripted(limits=limits_with(max_advertisement_records_listed=1, max_narrowing_depth=1)).with_partitions()
     payload = record(1).payload
     twins = [Advertisement(f"{letter}.{payload}.H3") for letter in "BP"]
-    summarise(wire, twins)
+    say_summaries(wire, twins)
     wire.say()
     wire.say(summary_line(twins, payload[:3], wire.label))
     assert wire.reason is AbortReason.LOCAL_FAILURE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidText
@@ -146,6 +146,28 @@ def test_many_lines_at_once_are_read_as_one_by_one_or_left_to_that(pieces: list[
     found = parse_plain_run(run)
     if found is not None:
         assert found == [parse_fact(line, 1024) for line in run.split(b"\n")[:-1]]
+
+
+_PIECES = st.lists(st.sampled_from(["A", "('", "')", "','", "'", ",", "x", "\\", "(", ")", "\n", "\r"]), max_size=8)
+
+
+@given(st.lists(_PIECES.map("".join), min_size=1, max_size=4))
+@example(["x','y", "z"])
+@example(["x','y','z", "u"])
+@example(["a'b", "c"])
+@example(["x')\nA('y", "z"])
+def test_lines_of_one_predicate_are_read_as_one_by_one_or_not_at_all(insides: list[str]) -> None:
+    """Lines that are alike, and lines that only look so: what is read at once is what each line says by itself."""
+    run = "".join(f"A('{inside}')\n" for inside in insides).encode()
+    lines = run.split(b"\n")[:-1]
+    try:
+        alone = [parse_fact(line, 1024) for line in lines]
+    except InvalidText:
+        assert parse_plain_run(run) is None
+    else:
+        assert parse_plain_run(run) in (alone, None)
+        if b"\\" not in run:
+            assert parse_plain_run(run) == alone
 
 
 def test_lines_without_escapes_are_read_at_once() -> None:

@@ -93,6 +93,8 @@ class End:
                 self.session.answer(self.side.prepare(request), now_ns)
             case asked.Evaluate():
                 self.session.answer(self.side.evaluate(request), now_ns)
+            case asked.Summarise():
+                self.session.answer(self.side.summarise(request), now_ns)
 
 
 Cut = Callable[[End], int | None]  # after how many bytes written by an end the link breaks

@@ -18,6 +18,7 @@ from lace.notation.digest import Hasher, hasher
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import validate
 from lace.runtime.session import CheckResource, ReceivedRecords, Request, Session
+from lace.runtime.side import LocalSide
 from simulation.laces import SimEvaluator, SimLace
 
 
@@ -164,6 +165,8 @@ class SimLink:
                 end.session.answer(end.evaluator.prepare(request), self.now_ns)
             case asked.Evaluate():
                 end.session.answer(end.evaluator.evaluate(request), self.now_ns)
+            case asked.Summarise():
+                end.session.answer(LocalSide.summarise(request), self.now_ns)
             case asked.SendRecords():
                 self._send_records(end, request)
             case ReceivedRecords(records):

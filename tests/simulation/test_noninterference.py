@@ -122,6 +122,8 @@ class End:
                 return [self.side.prepare(request)]
             case asked.Evaluate():
                 return [self.side.evaluate(request)]
+            case asked.Summarise():
+                return [self.side.summarise(request)]
             case asked.SendRecords(hashes=hashes):
                 sent, missing = [], []
                 for record, stored in chain.from_iterable(self.side.load(hashes, 100, 1 << 30)):

@@ -75,6 +75,7 @@ class World:
             "is_open": rng.random() < 0.5,
             "partitions": partitions,
             "partition_threshold_bytes": rng.choice([0, 300, 1 << 20]),
+            "max_claims_summarised_here": rng.choice([0, 4096]),
             "max_requests": rng.choice([1, 3, 1000, 1000]),
             "max_service_records": rng.choice([2, 1000, 1000]),
             "limits": replace(limits, max_loop_iterations=200),

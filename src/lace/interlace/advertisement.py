@@ -6,9 +6,11 @@ Rule: an advertisement is what a peer says, never a record fact (050-INVAR-03). 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -40,6 +42,13 @@ class Advertisement(NamedTuple):
 
 
 Claims = Sequence[Advertisement]
+# What `Advertisement._make` does, without a Python frame for each of very many.
+_make = cast("Callable[[tuple[str, Fields]], Advertisement]", partial(tuple.__new__, Advertisement))
+
+
+def bare_claims(records: Iterable[str]) -> list[Advertisement]:
+    """A claim without fields about each record."""
+    return list(map(_make, zip(records, repeat(()))))
 
 
 def canonical_fields(fields: Iterable[FieldClaim]) -> Fields:
@@ -62,6 +71,19 @@ def canonical_bytes(advertisement: Advertisement, source: str, max_line_bytes: i
         if len(line) <= max_line_bytes + 1:
             lines.append(line)
     return b"".join(lines)
+
+
+def canonical_listing(advertisements: Iterable[Advertisement], source: str, max_line_bytes: int) -> bytes:
+    """Canonical advertisement records one after the other."""
+    before, after = "Advertised('", f"',{quote(source)})\n"
+    return b"".join(
+        [
+            f"{before}{record}{after}".encode()
+            if not fields
+            else canonical_bytes(Advertisement(record, fields), source, max_line_bytes)
+            for record, fields in advertisements
+        ]
+    )
 
 
 def sendable_fields(advertisement: Advertisement, source: str, max_line_bytes: int) -> Fields:
@@ -106,7 +128,9 @@ def record_digests(claims: Iterable[Advertisement], source: str, max_line_bytes:
 
 
 # What `b64a.is_canonical` says of 32 bytes, with the letter and the suffix of a record: one match for the common case.
-_H3_RECORD = re.compile(r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3")
+_H3_TEXT = r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3"
+_H3_RECORD = re.compile(_H3_TEXT)
+_H3_RECORDS = re.compile(rf"{_H3_TEXT}(?:\n{_H3_TEXT})*+")
 
 
 def is_record_id(text: str) -> bool:
@@ -168,12 +192,14 @@ class ListingReader:
         """Whether no line came."""
         return not self._fields and not self._orphans
 
-    def add_records(self, rows: Iterable[Sequence[str]]) -> None:
+    def add_records(self, rows: Sequence[Sequence[str]]) -> None:
         """`Advertised` lines; their arity was checked."""
-        for record, source in rows:
-            if source != self._source:
-                raise _foreign(source)
-            self._add_record(record)
+        records, sources = [record for record, _ in rows], {source for _, source in rows}
+        if sources != {self._source}:
+            raise _foreign(next(source for source in sources if source != self._source))
+        if not self._add_fresh(records):
+            for record in records:
+                self._add_record(record)
 
     def add_field(self, values: Sequence[str]) -> None:
         """One `AdvertisedField` line; its arity was checked."""
@@ -187,6 +213,16 @@ class ListingReader:
         self._add_record(advertisement.hash)
         for name, index, value in advertisement.fields:
             self._add_field(advertisement.hash, name, index, value)
+
+    def _add_fresh(self, records: Sequence[str]) -> bool:
+        """Take many records at once; False, and nothing done, if there is anything to say about one of them."""
+        fresh: dict[str, dict[tuple[str, str], str] | None] = dict.fromkeys(records)
+        if self._orphans or len(self._fields) + len(fresh) > self._max_records:
+            return False
+        if not _H3_RECORDS.fullmatch("\n".join(fresh)) or not self._fields.keys().isdisjoint(fresh):
+            return False
+        self._fields.update(fresh)
+        return True
 
     def _add_record(self, record: str) -> None:
         if record not in self._fields:
@@ -222,6 +258,8 @@ class ListingReader:
             raise ProtocolAbort(
                 AbortReason.MALFORMED_FACT_BLOCK, f"a field of {orphan[:80]!r}, which is not listed", "050-ADVF-13"
             )
+        if not any(self._fields.values()):
+            return bare_claims(sorted(self._fields))
         return [
             Advertisement(
                 record,

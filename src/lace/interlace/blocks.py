@@ -44,9 +44,9 @@ class BlockReader:
         self._size += size
         if self._size > self._max_size:  # 050-LIM-02
             raise ProtocolAbort(AbortReason.OVERSIZED_FACT_BLOCK, f"more than {self._max_size} bytes", "050-LIM-02")
-        require_vocabulary(facts, self.kind)
         listing = self._listing
         for predicate, run in groupby(facts, itemgetter(0)):
+            require_vocabulary(predicate, self.kind)
             if predicate == TICK_READY:
                 self.ticks += [values[0] for _, values in run]
             elif listing is not None and predicate == ADVERTISED:

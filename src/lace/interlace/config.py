@@ -49,6 +49,7 @@ class MachineConfig:
     ticks_before_close: int = 0  # 050-TICK-15
     partitions: bool = True  # P16
     partition_threshold_bytes: int = MIB // 2  # listings above this are summarised, if agreed
+    max_claims_summarised_here: int = 4096  # roots over more of them are an effect
     is_direct: bool = False  # both sides in one process: advertisements travel as changes (050-ENG-07)
     cursor_key: str = ""  # for links without two signers; no proof of anything (050-LINK-06)
     max_cursor_bytes: int = 512 * MIB

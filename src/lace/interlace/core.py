@@ -5,6 +5,7 @@ Rule: nothing here decides what a phase means; see `loop`, `epoch` and `machine`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 
 from lace.errors import LocalProtocolError
@@ -13,10 +14,10 @@ from lace.interlace.agreement import Agreement
 from lace.interlace.blocks import BlockReader
 from lace.interlace.config import MachineConfig
 from lace.interlace.cursor import AdvertisementCursor
-from lace.interlace.effects import Abort, Effect, Evaluate, Finish, Report, SaveCursor
+from lace.interlace.effects import Abort, Effect, Evaluate, Finish, Report, SaveCursor, Summarise
 from lace.interlace.events import Closed, Event, Ticked
 from lace.interlace.ledger import Ledger
-from lace.interlace.partitions import AdvertisementSet, Changes
+from lace.interlace.partitions import AdvertisementSet, Changes, Partition, Parts, summarise
 from lace.interlace.phases import Move, Phase, move
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.result import InterlaceResult
@@ -24,6 +25,8 @@ from lace.interlace.ticks import TickState
 from lace.interlace.transfer import RequestBook
 from lace.interlace.vocabulary import TICK_READY, Block
 from lace.notation.fact import Fact
+
+Then = Callable[[Sequence[Partition]], None]
 
 
 class Purpose(Enum):
@@ -64,6 +67,7 @@ class MachineCore:
         self._cursor_updated = False
         # work under way on our own side
         self._purpose: Purpose | None = None
+        self._then: Then | None = None  # where the machine goes on when roots are known
         self._storing: set[str] = set()
         self._failure: ProtocolAbort | None = None
         self._local_changed = False
@@ -125,6 +129,33 @@ class MachineCore:
                 advertised_removed=changes.removed,
             )
         )
+
+    def _with_roots(self, source: str, parts: Parts, then: Then) -> None:
+        """Have the roots of some partitions worked out, at once if they are over few claims; then go on."""
+        longest = self.config.max_line_bytes
+        if sum(map(len, parts.values())) <= self.config.max_claims_summarised_here:
+            then(summarise(parts, source, longest))
+            return
+        self._then = then
+        self._emit(Summarise(source=source, parts=parts, max_line_bytes=longest))
+
+    def _with_roots_of(
+        self, known: AdvertisementSet, source: str, prefixes: Iterable[str], then: Callable[[], None]
+    ) -> None:
+        """Go on when a set knows its roots under a label; it must not change meanwhile."""
+
+        def remember(partitions: Sequence[Partition]) -> None:
+            known.remember(source, partitions)
+            then()
+
+        self._with_roots(source, known.unsummarised(source, prefixes), remember)
+
+    def _summarised(self, partitions: Sequence[Partition]) -> None:
+        then, self._then = self._then, None
+        if then is None:
+            raise LocalProtocolError("roots that nobody asked for")
+        self._deadline_ns = self._now_ns + self.config.limits.phase_timeout_ns
+        then(partitions)
 
     def _tick_state(self) -> TickState:
         if self._ticks is None:

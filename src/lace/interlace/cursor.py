@@ -14,7 +14,8 @@ from lace.interlace.advertisement import Advertisement, FieldClaim, is_record_id
 from lace.interlace.partitions import Partition
 
 _HEADING = "lace-advertisement-cursor/1"
-_LEVEL = 1  # hashes hardly compress; fields do
+_LEVEL = 1  # hashes hardly compress, so bare claims are kept as they are; fields do
+_PLAIN = b"["  # how an uncompressed cursor begins; zlib never does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +31,14 @@ class AdvertisementCursor:
         """The cursor as bytes for a store's settings."""
         head = json.dumps([_HEADING, self.plan, self.source, len(self.partitions), len(self.claims)])
         lines = [head, *(f"{p.prefix} {p.count} {p.root}" for p in self.partitions), *map(_claim_line, self.claims)]
-        return zlib.compress("\n".join(lines).encode(), _LEVEL)
+        data = "\n".join(lines).encode()
+        return zlib.compress(data, _LEVEL) if any(claim.fields for claim in self.claims) else data
 
 
 def decode_cursor(data: bytes, plan: str, source: str, max_bytes: int) -> AdvertisementCursor | None:
     """The cursor of this plan and source that the bytes hold, or None."""
     try:
-        reader = zlib.decompressobj()
-        text = reader.decompress(data, max_bytes).decode()
-        if reader.unconsumed_tail:
-            return None
+        text = _unpacked(data, max_bytes)
         head, *lines = text.split("\n")
         heading, found_plan, found_source, partition_count, claim_count = json.loads(head)
         if (heading, found_plan, found_source) != (_HEADING, plan, source):
@@ -52,6 +51,19 @@ def decode_cursor(data: bytes, plan: str, source: str, max_bytes: int) -> Advert
         )
     except (zlib.error, ValueError, TypeError, KeyError):
         return None
+
+
+def _unpacked(data: bytes, max_bytes: int) -> str:
+    """The text of a cursor; ValueError if it is too long."""
+    if data.startswith(_PLAIN):
+        is_whole = len(data) <= max_bytes
+    else:
+        reader = zlib.decompressobj()
+        data = reader.decompress(data, max_bytes)
+        is_whole = not reader.unconsumed_tail
+    if not is_whole:
+        raise ValueError(f"more than {max_bytes} bytes")
+    return data.decode()
 
 
 def _claim_line(claim: Advertisement) -> str:

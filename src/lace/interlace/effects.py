@@ -13,6 +13,7 @@ from lace.interlace.advertisement import Advertisement, Claims
 from lace.interlace.cursor import AdvertisementCursor
 from lace.interlace.events import Event
 from lace.interlace.negotiate import FieldSchema
+from lace.interlace.partitions import Parts
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
 from lace.interlace.runtimefacts import RuntimeFacts
@@ -116,6 +117,18 @@ class Evaluate:
     advertised_removed: Claims
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarise:
+    """Work out the roots of many partitions; answered by Summarised.
+
+    It takes time that other links should not wait for, and it may be done in several processes.
+    """
+
+    source: str
+    parts: Parts
+    max_line_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class StoreRecords:
     """Validate and store what was received under these hashes; each is answered once, stored or rejected."""
@@ -157,6 +170,7 @@ Effect = (
     | SaveCursor
     | PreparePolicy
     | Evaluate
+    | Summarise
     | StoreRecords
     | Report
     | Finish

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lace.interlace.advertisement import Advertisement
+from lace.interlace.partitions import Partition
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
@@ -132,6 +133,13 @@ class EvaluationFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Summarised:
+    """Answers Summarise: a summary of each part."""
+
+    partitions: Sequence[Partition]
+
+
+@dataclass(frozen=True, slots=True)
 class RecordsSent:
     """Answers SendRecords: what was written with its stored size, and what is no longer there.
 
@@ -194,6 +202,7 @@ LocalInput = (
     | PolicyRefused
     | Evaluated
     | EvaluationFailed
+    | Summarised
     | RecordsSent
     | RecordsStored
     | RecordsRejected

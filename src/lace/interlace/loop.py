@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lace.errors import LocalProtocolError
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace.advertise import Offers, summary_fact, uses_partitions
 from lace.interlace.advertisement import Advertisement, require_record_id
@@ -23,7 +24,7 @@ from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.reconcile import Reconciliation, read_partition
 from lace.interlace.transfer import split_service
 from lace.interlace.vocabulary import NOT_AVAILABLE, Block
-from lace.notation.fact import Fact
+from lace.notation.fact import Fact, facts_of
 
 _MAX_SEEN_LISTINGS = 4096
 _TICK_ROOM = 64  # bytes of a block left for a TickReady line
@@ -47,6 +48,7 @@ class LoopPhases(MachineCore):
         self._requested = 0
         self._batch_open = False
         self._crossed = False
+        self._served = 0  # records sent since we last foresaw what the peer would list
         self._unsent: dict[str, Advertisement | None] = {}  # direct: our changes since the last advertisement
         self._sent_whole = False  # direct: whether the peer has our whole state of this epoch
         self._own_listing = b""
@@ -75,21 +77,41 @@ class LoopPhases(MachineCore):
             threshold_bytes=self.config.partition_threshold_bytes,
         ):
             self._own_summarised = True
-            partitions = self._own.summaries(source)
-            self._offers.offer(partitions)
-            self._emit(SendFacts([*map(summary_fact, partitions), *self._tick_facts()]))
+            self._with_roots_of(self._own, source, self._own.prefixes(), self._send_summaries)
+            return
         elif len(self._own):
             self._emit(SendAdvertisements(self._own.listing(), source))
             ticks = self._tick_facts()  # P19: TickReady rides only in an adv that is not otherwise empty
             if ticks:
                 self._emit(SendFacts(ticks))
-        if agreement.have_reads_advertisements:
-            self._own_listing = self._own.fingerprint(source)
+        self._end_advertisement()
+
+    def _send_summaries(self) -> None:
+        if self._offers is None:
+            raise LocalProtocolError("summaries of no advertisement")
+        partitions = self._own.summaries(self.agreement.own_source)
+        self._offers.offer(partitions)
+        self._emit(SendFacts([*map(summary_fact, partitions), *self._tick_facts()]))
+        self._end_advertisement()
+
+    def _end_advertisement(self) -> None:
+        if self.agreement.have_reads_advertisements:
+            self._own_listing = self._own.fingerprint(self.agreement.own_source)
         self._emit(EndBlock())
         self._advertised_version = self._own.version
         self._moved_by_itself = False
         self._sent = True
-        self._listing_done()
+        if self._received:
+            self._listing_done()
+        else:
+            self._foresee()
+
+    def _foresee(self) -> None:
+        """While the peer makes up its listing: if it now has all that is ours, it will probably list just that."""
+        has_all = len(self._held) + self._served >= len(self._own)
+        if self._served and has_all and self._own_summarised:
+            self._served = 0
+            self._with_roots_of(self._own, self.agreement.peer_source, self._own.prefixes(), lambda: None)
 
     def _send_changes(self) -> None:
         if self._sent_whole:
@@ -144,9 +166,18 @@ class LoopPhases(MachineCore):
         if not (self._sent and self._received):
             return
         if self._reconciliation is not None:
-            self._reconciliation.offer(self._peer_summaries)
+            ours = self._reconciliation.likely_ours(self._peer_summaries)
+            self._with_roots_of(self._own, self.agreement.peer_source, ours, self._take_offer)
         else:
             self._apply_listing()
+            self._listed()
+
+    def _take_offer(self) -> None:
+        if self._reconciliation is not None:
+            self._reconciliation.offer(self._peer_summaries)
+        self._listed()
+
+    def _listed(self) -> None:
         if self._reconciliation is not None or self._own_summarised:
             self._enter(Move.SUMMARISED)
             self._send_selection()
@@ -208,11 +239,21 @@ class LoopPhases(MachineCore):
 
     def _receive_answer(self, block: BlockReader) -> None:
         claims, children = block.claims(), self._read_summaries(block.facts, None)
-        if self._reconciliation is not None:
-            self._reconciliation.receive(claims, children)
-        elif claims or children:
-            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "an answer to no selection", "050-PART-18")
-        self._received = True
+        reconciliation = self._reconciliation
+        if reconciliation is None:
+            if claims or children:
+                raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "an answer to no selection", "050-PART-18")
+            self._received = True
+            self._answer_done()
+            return
+        parts = reconciliation.sort_out(claims)
+
+        def accept(summaries: Sequence[Partition]) -> None:
+            reconciliation.receive(parts, summaries, children)
+            self._received = True
+            self._answer_done()
+
+        self._with_roots(self.agreement.peer_source, parts, accept)
 
     def _answer_done(self) -> None:
         if self._sent and self._received:
@@ -235,7 +276,7 @@ class LoopPhases(MachineCore):
             negotiated.limits.max_fact_block_size - _TICK_ROOM,
         )
         self._requested = len(chosen)
-        facts = [Fact(MAY_REQUEST, (record,)) for record in chosen] + self._tick_facts()
+        facts = facts_of(MAY_REQUEST, zip(chosen)) + self._tick_facts()
         if facts:
             self._emit(SendFacts(facts))
         self._emit(EndBlock())
@@ -330,6 +371,7 @@ class LoopPhases(MachineCore):
         if answer.sent:
             self._ledger.count_sent(answer.sent)
             self._crossed = True
+            self._served += len(answer.sent)
             self._report(Sent([record for record, _ in answer.sent], self._ledger.bytes_sent))
         self._end_service(unavailable)
 

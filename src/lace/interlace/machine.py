@@ -39,7 +39,7 @@ class InterlaceMachine(EpochPhases):
         """Whether the peer's next item may be given now; what is not wanted yet belongs to the next phase."""
         if self.phase in (Phase.NEW, Phase.PREPARE, Phase.CLOSED) or self._failure is not None:
             return False
-        return not self._received and self._purpose is None
+        return not self._received and self._purpose is None and self._then is None
 
     @property
     def is_closed(self) -> bool:
@@ -130,6 +130,8 @@ class InterlaceMachine(EpochPhases):
                 self._evaluated(item)
             case given.EvaluationFailed(detail):
                 raise ProtocolAbort(AbortReason.EVALUATION_FAILED, detail, "050-EVAL-04")
+            case given.Summarised(partitions):
+                self._summarised(partitions)
             case given.RecordsSent():
                 self._records_sent(item)
             case given.RecordsStored() | given.RecordsRejected():
@@ -200,7 +202,6 @@ class InterlaceMachine(EpochPhases):
             self._selection_done()
         elif block.kind is Block.ANSWER:
             self._receive_answer(block)
-            self._answer_done()
         elif block.kind is Block.REQUEST:
             self._receive_requests(block)
             self._requests_done()

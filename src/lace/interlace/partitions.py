@@ -6,7 +6,7 @@ because the label is inside every digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -35,6 +35,18 @@ class Changes(NamedTuple):
 
     added: list[Advertisement]
     removed: list[Advertisement]
+
+
+Parts = Mapping[str, Sequence[Advertisement]]  # the claims of some partitions by prefix, in no order
+
+
+def summarise(parts: Parts, source: str, max_line_bytes: int) -> list[Partition]:
+    """What a source with this label would say of each of some partitions."""
+    summaries = []
+    for prefix, claims in parts.items():
+        digests = record_digests(claims, source, max_line_bytes)
+        summaries.append(Partition(prefix, len(digests), b64a.encode(partition_root(digests))))
+    return summaries
 
 
 def payload_begins(record: str, prefix: str) -> bool:
@@ -157,8 +169,17 @@ class AdvertisementSet:
         roots = self._roots.setdefault(source, {})
         found = roots.get(prefix)
         if found is None:
-            found = roots[prefix] = self._summarise(prefix, self.under(prefix), source)
+            found = roots[prefix] = self._summarise(prefix, list(self._parts.get(prefix, {}).values()), source)
         return found
+
+    def unsummarised(self, source: str, prefixes: Iterable[str]) -> Parts:
+        """Those starting partitions whose roots under a label would have to be worked out."""
+        roots = self._roots.get(source, {})
+        return {
+            prefix: list(self._parts[prefix].values())
+            for prefix in prefixes
+            if prefix in self._parts and prefix not in roots
+        }
 
     def summaries(self, source: str) -> list[Partition]:
         """Every non-empty starting partition, sorted by prefix (050-LIST-09)."""
@@ -172,7 +193,7 @@ class AdvertisementSet:
             child = claim.hash[_PAYLOAD : _PAYLOAD + length]
             if len(child) == length:
                 groups.setdefault(child, []).append(claim)
-        return [self._summarise(child, groups[child], source) for child in sorted(groups)]
+        return summarise(dict(sorted(groups.items())), source, self._max_line_bytes)
 
     def replace(self, prefix: str, claims: Iterable[Advertisement]) -> Changes:
         """Hold exactly these claims under a prefix; what changed."""
@@ -209,6 +230,5 @@ class AdvertisementSet:
         """A digest that two equal listings share."""
         return digest("".join(f"{p.prefix}{p.count}{p.root}" for p in self.summaries(source)).encode())
 
-    def _summarise(self, prefix: str, claims: Iterable[Advertisement], source: str) -> Partition:
-        digests = record_digests(claims, source, self._max_line_bytes)
-        return Partition(prefix, len(digests), b64a.encode(partition_root(digests)))
+    def _summarise(self, prefix: str, claims: Sequence[Advertisement], source: str) -> Partition:
+        return summarise({prefix: claims}, source, self._max_line_bytes)[0]

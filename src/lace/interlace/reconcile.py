@@ -14,7 +14,7 @@ from lace.interlace.advertise import RECORD_BYTES, SUMMARY_BYTES
 from lace.interlace.advertisement import Advertisement, record_digests, sendable_fields
 from lace.interlace.merkle import partition_root
 from lace.interlace.negotiate import FieldSchema, is_canonical_decimal
-from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Changes, Partition
+from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Changes, Partition, Parts
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import LIST_PARTITION, NARROW_PARTITION
 from lace.limits import ExchangeLimits
@@ -119,13 +119,30 @@ class Reconciliation:
             )
         return facts
 
-    def receive(self, listed: Sequence[Advertisement], children: Sequence[Partition]) -> None:
-        """The answer block: every selected partition, and nothing else (050-PART-14, 050-PART-18)."""
+    def likely_ours(self, partitions: Iterable[Partition]) -> list[str]:
+        """The starting partitions that will be compared with our own claims: as many as those, and not what we hold."""
+        return [
+            partition.prefix
+            for partition in partitions
+            if self._own.count_under(partition.prefix) == partition.count and not self._is(partition, self._held)
+        ]
+
+    def receive(self, listed: Parts, summaries: Sequence[Partition], children: Sequence[Partition]) -> None:
+        """The answer block, sorted out and summarised: every selected partition (050-PART-14, 050-PART-18)."""
         self._count_summaries(len(children))
-        self._accept_lists(listed)
+        for found in summaries:
+            promised = self._listing.pop(found.prefix)
+            if found != promised:  # 050-PART-15
+                raise ProtocolAbort(
+                    AbortReason.LIST_ROOT_MISMATCH,
+                    f"partition {found.prefix} is not what its summary says",
+                    "050-PART-15",
+                )
+            self._take_over(promised, listed[found.prefix])
         self._accept_children(children)
 
-    def _accept_lists(self, listed: Sequence[Advertisement]) -> None:
+    def sort_out(self, listed: Sequence[Advertisement]) -> Parts:
+        """The listed claims by the partition that was selected; each belongs to one."""
         by_prefix: dict[str, list[Advertisement]] = {prefix: [] for prefix in self._listing}
         lengths = sorted({len(prefix) for prefix in self._listing})
         for claim in listed:
@@ -139,15 +156,7 @@ class Reconciliation:
                 raise ProtocolAbort(
                     AbortReason.LIST_ROOT_MISMATCH, f"{record} belongs to no listed partition", "050-PART-16"
                 )
-        for prefix, claims in by_prefix.items():
-            promised = self._listing.pop(prefix)
-            digests = record_digests(claims, self._source, self._max_line_bytes)
-            root = b64a.encode(partition_root(digests))
-            if (len(claims), root) != (promised.count, promised.root):  # 050-PART-15
-                raise ProtocolAbort(
-                    AbortReason.LIST_ROOT_MISMATCH, f"partition {prefix} is not what its summary says", "050-PART-15"
-                )
-            self._take_over(promised, claims)
+        return by_prefix
 
     def _accept_children(self, children: Sequence[Partition]) -> None:
         families: dict[str, list[Partition]] = {prefix: [] for prefix in self._narrowing}

@@ -6,7 +6,7 @@ an evaluation (050-SETF-08, 050-HELF-09, 050-REQF-05).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
@@ -47,16 +47,15 @@ class Block(Enum):
     AVAILABILITY = frozenset({NOT_AVAILABLE, TICK_READY})
 
 
-def require_vocabulary(facts: Iterable[Fact], block: Block) -> None:
-    """Abort on the first fact that does not belong into this block (050-FACT-10)."""
+def require_vocabulary(predicate: Predicate, block: Block) -> None:
+    """Abort on a fact that does not belong into this block (050-FACT-10)."""
     allowed: frozenset[Predicate] = block.value
-    for predicate, _ in facts:
-        if predicate not in allowed:
-            raise ProtocolAbort(
-                AbortReason.MALFORMED_FACT_BLOCK,
-                f"{predicate.name[:80]}/{predicate.arity} in a {block.name.lower()} block",
-                "050-FACT-10",
-            )
+    if predicate not in allowed:
+        raise ProtocolAbort(
+            AbortReason.MALFORMED_FACT_BLOCK,
+            f"{predicate.name[:80]}/{predicate.arity} in a {block.name.lower()} block",
+            "050-FACT-10",
+        )
 
 
 def require_at_most_once(facts: Sequence[Fact], predicate: Predicate) -> None:

@@ -5,7 +5,10 @@ Rule: plain tuples of texts; a value is UTF-8 NFC and no longer than the profile
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple, cast
 
 from lace.errors import LimitExceeded
 from lace.notation.text import require_nfc
@@ -26,6 +29,15 @@ class Fact(NamedTuple):
 
     predicate: Predicate
     values: tuple[str, ...]
+
+
+# What `Fact._make` does, without a Python frame for each of very many.
+_make = cast("Callable[[tuple[Predicate, tuple[str, ...]]], Fact]", partial(tuple.__new__, Fact))
+
+
+def facts_of(predicate: Predicate, rows: Iterable[tuple[str, ...]]) -> list[Fact]:
+    """Facts of one predicate; the rows have its arity."""
+    return list(map(_make, zip(repeat(predicate), rows)))
 
 
 def check_fact(fact: Fact, max_value_bytes: int) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import methodcaller
 
 from lace.errors import InvalidText
-from lace.notation.fact import Fact, Predicate
+from lace.notation.fact import Fact, Predicate, facts_of
 from lace.notation.text import decode_text, quote, require_nfc
 
 _NAME = r"[A-Za-z][A-Za-z0-9_~-]*+"
@@ -21,6 +22,9 @@ _PLAIN_LINES = re.compile(rf"^({_NAME})\(({_PLAIN}(?:,{_PLAIN})*+)?\)\n", re.MUL
 _ESCAPED_LINE = re.compile(rf"({_NAME})\(({_ESCAPED}(?:,{_ESCAPED})*+)\)")
 _ESCAPED_CONSTANT = re.compile(_ESCAPED)
 _ESCAPE = re.compile(r"\\(.)")
+_NAME_ALONE = re.compile(_NAME)
+_GAP = "','"  # between two constants
+_count_gaps, _split_at_gaps = methodcaller("count", _GAP), methodcaller("split", _GAP)
 
 
 def format_fact(fact: Fact) -> str:
@@ -64,7 +68,11 @@ def parse_plain_run(run: bytes) -> list[Fact] | None:
     """The facts of many lines, each with its LF and within its limit, if all are ASCII without an escape; else None."""
     if not run.isascii():
         return None
-    found = _PLAIN_LINES.findall(run.decode("ascii"))
+    text = run.decode("ascii")
+    alike = _parse_alike(text)
+    if alike is not None:
+        return alike
+    found = _PLAIN_LINES.findall(text)
     if len(found) != run.count(b"\n"):  # a match is one whole line
         return None
     predicates: dict[tuple[str, int], Predicate] = {}
@@ -77,6 +85,23 @@ def parse_plain_run(run: bytes) -> list[Fact] | None:
             predicate = predicates[key] = Predicate(*key)
         facts.append(Fact(predicate, values))
     return facts
+
+
+def _parse_alike(text: str) -> list[Fact] | None:
+    """The facts of plain lines that all have the same predicate, as those of a long listing do; else None."""
+    name = text[: text.find("(")]
+    begins, ends = f"{name}('", "')\n"
+    if not (_NAME_ALONE.fullmatch(name) and text.startswith(begins) and text.endswith(ends)):
+        return None
+    rows = text[len(begins) : -len(ends)].split(ends + begins)
+    gaps = rows[0].count(_GAP)
+    # As many line ends as rows and as many quotes as stand around constants: so there are none inside.
+    is_plain = text.count("\n") == len(rows) and text.count("'") == 2 * (gaps + 1) * len(rows)
+    if not is_plain or "\\" in text or "\r" in text or set(map(_count_gaps, rows)) != {gaps}:
+        return None
+    if not gaps:
+        return facts_of(Predicate(name, 1), zip(rows))
+    return facts_of(Predicate(name, gaps + 1), map(tuple, map(_split_at_gaps, rows)))
 
 
 def _parse_escaped(text: str) -> Fact:

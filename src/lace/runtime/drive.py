@@ -267,6 +267,8 @@ class Driver:
                 self._answer(await self._in_thread(self._side.prepare, request))
             case asked.Evaluate():
                 self._answer(await self._in_thread(self._side.evaluate, request))
+            case asked.Summarise():
+                self._answer(await self._in_thread(self._side.summarise, request))
             case _:
                 assert_never(request)
 

@@ -15,7 +15,13 @@ from lace.datalog.source import ColumnSource
 from lace.errors import LaceError, LocalProtocolError
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, FIELD
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
+from lace.interlace.advertisement import (
+    Advertisement,
+    FieldClaim,
+    advertisement_facts,
+    bare_claims,
+    canonical_fields,
+)
 from lace.interlace.effects import Evaluate, PreparePolicy
 from lace.interlace.negotiate import NO_FIELDS
 from lace.limits import EngineLimits
@@ -212,7 +218,7 @@ class StoreEvaluator:
     def _advertise(self, records: Sequence[str]) -> list[Advertisement]:
         """One advertisement for each record, with the negotiated fields it has (050-SEND-08)."""
         if not records or self._schema == NO_FIELDS:
-            return [Advertisement(record) for record in records]
+            return bare_claims(records)
         source = self._store.snapshot()
         fields: dict[str, list[FieldClaim]] = {record: [] for record in records}
         if len(records) <= _BULK_RECORDS:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import assert_never
 
-from lace.errors import LaceError, RemoteProtocolError
+from lace.errors import LaceError, LocalProtocolError, RemoteProtocolError
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
@@ -200,6 +200,8 @@ class LocalExchange:
                 side.answers.append(side.evaluator.prepare(effect))
             case asked.Evaluate():
                 side.answers.append(side.evaluator.evaluate(effect))
+            case asked.Summarise():
+                raise LocalProtocolError("changes travel between two sides in one process, and no summaries")
             case asked.Report(event):
                 if self._on_event is not None:
                     self._on_event(side.index, event)

@@ -17,7 +17,7 @@ from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address, StdioAddress, UnixAddress, bracketed
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
-from lace.interlace.events import Event, FixedPoint, Requested
+from lace.interlace.events import Advertising, Event, FixedPoint, Requested
 from lace.limits import MIB, EngineLimits, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
@@ -275,7 +275,7 @@ class Node:
             self._hooks.on_open(info)
 
     def _event(self, info: LinkInfo, event: Event) -> None:
-        if isinstance(event, Requested) and event.by_us >= self._limits.worker_threshold_records:
+        if _records_to_come(event) >= self._limits.worker_threshold_records:
             self._workers.want()
         if isinstance(event, FixedPoint):
             self.metrics.add("fixed_points_total")
@@ -379,3 +379,14 @@ def _peer_key(stream: ByteStream) -> str:
     if isinstance(address, StdioAddress | UnixAddress):
         return str(address)
     return bracketed(address.host)
+
+
+def _records_to_come(event: Event) -> int:
+    """How many records an event lets us expect: from the listings already, so that workers start early."""
+    match event:
+        case Advertising(ours, theirs):
+            return theirs - ours
+        case Requested(by_us, _):
+            return by_us
+        case _:
+            return 0

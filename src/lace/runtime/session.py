@@ -19,7 +19,7 @@ from lace.iltp.resources import ResourceBook, ResourceKind
 from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_record, encode_resource
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement, canonical_bytes
+from lace.interlace.advertisement import Advertisement, canonical_listing
 from lace.interlace.config import MachineConfig
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.result import InterlaceResult
@@ -68,6 +68,7 @@ Request = (
     | asked.SaveCursor
     | asked.PreparePolicy
     | asked.Evaluate
+    | asked.Summarise
     | asked.SendRecords
     | ReceivedRecords
     | CheckResource
@@ -256,6 +257,7 @@ class Session:
             case (
                 asked.Report()
                 | asked.Evaluate()
+                | asked.Summarise()
                 | asked.SendRecords()
                 | asked.LoadCursor()
                 | asked.SaveCursor()
@@ -293,7 +295,7 @@ class Session:
         longest = self.machine.config.max_line_bytes
         for start in range(0, len(advertisements), _LISTING_CHUNK):
             chunk = advertisements[start : start + _LISTING_CHUNK]
-            yield b"".join([canonical_bytes(advertisement, source, longest) for advertisement in chunk])
+            yield canonical_listing(chunk, source, longest)
 
 
 def _batched(items: Sequence[Item]) -> Iterator[Item | list[RecordItem]]:

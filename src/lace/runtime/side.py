@@ -12,6 +12,7 @@ from lace.errors import LaceError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.cursor import AdvertisementCursor
+from lace.interlace.partitions import summarise
 from lace.runtime.loading import Loaded, stored_batches
 from lace.store.base import RecordStore
 
@@ -51,6 +52,11 @@ class LocalSide:
     def evaluate(self, effect: asked.Evaluate) -> given.LocalInput:
         """Evaluate over the newest snapshot."""
         return self._guard(lambda: self._evaluator.evaluate(effect))
+
+    @staticmethod
+    def summarise(effect: asked.Summarise) -> given.LocalInput:
+        """The roots of many partitions."""
+        return given.Summarised(summarise(effect.parts, effect.source, effect.max_line_bytes))
 
     def load(self, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
         """Stored bytes batch by batch, None for what is no longer there; each step may block."""
