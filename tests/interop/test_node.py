@@ -291,10 +291,11 @@ def test_worker_processes_judge_what_threads_would(tmp_path: Path) -> None:
     """With much to receive, worker processes judge; a bad record among good ones is refused all the same."""
 
     async def run() -> None:
-        limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0, workers=1, worker_threshold_records=1)
+        limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0, workers=1)
+        drive = DriveLimits(min_records_for_workers=1)
         records = [blob(b"%d" % n) for n in range(40)]
         stream = honest_stream(records, [])
-        async with serving([], tmp_path, limits=limits) as server:
+        async with serving([], tmp_path, limits=limits, drive_limits=drive) as server:
             warm, _ = await exchange_once(server.address, [blob(b"first")])  # starts the workers
             assert warm.result.fixed_point
             await eventually(lambda: server.node.has_workers)

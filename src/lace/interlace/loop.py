@@ -43,6 +43,7 @@ class LoopPhases(MachineCore):
         self._peer_claims: list[Advertisement] = []
         self._peer_changes: ChangesReceived | None = None
         self._peer_summaries: list[Partition] = []
+        self._offered = 0  # records that the peer's listing speaks of
         self._peer_requests: list[str] = []
         self._unavailable: list[str] = []
         self._requested = 0
@@ -145,6 +146,7 @@ class LoopPhases(MachineCore):
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "partitions were not agreed", "050-LIST-09")
         self._peer_claims = block.claims()
         self._peer_changes = block.changes
+        self._offered = len(self._peer_claims) + sum([partition.count for partition in summaries])
         self._reconciliation = None
         if summaries:
             self._reconciliation = Reconciliation(

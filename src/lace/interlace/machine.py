@@ -71,6 +71,11 @@ class InterlaceMachine(EpochPhases):
         """Whether a record response may come now."""
         return self.phase is Phase.TRANSFER and self._batch_open and bool(self._book.outstanding)
 
+    @property
+    def offered(self) -> int:
+        """How many records the peer's current listing speaks of, and ours not yet."""
+        return max(0, self._offered - len(self._own))
+
     # --- the doors ---------------------------------------------------------------------------------------------
 
     def start(self, now_ns: int) -> list[Effect]:

@@ -26,6 +26,7 @@ class DriveLimits:
     service_ns: int = 15_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
     flush_timeout_s: float = 30.0
     verify_slices: int = 2  # threads that verify one batch, and batches judged at a time
+    min_records_for_workers: int = 5_000  # that a peer offers, below which threads are enough to judge them
 
 
 class Budget:

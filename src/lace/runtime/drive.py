@@ -362,6 +362,8 @@ class Driver:
             self._work.append(request)
         if self.session.outcome is not None:
             self._over.set()
+        elif self._workers is not None and self.session.machine.offered >= self._limits.min_records_for_workers:
+            self._workers.want()  # they start while it is worked out what of it to ask for
         for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
             event.set()
 

@@ -17,7 +17,7 @@ from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address, StdioAddress, UnixAddress, bracketed
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
-from lace.interlace.events import Advertising, Event, FixedPoint, Requested
+from lace.interlace.events import Event, FixedPoint
 from lace.limits import MIB, EngineLimits, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
@@ -44,7 +44,6 @@ class NodeLimits:
     max_buffered_bytes: int = 128 * MIB
     threads: int = 4
     workers: int | None = None  # processes that judge received records; None: one for each core
-    worker_threshold_records: int = 5_000  # requested at once, below which threads are enough
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 5.0
     backoff_first_s: float = 0.5
@@ -275,8 +274,6 @@ class Node:
             self._hooks.on_open(info)
 
     def _event(self, info: LinkInfo, event: Event) -> None:
-        if _records_to_come(event) >= self._limits.worker_threshold_records:
-            self._workers.want()
         if isinstance(event, FixedPoint):
             self.metrics.add("fixed_points_total")
         if self._hooks.on_event is not None:
@@ -379,14 +376,3 @@ def _peer_key(stream: ByteStream) -> str:
     if isinstance(address, StdioAddress | UnixAddress):
         return str(address)
     return bracketed(address.host)
-
-
-def _records_to_come(event: Event) -> int:
-    """How many records an event lets us expect: from the listings already, so that workers start early."""
-    match event:
-        case Advertising(ours, theirs):
-            return theirs - ours
-        case Requested(by_us, _):
-            return by_us
-        case _:
-            return 0

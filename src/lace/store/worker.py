@@ -70,7 +70,8 @@ class Worker:
         return answer
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, which holds nothing worth waiting for."""
+        self._process.kill()
         with contextlib.suppress(OSError):
             self._process.communicate()
 
