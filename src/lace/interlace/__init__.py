@@ -1,21 +1,24 @@
 """Interlace (050): two laces converge on the records that both select. Pure; knows no streams and no stores.
 
-The package is also a verb: `lace.interlace(a, b, select=…, expose=…)` is `lace.porcelain.exchange.interlace`.
+The package is also a verb: `lace.interlace(a, b, select=…, expose=…)` is `lace.porcelain.exchange.interlace`. Names are
+found when they are asked for: worker processes need few of them.
 """
 
 import sys
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from lace.interlace.advertisement import Advertisement, FieldClaim
-from lace.interlace.config import Link, MachineConfig
-from lace.interlace.cursor import AdvertisementCursor
-from lace.interlace.machine import InterlaceMachine
-from lace.interlace.negotiate import FieldSchema, Hello, Negotiated
-from lace.interlace.phases import Phase
-from lace.interlace.reasons import AbortReason
-from lace.interlace.result import InterlaceResult
-from lace.interlace.runtimefacts import RuntimeFacts
+if TYPE_CHECKING:
+    from lace.interlace.advertisement import Advertisement, FieldClaim
+    from lace.interlace.config import Link, MachineConfig
+    from lace.interlace.cursor import AdvertisementCursor
+    from lace.interlace.machine import InterlaceMachine
+    from lace.interlace.negotiate import FieldSchema, Hello, Negotiated
+    from lace.interlace.phases import Phase
+    from lace.interlace.reasons import AbortReason
+    from lace.interlace.result import InterlaceResult
+    from lace.interlace.runtimefacts import RuntimeFacts
 
 __all__ = [
     "AbortReason",
@@ -32,6 +35,28 @@ __all__ = [
     "Phase",
     "RuntimeFacts",
 ]
+
+_HOMES = {
+    "AbortReason": "reasons",
+    "Advertisement": "advertisement",
+    "AdvertisementCursor": "cursor",
+    "FieldClaim": "advertisement",
+    "FieldSchema": "negotiate",
+    "Hello": "negotiate",
+    "InterlaceMachine": "machine",
+    "InterlaceResult": "result",
+    "Link": "config",
+    "MachineConfig": "config",
+    "Negotiated": "negotiate",
+    "Phase": "phases",
+    "RuntimeFacts": "runtimefacts",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 class _Verb(ModuleType):

@@ -268,7 +268,7 @@ class Driver:
             case asked.Evaluate():
                 self._answer(await self._in_thread(self._side.evaluate, request))
             case asked.Summarise():
-                self._answer(await self._in_thread(self._side.summarise, request))
+                self._answer(await self._in_thread((self._workers or self._side).summarise, request))
             case _:
                 assert_never(request)
 

@@ -10,19 +10,22 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import cast
 
 from lace.errors import LaceError
+from lace.interlace import effects as asked
 from lace.interlace import inputs as given
+from lace.interlace.partitions import Partition, summarise
+from lace.interlace.rootwork import pack, split, unpack
 from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.judge import Verify
 from lace.runtime.ingest import Claimed, Judged, commit, judge
 from lace.store.base import RecordStore
 from lace.store.checking import Checked
-from lace.store.ingest import EncodedStore, checkers
+from lace.store.ingest import EncodedStore
+from lace.store.worker import WorkerPool
 
 Commit = Callable[[RecordStore], list[given.LocalInput]]
 
@@ -79,12 +82,14 @@ def _answers(stored: Sequence[RecordHash], reasons: dict[str, str]) -> list[give
 
 
 class Workers:
-    """Worker processes, started in the background when they are first wanted."""
+    """Worker processes, started in the background when they are first wanted.
+
+    They judge what comes in and work out roots; while there is none, whoever asks does it himself.
+    """
 
     def __init__(self, count: int | None = None) -> None:
         self._count = (os.cpu_count() or 1) if count is None else count
-        self._stack = ExitStack()
-        self._submit: Callable[[Sequence[bytes]], Future[Checked]] | None = None
+        self._pool: WorkerPool | None = None
         self._lock = threading.Lock()
         self._starting: threading.Thread | None = None
         self._closed = False
@@ -97,18 +102,28 @@ class Workers:
                 self._starting.start()
 
     def _start(self) -> None:
-        submit = self._stack.enter_context(checkers(self._count, RecordLimits()))
-        self._submit = submit
+        self._pool = WorkerPool(self._count)
 
     @property
     def is_ready(self) -> bool:
-        """Whether `submit` finds one."""
-        return self._submit is not None and not self._closed
+        """Whether they were started."""
+        return self._pool is not None and not self._closed
 
     def submit(self, frames: Sequence[bytes]) -> Future[Checked] | None:
         """Have a batch judged by a worker; None if there is none."""
-        submit = self._submit
-        return None if submit is None or self._closed else submit(frames)
+        pool = self._pool
+        return None if pool is None or self._closed else pool.check(frames, RecordLimits())
+
+    def summarise(self, effect: asked.Summarise) -> given.Summarised:
+        """Carry out Summarise: a share here and one on each other core, if there are workers for them."""
+        pool = None if self._closed else self._pool
+        shares = split(effect.parts, self._count if pool is not None else 1)
+        source, longest = effect.source, effect.max_line_bytes
+        waiting = [pool.ask(pack(share, source, longest)) for share in shares[1:]] if pool is not None else []
+        found = summarise(shares[0], source, longest)
+        for share, future in zip(shares[1:], waiting, strict=True):
+            found += _shared(future) or summarise(share, source, longest)
+        return given.Summarised(found)
 
     def close(self) -> None:
         """End the processes."""
@@ -116,5 +131,15 @@ class Workers:
             self._closed = True
         if self._starting is not None:
             self._starting.join()
-        self._submit = None
-        self._stack.close()
+        if self._pool is not None:
+            self._pool.close()
+
+
+def _shared(future: Future[list[tuple[str, int, str]]]) -> list[Partition]:
+    """What a worker worked out; nothing if it has not begun yet or died."""
+    if future.cancel():
+        return []
+    try:
+        return unpack(future.result())
+    except (OSError, RuntimeError, LaceError, EOFError):
+        return []

@@ -11,11 +11,10 @@ import os
 from base64 import b64encode
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Protocol, TextIO
 
 from lace.limits import IngestLimits, RecordLimits
@@ -23,7 +22,7 @@ from lace.store.base import BEFORE_ALL, RecordStore, StoreRecordId
 from lace.store.bundle import BundleReader, BundleWriter, Frame, Rejected
 from lace.store.checking import Checked, check_frames
 from lace.store.encode import EncodedBatch
-from lace.store.worker import Worker
+from lace.store.worker import WorkerPool
 
 RejectedSink = Callable[[Path, Rejected], None]
 Check = Callable[[Sequence[bytes]], Checked]
@@ -130,29 +129,12 @@ def _chunks(readers: list[tuple[Path, BundleReader]], reject: RejectedSink, boun
 
 @contextmanager
 def checkers(count: int, limits: RecordLimits) -> Iterator[Callable[[Sequence[bytes]], Future[Checked]]]:
-    """A way to have chunks judged: by `count` processes, each behind a thread of ours, or right here."""
+    """A way to have chunks judged: by `count` processes or right here."""
     if count == 0:
         yield lambda frames: _done(check_frames(frames, limits))
         return
-    workers = [Worker(limits) for _ in range(count)]
-    idle: SimpleQueue[Worker] = SimpleQueue()
-    for worker in workers:
-        idle.put(worker)
-
-    def check(frames: Sequence[bytes]) -> Checked:
-        worker = idle.get()
-        try:
-            return worker.check(frames)
-        finally:
-            idle.put(worker)
-
-    threads = ThreadPoolExecutor(count, thread_name_prefix="lace-import")
-    try:
-        yield lambda frames: threads.submit(check, frames)
-    finally:
-        threads.shutdown(cancel_futures=True)
-        for worker in workers:
-            worker.close()
+    with closing(WorkerPool(count)) as pool:
+        yield lambda frames: pool.check(frames, limits)
 
 
 def _done(checked: Checked) -> Future[Checked]:

@@ -1,0 +1,68 @@
+"""The roots of many partitions in shares, for several processes (050, P16).
+
+Rule: the same roots, however the work is shared. What is imported here a worker process imports too: little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO
+
+from lace.interlace.advertisement import Advertisement, Fields
+from lace.interlace.partitions import Partition, Parts, summarise
+
+
+@dataclass(frozen=True, slots=True)
+class RootWork:
+    """A share of the work, packed to cross a process border quickly: nearly all claims are bare hashes."""
+
+    source: str
+    max_line_bytes: int
+    prefixes: Sequence[str]
+    counts: Sequence[int]
+    hashes: str  # of all claims, one a line
+    fields: Mapping[str, Fields]  # of the claims that have any
+
+    def run(self, _: IO[bytes]) -> list[tuple[str, int, str]]:
+        """In a worker process: the fields of each partition."""
+        hashes = iter(self.hashes.split("\n"))
+        fields = self.fields
+        parts = {
+            prefix: [Advertisement(record, fields.get(record, ())) for record in islice(hashes, count)]
+            for prefix, count in zip(self.prefixes, self.counts, strict=True)
+        }
+        return [(part.prefix, part.count, part.root) for part in summarise(parts, self.source, self.max_line_bytes)]
+
+
+def pack(parts: Parts, source: str, max_line_bytes: int) -> RootWork:
+    """Parts as work for another process."""
+    claims = [claim for part in parts.values() for claim in part]
+    return RootWork(
+        source=source,
+        max_line_bytes=max_line_bytes,
+        prefixes=list(parts),
+        counts=[len(part) for part in parts.values()],
+        hashes="\n".join([record for record, _ in claims]),
+        fields={record: fields for record, fields in claims if fields},
+    )
+
+
+def unpack(found: Sequence[tuple[str, int, str]]) -> list[Partition]:
+    """What a worker answered."""
+    return [Partition(*part) for part in found]
+
+
+def split(parts: Parts, count: int) -> list[Parts]:
+    """At most so many shares, of about as many claims each."""
+    size = -(-sum(map(len, parts.values())) // count)
+    shares: list[dict[str, Sequence[Advertisement]]] = [{}]
+    room = size
+    for prefix, claims in parts.items():
+        if room <= 0:
+            shares.append({})
+            room = size
+        shares[-1][prefix] = claims
+        room -= len(claims)
+    return list(shares)

@@ -1,0 +1,80 @@
+"""Roots are the same wherever they are worked out: here, in shares, in real worker processes, after one died."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lace.interlace import effects as asked
+from lace.interlace.advertisement import Advertisement, FieldClaim
+from lace.interlace.partitions import AdvertisementSet, Partition, Parts, summarise
+from lace.interlace.rootwork import pack, split, unpack
+from lace.notation.digest import digest
+from lace.notation.identifiers import RecordHash
+from lace.runtime.judging import Workers
+
+SOURCE, LONGEST = "Opq_s", 1024
+
+
+def parts_of(count: int) -> Parts:
+    """Claims as an own set holds them, every third with a field."""
+    claims = [
+        Advertisement(
+            RecordHash.of("BPS"[number % 3], digest(str(number).encode())),
+            (FieldClaim("Name", "0", f"it's {number}"),) if number % 3 == 0 else (),
+        )
+        for number in range(count)
+    ]
+    whole = AdvertisementSet(LONGEST)
+    whole.put_all(claims)
+    return whole.unsummarised(SOURCE, whole.prefixes())
+
+
+def work(count: int) -> tuple[asked.Summarise, list[Partition]]:
+    """Something to work out, and what it comes to."""
+    parts = parts_of(count)
+    effect = asked.Summarise(source=SOURCE, parts=parts, max_line_bytes=LONGEST)
+    return effect, summarise(parts, SOURCE, LONGEST)
+
+
+@given(st.integers(0, 60), st.integers(1, 5))
+def test_shares_hold_every_part_once_and_packed_ones_give_the_same_roots(count: int, most: int) -> None:
+    effect, expected = work(count)
+    shares = split(effect.parts, most)
+    assert 1 <= len(shares) <= most
+    assert [prefix for share in shares for prefix in share] == list(effect.parts)
+    jobs = [pickle.loads(pickle.dumps(pack(share, SOURCE, LONGEST))) for share in shares]
+    assert [root for job in jobs for root in unpack(job.run(BytesIO()))] == expected
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    running = Workers(3)
+    running.want()
+    deadline = time.monotonic() + 60
+    while not running.is_ready:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    yield running
+    running.close()
+
+
+def test_worker_processes_work_out_their_shares(workers: Workers) -> None:
+    effect, expected = work(500)
+    assert workers.summarise(effect).partitions == expected
+    workers.close()
+    assert workers.summarise(effect).partitions == expected
+
+
+def test_workers_that_died_cost_no_root(workers: Workers) -> None:
+    assert workers._pool is not None
+    for worker in workers._pool._workers:
+        worker._process.kill()
+    effect, expected = work(50)
+    assert workers.summarise(effect).partitions == expected
