@@ -9,6 +9,7 @@ import pytest
 
 from interlace.pair import ALL, EXPOSE_ALL, blob, group_module, hash_of, plex
 from lace.errors import LaceError
+from lace.interlace.config import MachineConfig
 from lace.interlace.events import Advertising, Closed, Event, FixedPoint, Received, Requested
 from lace.interlace.reasons import AbortReason
 from lace.limits import EngineLimits, ExchangeLimits, IngestLimits
@@ -227,6 +228,15 @@ def test_listening_changes_nothing_that_travels() -> None:
         return travelled
 
     assert run(listen=True) == run(listen=False)
+
+
+def test_long_listings_travel_by_partitions_when_asked_to() -> None:
+    """As on a wire, with more claims than the machine summarises by itself."""
+    most = MachineConfig(index=0, module=ALL).max_claims_summarised_here
+    records = [blob(str(number).encode()) for number in range(most + 10)]
+    first, second = store_with(*records), store_with(*records[:5])
+    exchange(party(first), party(second), Terms(is_direct=False, partition_threshold_bytes=0))
+    assert have(first) == have(second) == set(map(hash_of, records))
 
 
 @mark.clause("050-LIM-06", "050-ERR-14")

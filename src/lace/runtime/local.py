@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import assert_never
 
-from lace.errors import LaceError, LocalProtocolError, RemoteProtocolError
+from lace.errors import LaceError, RemoteProtocolError
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
@@ -33,7 +33,7 @@ from lace.runtime.loading import stored_batches
 from lace.runtime.memory import Memory
 from lace.runtime.party import UNBOUNDED, Party, Terms
 from lace.runtime.receipts import publish_receipts
-from lace.runtime.side import CURSORS
+from lace.runtime.side import CURSORS, LocalSide
 
 OnEvent = Callable[[int, Event], None]
 _MAX_HANDED_OVER = 2
@@ -201,7 +201,7 @@ class LocalExchange:
             case asked.Evaluate():
                 side.answers.append(side.evaluator.evaluate(effect))
             case asked.Summarise():
-                raise LocalProtocolError("changes travel between two sides in one process, and no summaries")
+                side.answers.append(LocalSide.summarise(effect))
             case asked.Report(event):
                 if self._on_event is not None:
                     self._on_event(side.index, event)
