@@ -6,8 +6,9 @@ peer's advertisement state last changed (P12).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import nsmallest
+from itertools import accumulate
 
 from lace.interlace.advertisement import with_format
 from lace.interlace.partitions import AdvertisementSet
@@ -24,10 +25,13 @@ class RequestBook:
         self._refused: set[str] = set()
         self.outstanding: set[str] = set()
 
-    def update(self, added: Iterable[str], removed: Iterable[str]) -> None:
+    def update(self, added: Iterable[str], removed: Collection[str]) -> None:
         """An evaluation's changes to MayRequest(P) and not Have(P)."""
-        for record in removed:
-            self._requestable.pop(record, None)
+        if len(removed) == len(self._requestable) and set(removed) == self._requestable.keys():
+            self._requestable.clear()  # what was asked for has come
+        else:
+            for record in removed:
+                self._requestable.pop(record, None)
         self._requestable.update(dict.fromkeys(added))
 
     def reset(self) -> None:
@@ -51,13 +55,10 @@ class RequestBook:
         wanted = self.wanted(peer, formats)
         if len(wanted) > max_count:
             wanted = nsmallest(max_count, wanted)
-        chosen: list[str] = []
-        room = max_bytes
-        for record in sorted(wanted):
-            room -= _REQUEST_BYTES + len(record)
-            if room < 0:
-                break
-            chosen.append(record)
+        chosen = sorted(wanted)
+        if sum(map(len, chosen)) + _REQUEST_BYTES * len(chosen) > max_bytes:
+            ends = accumulate(_REQUEST_BYTES + len(record) for record in chosen)
+            chosen = [record for record, end in zip(chosen, ends, strict=True) if end <= max_bytes]
         self.outstanding = set(chosen)
         return chosen
 

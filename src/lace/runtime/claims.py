@@ -15,6 +15,8 @@ from lace.interlace.advertisement import Advertisement
 from lace.policy.compile import ExchangePlan
 from lace.policy.rewrite import atom_of, body_atoms, reachable
 
+_MANY = 8  # taking out this part of a dict costs as much as making it anew
+
 
 class Feeding(Enum):
     """How claims reach the engine."""
@@ -81,14 +83,17 @@ class ClaimBook:
         self._fed.update((claim.hash, claim) for claim in fresh)
         return fresh, forget
 
-    def note_sendable(self, added: Iterable[str], removed: Iterable[str]) -> None:
+    def note_sendable(self, added: Collection[str], removed: Collection[str]) -> None:
         """What we may send changed."""
         for record in removed:
             self._sendable.discard(record)
             if record in self._claims:
                 self._missing[record] = None
         self._sendable.update(added)
-        if self._missing:
+        if len(added) * _MANY >= len(self._missing):
+            sendable = self._sendable
+            self._missing = {record: None for record in self._missing if record not in sendable}
+        else:
             for record in added:
                 self._missing.pop(record, None)
 

@@ -22,7 +22,6 @@ from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
 from lace.limits import IngestLimits
-from lace.notation.fact import Fact
 from lace.policy.lower import LoweringOptions
 from lace.runtime.bounds import Service
 from lace.runtime.clock import Clock, SystemClock
@@ -177,11 +176,14 @@ class LocalExchange:
         peer = self.sides[1 - side.index]
         match effect:
             case asked.SendFacts(facts):
-                self._expect_records(facts)
+                if facts[0].predicate == MAY_REQUEST:
+                    self._expect_records(len(facts))
                 peer.inbox.append(given.FactsReceived(facts))
             case asked.SendAdvertisements(advertisements):
                 peer.inbox.append(given.AdvertisementsReceived(advertisements))
             case asked.SendChanges(added, removed, is_whole):
+                if is_whole:  # at least so many are new to the peer
+                    self._expect_records(len(added) - peer.party.store.stat().records)
                 peer.inbox.append(given.ChangesReceived(added, removed, is_whole))
             case asked.SendResource(identifier, kind, text):
                 peer.inbox.append(given.ResourceReceived(identifier, kind, text))
@@ -216,10 +218,10 @@ class LocalExchange:
 
     # --- records -----------------------------------------------------------------------------------------------
 
-    def _expect_records(self, facts: Sequence[Fact]) -> None:
-        """Workers start while the peer still makes up its mind about a long request."""
-        if self._submit is None and facts and facts[0].predicate == MAY_REQUEST:
-            self._submit, self._workers = self._resources.enter_context(workers_for(len(facts), self._ingest_limits))
+    def _expect_records(self, count: int) -> None:
+        """Workers start as soon as a listing or a request lets much be expected."""
+        if self._submit is None and count > 0:
+            self._submit, self._workers = self._resources.enter_context(workers_for(count, self._ingest_limits))
 
     def _serve(self, side: _Side, peer: _Side, effect: asked.SendRecords) -> Iterator[bool]:
         """Load and hand over, a batch at a step, so that few records are in memory (050-ENG-03)."""
