@@ -74,10 +74,11 @@ class ClaimBook:
             if fed is not None:
                 forget.append(fed)
         fresh = list(added)
-        hashes = [claim.hash for claim in fresh]
+        hashes = [record for record, _ in fresh]
         self._claims.update(zip(hashes, fresh, strict=True))
         sendable = self._sendable
-        self._missing.update(dict.fromkeys([record for record in hashes if record not in sendable]))
+        unsendable = [record for record in hashes if record not in sendable] if sendable else hashes
+        self._missing.update(dict.fromkeys(unsendable))
         if self._feeding is not Feeding.ALWAYS:
             return [], forget
         self._fed.update((claim.hash, claim) for claim in fresh)
@@ -103,6 +104,9 @@ class ClaimBook:
             return []
         wanted = self._missing if self._feeding is Feeding.SEPARATE else self._claims
         claims, fed = self._claims, self._fed
+        if not fed and len(wanted) == len(claims):  # all of them: what is missing was claimed
+            self._fed = dict(claims)
+            return list(claims.values())
         hungry = {record: claims[record] for record in wanted if record not in fed}
         fed.update(hungry)
         return list(hungry.values())

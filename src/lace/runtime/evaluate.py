@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from lace.datalog.engine import Materialized, RowSource, materialize
 from lace.datalog.source import ColumnSource
@@ -148,8 +149,8 @@ class StoreEvaluator:
         before = self._sets(policy)
         snapshot = self._store.snapshot()
         extra = RowSource(runtime)
-        extra.add(ADVERTISED, [(claim.hash, self._source) for claim in claims])
-        extra.add(ADVERTISED_FIELD, [(claim.hash, self._source, *field) for claim in claims for field in claim.fields])
+        extra.add(ADVERTISED, list(zip([record for record, _ in claims], repeat(self._source))))
+        extra.add(ADVERTISED_FIELD, [(record, self._source, *field) for record, fields in claims for field in fields])
         self._derived = materialize(policy.program, snapshot, self._limits, extra=extra)
         self._cursor, self._runtime = snapshot.cursor, runtime
         after = self._sets(policy)
