@@ -20,6 +20,7 @@ from lace.interlace.advertisement import (
     advertisement_facts,
     canonical_bytes,
     canonical_fields,
+    canonical_listing,
     is_record_id,
     record_digest,
     record_digests,
@@ -105,14 +106,22 @@ def test_the_digest_is_that_of_the_golden_vector() -> None:
 
 
 @mark.clause("050-ADVREC-07")
-def test_many_digests_at_once_are_those_of_one_by_one() -> None:
+def test_many_at_once_are_those_of_one_by_one() -> None:
     claims = [
         Advertisement(HELLO_WORLD),
         Advertisement(HELLO_WORLD, (FieldClaim("Type", "0", "B"), FieldClaim("Name", "0", "it's" * 300))),
     ]
     for source in ("Opq_s", "it's"):
-        wanted = [record_digest(canonical_bytes(claim, source, 1024)) for claim in claims]
-        assert record_digests(claims, source, 1024) == wanted
+        texts = [canonical_bytes(claim, source, 1024) for claim in claims]
+        assert record_digests(claims, source, 1024) == list(map(record_digest, texts))
+        assert canonical_listing(claims, source, 1024) == b"".join(texts)
+
+
+@mark.clause("050-ADVF-06")
+def test_the_first_foreign_source_of_many_is_named() -> None:
+    rows = [(HELLO_WORLD, "Opq_s"), *((HELLO_WORLD, f"Opq_{number}") for number in range(20))]
+    with pytest.raises(ProtocolAbort, match="Opq_0"):
+        ListingReader("Opq_s", None, 100).add_records(rows)
 
 
 @mark.clause("050-ADVREC-04", "050-ADVREC-05", "050-ADVREC-09")

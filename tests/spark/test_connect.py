@@ -23,7 +23,7 @@ import lace.spark
 from lace.spark import SparkSettings, spark_session
 
 spark = spark_session(sys.argv[1])
-records = spark.read.format("lace").load("in")
+records = spark.read.format("lace").load(sys.argv[2])
 edges = spark.createDataFrame([(f"n{number}", f"n{number + 1}") for number in range(8)], "near string, far string")
 found = lace.spark.evaluate(
     "Reach(X,Y) :- Edge(X,Y).\\nReach(X,Z) :- Reach(X,Y), Edge(Y,Z).\\nLast(X) :- Reach(_,X), not Edge(X,_).\\n",
@@ -99,9 +99,8 @@ def test_the_pipeline_gives_the_same_tables(spark: object, server: str, stage: P
 
 def test_rules_and_records_from_a_notebook(server: str, stage: Path) -> None:
     """A session of the user's own kind reads records by their absolute path and evaluates rules over frames."""
-    program = ASKED.replace('load("in")', f"load({str(stage / 'in')!r})")
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, "-c", program, server]
+    command = [sys.executable, "-c", ASKED, server, str(stage / "in")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=JOB_SECONDS)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

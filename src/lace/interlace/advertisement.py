@@ -75,15 +75,19 @@ def canonical_bytes(advertisement: Advertisement, source: str, max_line_bytes: i
 
 def canonical_listing(advertisements: Iterable[Advertisement], source: str, max_line_bytes: int) -> bytes:
     """Canonical advertisement records one after the other."""
-    before, after = "Advertised('", f"',{quote(source)})\n"
-    return b"".join(
-        [
-            f"{before}{record}{after}".encode()
-            if not fields
-            else canonical_bytes(Advertisement(record, fields), source, max_line_bytes)
-            for record, fields in advertisements
-        ]
-    )
+    return b"".join(_canonical_each(advertisements, source, max_line_bytes))
+
+
+def _canonical_each(claims: Iterable[Advertisement], source: str, max_line_bytes: int, domain: str = "") -> list[bytes]:
+    """The canonical record of each claim behind a domain; nearly all lines of bare claims, of which there may be very
+    many, are the same."""
+    before, after = f"{domain}Advertised('", f"',{quote(source)})\n"
+    return [
+        f"{before}{record}{after}".encode()
+        if not fields
+        else domain.encode() + canonical_bytes(Advertisement(record, fields), source, max_line_bytes)
+        for record, fields in claims
+    ]
 
 
 def sendable_fields(advertisement: Advertisement, source: str, max_line_bytes: int) -> Fields:
@@ -115,16 +119,7 @@ def record_digest(canonical: bytes) -> bytes:
 
 def record_digests(claims: Iterable[Advertisement], source: str, max_line_bytes: int) -> list[bytes]:
     """The record digest of each claim."""
-    # Nearly all lines of a bare claim are the same: there may be very many claims.
-    before, after = f"{_RECORD_DOMAIN}Advertised('", f"',{quote(source)})\n"
-    return digest_each(
-        [
-            f"{before}{record}{after}".encode()
-            if not fields
-            else _RECORD_DOMAIN.encode() + canonical_bytes(Advertisement(record, fields), source, max_line_bytes)
-            for record, fields in claims
-        ]
-    )
+    return digest_each(_canonical_each(claims, source, max_line_bytes, _RECORD_DOMAIN))
 
 
 # What `b64a.is_canonical` says of 32 bytes, with the letter and the suffix of a record: one match for the common case.
@@ -195,8 +190,8 @@ class ListingReader:
     def add_records(self, rows: Sequence[Sequence[str]]) -> None:
         """`Advertised` lines; their arity was checked."""
         records, sources = [record for record, _ in rows], {source for _, source in rows}
-        if sources != {self._source}:
-            raise _foreign(next(source for source in sources if source != self._source))
+        if not sources <= {self._source}:
+            raise _foreign(next(source for _, source in rows if source != self._source))
         if not self._add_fresh(records):
             for record in records:
                 self._add_record(record)

@@ -1,4 +1,4 @@
-"""Who judges received records: threads of this process, or worker processes once there is much to judge.
+"""Who judges received records and works out roots: threads of this process, or worker processes if there is much to do.
 
 Rule: either way the same records pass, and a verdict is committed in the order in which its batch came. A worker that
 fails costs time, never a record: its batch is judged here.

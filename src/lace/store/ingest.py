@@ -25,7 +25,6 @@ from lace.store.encode import EncodedBatch
 from lace.store.worker import WorkerPool
 
 RejectedSink = Callable[[Path, Rejected], None]
-Check = Callable[[Sequence[bytes]], Checked]
 
 
 class EncodedStore(Protocol):
