@@ -39,7 +39,6 @@ from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.runtime.clock import SystemClock
-from lace.runtime.evaluate import StoreEvaluator
 from lace.runtime.node import ExchangeTerms, Node, NodeLimits
 from lace.runtime.trace import Teller, read_capture
 from lace.store import MemoryStore
@@ -372,7 +371,7 @@ def terms() -> ExchangeTerms:
 def make_node(store: MemoryStore, limits: NodeLimits) -> Node:
     clock = SystemClock()
     options = TransportOptions(clock=clock.tai)
-    return Node(store, lambda chosen: StoreEvaluator(store, chosen.exposures), options, clock, limits=limits)
+    return Node(store, options, clock, limits=limits)
 
 
 async def idle(report: Report, folder: Path, links: int, seconds: float) -> None:

@@ -33,7 +33,6 @@ from lace.iltp.address import UnixAddress  # noqa: E402
 from lace.policy.exposure import expose_all  # noqa: E402
 from lace.policy.select import select_all  # noqa: E402
 from lace.runtime.clock import SystemClock  # noqa: E402
-from lace.runtime.evaluate import StoreEvaluator  # noqa: E402
 from lace.runtime.node import ExchangeTerms, Node, NodeLimits  # noqa: E402
 from lace.transports.dial import TransportOptions  # noqa: E402
 
@@ -149,7 +148,6 @@ def make_node(store: object) -> Node:
     limits = NodeLimits(threads=2, workers=0, store_poll_s=1.0, backoff_most_s=2.0, shutdown_grace_s=2.0)
     return Node(
         store,  # type: ignore[arg-type]  # the store of an opened lace
-        lambda terms: StoreEvaluator(store, terms.exposures),  # type: ignore[arg-type]
         TransportOptions(clock=clock.tai),
         clock,
         limits=limits,

@@ -22,7 +22,6 @@ from lace.runtime.session import Outcome
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from lace.transports.dial import TransportOptions, dial
-from runtime.evaluators import make_evaluator
 from runtime.memory_link import End, MemoryLink
 from transports.endpoints import any_port
 
@@ -85,7 +84,6 @@ def make_node(
     """A node over a store that shows everything to everybody."""
     return Node(
         store,
-        lambda terms: make_evaluator(store, terms.exposures),
         transport or TransportOptions(clock=CLOCK.tai),
         CLOCK,
         hooks=hooks,

@@ -287,6 +287,21 @@ def test_the_counters_can_be_scraped(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("most", [0, 10_000])
+def test_a_rehearsed_node_tells_its_peers_the_same(tmp_path: Path, most: int) -> None:
+    async def run() -> None:
+        records = [blob(b"%d" % n) for n in range(4_200)]  # more than a machine summarises by itself
+        limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0, max_remembered_claims=most, workers=0)
+        async with serving(records, tmp_path, limits=limits) as server:
+            await server.node.rehearse(server.terms)
+            for _ in range(2):
+                outcome, store = await exchange_once(server.address, [])
+                assert outcome.is_complete
+                assert hashes(store) == hashes(server.store)
+
+    asyncio.run(run())
+
+
 def test_worker_processes_judge_what_threads_would(tmp_path: Path) -> None:
     """With much to receive, worker processes judge; a bad record among good ones is refused all the same."""
 

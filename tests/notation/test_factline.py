@@ -181,4 +181,4 @@ def test_lines_without_escapes_are_read_at_once() -> None:
 @given(st.lists(st.lists(st.text("ab'\\é", max_size=3), max_size=3), max_size=6))
 def test_many_facts_are_formatted_as_one_by_one(rows: list[list[str]]) -> None:
     facts = [Fact(Predicate("Have", len(row)), tuple(row)) for row in rows]
-    assert format_facts(facts) == list(map(format_fact, facts))
+    assert format_facts(facts) == "".join(f"{format_fact(fact)}\n" for fact in facts)

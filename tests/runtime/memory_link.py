@@ -43,7 +43,7 @@ class End:
     def __post_init__(self) -> None:
         self.session = Session(self.config)
         evaluator = ReferenceEvaluator(Side(self.config, EXPOSE_ALL, self.store))  # type: ignore[arg-type]
-        self.side = LocalSide(self.store, evaluator)
+        self.side = LocalSide(self.store, lambda: evaluator)
         self.taken = 0  # how many of the peer's bytes it was given
         self.runtime = evaluator.side.runtime
 

@@ -91,8 +91,7 @@ class End:
 
     def __init__(self, config: MachineConfig, store: MemoryStore, expose: Sequence[Exposure]) -> None:
         self.session = Session(config)
-        evaluator = StoreEvaluator(store, expose, limits=config.engine_limits)
-        self.side = LocalSide(store, evaluator)
+        self.side = LocalSide(store, lambda: StoreEvaluator(store, expose, limits=config.engine_limits))
         self.written = bytearray()
         self.taken = 0
         self.eof = False

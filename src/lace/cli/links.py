@@ -176,13 +176,11 @@ def make_terms(
 def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limits: NodeLimits | None = None) -> Node:
     """A node over a lace; call it inside an event loop."""
     from lace.runtime.clock import SystemClock
-    from lace.runtime.evaluate import StoreEvaluator
     from lace.runtime.node import Node
 
     transport, here = choices.transport()
     return Node(
         lace.store,
-        lambda terms: StoreEvaluator(lace.store, terms.exposures, limits=terms.engine_limits),
         transport,
         SystemClock(),
         here=here,

@@ -201,9 +201,13 @@ async def _serve(serving: Serving, trace: Path | None) -> None:
 
 
 async def _begin(node: Node, serving: Serving) -> None:
+    from lace.iltp.address import StdioAddress
+
     for address in serving.listen:
         bound = await node.listen(address, serving.terms)
         serving.log.say("listening", f"listening on {bound}", address=str(bound))
+    if any(not isinstance(address, StdioAddress) for address in serving.listen):  # on stdio the only peer waits already
+        await node.rehearse(serving.terms)
     for peer in serving.kept:
         node.keep_in_background(peer.address, peer.terms, peer.transport)
         serving.log.say("keeping", f"keeping an exchange with {peer.address}", address=str(peer.address))

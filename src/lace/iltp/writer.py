@@ -26,12 +26,12 @@ def encode_preface() -> bytes:
 
 def encode_facts(facts: Iterable[Fact], limits: StreamLimits = DEFAULT_LIMITS) -> bytes:
     """Fact lines, each with its LF; the block is ended by `encode_blank`."""
-    lines = format_facts(list(facts))
-    data = "".join([f"{line}\n" for line in lines]).encode("utf-8")
+    given = list(facts)
+    data = format_facts(given).encode("utf-8")
     longest = limits.max_fact_line_bytes
     if len(data) > longest and max(map(len, data.split(b"\n"))) > longest:
         raise LocalProtocolError(f"a fact line has at most {longest} bytes")
-    if b"\r" in data or data.count(b"\n") != len(lines):
+    if b"\r" in data or data.count(b"\n") != len(given):
         raise LocalProtocolError("a fact line holds no line end")
     return data
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from lace.interlace.advertisement import Advertisement, canonical_bytes, record_digests
-from lace.interlace.merkle import partition_root
+from lace.interlace.merkle import partition_roots
 from lace.notation import b64a
 from lace.notation.digest import digest
 
@@ -42,11 +42,12 @@ Parts = Mapping[str, Sequence[Advertisement]]  # the claims of some partitions b
 
 def summarise(parts: Parts, source: str, max_line_bytes: int) -> list[Partition]:
     """What a source with this label would say of each of some partitions."""
-    summaries = []
-    for prefix, claims in parts.items():
-        digests = record_digests(claims, source, max_line_bytes)
-        summaries.append(Partition(prefix, len(digests), b64a.encode(partition_root(digests))))
-    return summaries
+    digests = iter(record_digests(chain.from_iterable(parts.values()), source, max_line_bytes))
+    counts = list(map(len, parts.values()))
+    roots = partition_roots([list(islice(digests, count)) for count in counts])
+    return [
+        Partition(prefix, count, b64a.encode(root)) for prefix, count, root in zip(parts, counts, roots, strict=True)
+    ]
 
 
 def payload_begins(record: str, prefix: str) -> bool:
@@ -123,8 +124,8 @@ class AdvertisementSet:
         self._changed(prefix)
         return claim
 
-    def _changed(self, prefix: str) -> None:
-        self.version += 1
+    def _changed(self, prefix: str, times: int = 1) -> None:
+        self.version += times
         for roots in self._roots.values():
             roots.pop(prefix, None)
 
@@ -198,6 +199,11 @@ class AdvertisementSet:
     def replace(self, prefix: str, claims: Iterable[Advertisement]) -> Changes:
         """Hold exactly these claims under a prefix; what changed."""
         new = {claim.hash: claim for claim in claims}
+        if new and len(prefix) == START_LENGTH and prefix not in self._parts:  # nothing to compare them with
+            self._parts[prefix] = new
+            self._count += len(new)
+            self._changed(prefix, len(new))
+            return Changes(list(new.values()), [])
         removed = [held for held in self.under(prefix) if new.get(held.hash) != held]
         for held in removed:
             self.drop(held.hash)

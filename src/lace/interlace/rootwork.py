@@ -5,12 +5,12 @@ Rule: the same roots, however the work is shared. What is imported here a worker
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO
 
-from lace.interlace.advertisement import Advertisement, Fields
+from lace.interlace.advertisement import Advertisement, Fields, bare_claims
 from lace.interlace.partitions import Partition, Parts, summarise
 
 
@@ -27,12 +27,11 @@ class RootWork:
 
     def run(self, _: IO[bytes]) -> list[tuple[str, int, str]]:
         """In a worker process: the fields of each partition."""
-        hashes = iter(self.hashes.split("\n"))
+        claims: Iterator[Advertisement] = iter(bare_claims(self.hashes.split("\n")))
         fields = self.fields
-        parts = {
-            prefix: [Advertisement(record, fields.get(record, ())) for record in islice(hashes, count)]
-            for prefix, count in zip(self.prefixes, self.counts, strict=True)
-        }
+        if fields:
+            claims = (Advertisement(record, fields.get(record, ())) for record, _ in claims)
+        parts = {prefix: list(islice(claims, count)) for prefix, count in zip(self.prefixes, self.counts, strict=True)}
         return [(part.prefix, part.count, part.root) for part in summarise(parts, self.source, self.max_line_bytes)]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from operator import methodcaller
 
 from lace.errors import InvalidText
@@ -36,12 +37,18 @@ def format_fact(fact: Fact) -> str:
     return f"{fact[0][0]}({','.join(map(quote, fact[1]))})"
 
 
-def format_facts(facts: Sequence[Fact]) -> list[str]:
-    """Facts as their lines; quick where no value needs an escape."""
-    joined = "".join(["".join(values) for _, values in facts])
+def format_facts(facts: Sequence[Fact]) -> str:
+    """Facts as their lines, each with its LF; quick where no value needs an escape."""
+    rows = [values for _, values in facts]
+    joined = "".join(chain.from_iterable(rows))
     if "'" in joined or "\\" in joined:
-        return list(map(format_fact, facts))
-    return [name + "('" + "','".join(values) + "')" if values else name + "()" for (name, _), values in facts]
+        return "".join([f"{format_fact(fact)}\n" for fact in facts])
+    first = facts[0][0] if facts else None
+    if first is None or not first.arity or [predicate for predicate, _ in facts].count(first) < len(facts):
+        return "".join([f"{name}('{_GAP.join(row)}')\n" if row else f"{name}()\n" for (name, _), row in facts])
+    constants = [row[0] for row in rows] if first.arity == 1 else list(map(_GAP.join, rows))
+    between = f"')\n{first.name}('"  # of one predicate, as a long list is: written at once
+    return f"{first.name}('{between.join(constants)}')\n"
 
 
 def parse_fact(line: str | bytes, max_bytes: int) -> Fact:

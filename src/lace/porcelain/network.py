@@ -23,7 +23,6 @@ from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
-from lace.runtime.evaluate import StoreEvaluator
 from lace.runtime.node import ExchangeTerms, Hooks, Node, OnEvent
 from lace.runtime.session import Outcome
 from lace.transports.dial import TransportOptions
@@ -86,7 +85,6 @@ def _terms(select: Select, expose: Expose, *, is_open: bool) -> ExchangeTerms:
 def _node(lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks) -> Node:
     return Node(
         lace.store,
-        lambda terms: StoreEvaluator(lace.store, terms.exposures, limits=terms.engine_limits),
         options,
         SystemClock(),
         here=key.verifier if key else None,

@@ -27,6 +27,7 @@ from lace.runtime.collector import seldom_collecting
 from lace.runtime.ingest import Claimed
 from lace.runtime.judging import Verdict, Workers, judge_here, verdict_of
 from lace.runtime.loading import Loaded
+from lace.runtime.roots import WorkOut
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
 from lace.runtime.side import LocalSide
 from lace.transports.base import ByteStream
@@ -59,9 +60,11 @@ class Driver:
         on_stored: Callable[[], None] | None = None,
         tap: Tap | None = None,
         workers: Workers | None = None,
+        summarise: WorkOut | None = None,
     ) -> None:
         self._stream = stream
         self._workers = workers
+        self._summarise = summarise or side.summarise
         self.session = session
         self._side = side
         self._threads = threads
@@ -268,7 +271,7 @@ class Driver:
             case asked.Evaluate():
                 self._answer(await self._in_thread(self._side.evaluate, request))
             case asked.Summarise():
-                self._answer(await self._in_thread((self._workers or self._side).summarise, request))
+                self._answer(await self._in_thread(self._summarise, request))
             case _:
                 assert_never(request)
 

@@ -102,7 +102,9 @@ class Workers:
                 self._starting.start()
 
     def _start(self) -> None:
-        self._pool = WorkerPool(self._count)
+        self._pool = pool = WorkerPool(self._count)
+        for _ in range(self._count):  # each loads what roots need before it is asked for any
+            pool.ask(pack({}, "", 0))
 
     @property
     def is_ready(self) -> bool:

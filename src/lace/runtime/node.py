@@ -1,7 +1,7 @@
 """Many links over one store: accept, dial, keep, and end them cleanly (050 drivers, 060).
 
-Rule: links share the store, the threads and the budgets, and nothing else. A slow, silent or hostile peer costs its
-own link; what one link stores, every open link hears of.
+Rule: links share the store, the threads, the budgets and roots worked out before, and nothing else. A slow, silent
+or hostile peer costs its own link; what one link stores, every open link hears of.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address, StdioAddress, UnixAddress, bracketed
@@ -28,11 +29,15 @@ from lace.runtime.clock import Clock
 from lace.runtime.drive import Driver, Tap
 from lace.runtime.judging import Workers
 from lace.runtime.metrics import Metrics
+from lace.runtime.rehearsal import rehearse
+from lace.runtime.roots import RememberedRoots
 from lace.runtime.session import Outcome, Session
 from lace.runtime.side import LocalSide, PolicyEvaluator
-from lace.store.base import RecordStore, StoreCursor
+from lace.store.base import RecordStore
 from lace.transports.base import ByteStream, Listener
 from lace.transports.dial import TransportOptions, check_trust, dial, listen
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,7 @@ class NodeLimits:
     max_links_per_peer: int = 32  # by proven verifier, else by host
     max_buffered_bytes: int = 128 * MIB
     threads: int = 4
+    max_remembered_claims: int = 250_000  # whose roots are kept for other links; a larger store is not rehearsed
     workers: int | None = None  # processes that judge received records; None: one for each core
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 5.0
@@ -76,7 +82,6 @@ class LinkInfo:
 
 OnEvent = Callable[[LinkInfo, Event], None]
 OnEnd = Callable[[LinkInfo, Outcome], None]
-MakeEvaluator = Callable[[ExchangeTerms], PolicyEvaluator]
 MakeTap = Callable[[LinkInfo], Tap | None]
 
 
@@ -97,7 +102,6 @@ class Node:
     def __init__(
         self,
         store: RecordStore,
-        make_evaluator: MakeEvaluator,
         transport: TransportOptions,
         clock: Clock,
         *,
@@ -108,7 +112,6 @@ class Node:
     ) -> None:
         self.store = store
         self.metrics = Metrics()
-        self._make_evaluator = make_evaluator
         self._transport = transport
         self._clock = clock
         self._here = here
@@ -117,6 +120,7 @@ class Node:
         self._hooks = hooks or Hooks()
         self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="lace")
         self._workers = Workers(self._limits.workers)
+        self._roots = RememberedRoots(self._workers.summarise, self._limits.max_remembered_claims)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._drivers: dict[int, Driver] = {}
         self._per_peer: Counter[str] = Counter()
@@ -135,6 +139,15 @@ class Node:
         self._listeners.append(listener)
         self._spawn(self._accept(listener, terms))
         return listener.address
+
+    async def rehearse(self, terms: ExchangeTerms) -> None:
+        """Prepare for peers that bring the rules of these terms, as most peers of a node do."""
+        with contextlib.suppress(LaceError):  # a peer that really comes is told what is wrong
+            if (await self._in_thread(self.store.stat)).records <= self._limits.max_remembered_claims:
+                config = self._machine_config(Link(), terms, dialled=False, cursor_key="")
+                now_ns = self._clock.tai().to_ns()
+                evaluator, stopped = self._evaluator(terms), self._stopping.is_set
+                await self._in_thread(lambda: rehearse(config, evaluator, self._roots.summarise, now_ns, stopped))
 
     async def exchange(
         self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None
@@ -234,6 +247,9 @@ class Node:
             signs_hello=proof.here is not None,
             peer_signs_hello=proof.signed,
         )
+        return self._machine_config(link, terms, dialled, cursor_key)
+
+    def _machine_config(self, link: Link, terms: ExchangeTerms, dialled: bool, cursor_key: str) -> MachineConfig:
         return MachineConfig(
             index=0 if dialled else 1,
             module=terms.module,
@@ -252,7 +268,7 @@ class Node:
         return Driver(
             stream,
             Session(config),
-            LocalSide(self.store, self._make_evaluator(terms)),
+            LocalSide(self.store, lambda: self._evaluator(terms)),
             self._clock,
             self._threads,
             limits=self._drive_limits,
@@ -261,7 +277,13 @@ class Node:
             on_stored=self._changed.set,
             tap=self._hooks.make_tap(info) if self._hooks.make_tap else None,
             workers=self._workers,
+            summarise=self._roots.summarise,
         )
+
+    def _evaluator(self, terms: ExchangeTerms) -> PolicyEvaluator:
+        from lace.runtime.evaluate import StoreEvaluator  # the engine takes its time to load: meanwhile the peer works
+
+        return StoreEvaluator(self.store, terms.exposures, limits=terms.engine_limits)
 
     # --- what is told ------------------------------------------------------------------------------------------
 
@@ -312,7 +334,7 @@ class Node:
                 for driver in list(self._drivers.values()):
                     driver.tell(given.LocalChanged())
 
-    async def _in_thread(self, work: Callable[[], StoreCursor]) -> StoreCursor:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     # --- the end -----------------------------------------------------------------------------------------------

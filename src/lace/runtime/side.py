@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from lace.errors import LaceError
+from lace.errors import LaceError, LocalProtocolError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.cursor import AdvertisementCursor
@@ -30,9 +30,10 @@ class PolicyEvaluator(Protocol):
 class LocalSide:
     """One link's view of the store."""
 
-    def __init__(self, store: RecordStore, evaluator: PolicyEvaluator) -> None:
+    def __init__(self, store: RecordStore, make_evaluator: Callable[[], PolicyEvaluator]) -> None:
         self.store = store
-        self._evaluator = evaluator
+        self._make_evaluator = make_evaluator
+        self._evaluator: PolicyEvaluator | None = None  # made for the first plan
 
     def load_cursor(self, key: str) -> given.LocalInput:
         """What was kept for this link."""
@@ -47,14 +48,20 @@ class LocalSide:
 
     def prepare(self, effect: asked.PreparePolicy) -> given.LocalInput:
         """The local executable of a plan."""
-        return self._guard(lambda: self._evaluator.prepare(effect))
+        if self._evaluator is None:
+            self._evaluator = self._make_evaluator()
+        evaluator = self._evaluator
+        return self._guard(lambda: evaluator.prepare(effect))
 
     def evaluate(self, effect: asked.Evaluate) -> given.LocalInput:
         """Evaluate over the newest snapshot."""
-        return self._guard(lambda: self._evaluator.evaluate(effect))
+        evaluator = self._evaluator
+        if evaluator is None:
+            raise LocalProtocolError("nothing was prepared to evaluate")
+        return self._guard(lambda: evaluator.evaluate(effect))
 
     @staticmethod
-    def summarise(effect: asked.Summarise) -> given.LocalInput:
+    def summarise(effect: asked.Summarise) -> given.Summarised:
         """The roots of many partitions."""
         return given.Summarised(summarise(effect.parts, effect.source, effect.max_line_bytes))
 
