@@ -30,6 +30,9 @@ class ReferenceEvaluator:
     def evaluate(self, effect: asked.Evaluate) -> given.Evaluated | given.EvaluationFailed:
         return self.side._evaluate(effect)  # type: ignore[return-value]
 
+    def get_ready(self) -> None:
+        pass
+
 
 @dataclass
 class End:

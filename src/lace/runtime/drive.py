@@ -18,7 +18,7 @@ from lace.errors import LaceError, TransportError
 from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.events import Event
+from lace.interlace.events import Event, FixedPoint
 from lace.records.keys import verify_batch
 from lace.records.validate import SignatureTask
 from lace.runtime.bounds import Budget, DriveLimits, Service
@@ -262,6 +262,8 @@ class Driver:
             case asked.Report(event):
                 if self._on_event is not None:
                     self._on_event(event)
+                if isinstance(event, FixedPoint) and self.session.machine.config.is_open:
+                    await self._in_thread(self._side.get_ready)
             case asked.LoadCursor(key):
                 self._answer(await self._in_thread(self._side.load_cursor, key))
             case asked.SaveCursor(key, cursor):

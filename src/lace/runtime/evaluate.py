@@ -127,11 +127,17 @@ class StoreEvaluator:
         except LaceError as error:
             return given.EvaluationFailed(str(error))
 
+    def get_ready(self) -> None:
+        """From here on small changes are likely: prepare to follow them."""
+        if self._derived is not None:
+            self._derived.get_ready()
+
     # --- evaluation --------------------------------------------------------------------------------------------
 
     def _evaluate(self, effect: Evaluate) -> given.Evaluated:
         """First over what changed here, then with the claims that this makes necessary."""
-        runtime = frozenset(effect.runtime.facts())
+        read = self._lowered().program.base
+        runtime = frozenset(fact for fact in effect.runtime.facts() if fact.predicate in read)
         self._source = effect.source
         feed, forget = self._claims.change(effect.advertised_added, effect.advertised_removed)
         delta = self._follow(runtime, feed, forget)
@@ -151,7 +157,7 @@ class StoreEvaluator:
         extra = RowSource(runtime)
         extra.add(ADVERTISED, list(zip([record for record, _ in claims], repeat(self._source))))
         extra.add(ADVERTISED_FIELD, [(record, self._source, *field) for record, fields in claims for field in fields])
-        self._derived = materialize(policy.program, snapshot, self._limits, extra=extra)
+        self._derived = materialize(policy.program, snapshot, self._limits, extra=extra, ready=False)
         self._cursor, self._runtime = snapshot.cursor, runtime
         after = self._sets(policy)
         (send, send_gone), (request, request_gone) = (

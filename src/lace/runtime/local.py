@@ -17,7 +17,7 @@ from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
-from lace.interlace.events import Event
+from lace.interlace.events import Event, FixedPoint
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
@@ -207,6 +207,8 @@ class LocalExchange:
             case asked.Report(event):
                 if self._on_event is not None:
                     self._on_event(side.index, event)
+                if isinstance(event, FixedPoint) and side.machine.config.is_open:
+                    side.evaluator.get_ready()
             case asked.Finish(result):
                 side.finished = result
                 peer.inbox.append(given.StreamEnded())

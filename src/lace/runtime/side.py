@@ -26,6 +26,8 @@ class PolicyEvaluator(Protocol):
 
     def evaluate(self, effect: asked.Evaluate) -> given.Evaluated | given.EvaluationFailed: ...
 
+    def get_ready(self) -> None: ...
+
 
 class LocalSide:
     """One link's view of the store."""
@@ -59,6 +61,11 @@ class LocalSide:
         if evaluator is None:
             raise LocalProtocolError("nothing was prepared to evaluate")
         return self._guard(lambda: evaluator.evaluate(effect))
+
+    def get_ready(self) -> None:
+        """Both sides rest: prepare for small changes."""
+        if self._evaluator is not None:
+            self._evaluator.get_ready()
 
     @staticmethod
     def summarise(effect: asked.Summarise) -> given.Summarised:

@@ -54,10 +54,14 @@ def materialize(
     limits: EngineLimits = _DEFAULT_LIMITS,
     *,
     extra: RowSource | Iterable[Fact] = (),
+    ready: bool = True,
 ) -> Materialized:
-    """Evaluate once, then follow changes."""
+    """Evaluate once, then follow changes; if not made `ready` for the first at once, it takes longer."""
     base = source if isinstance(source, Base) else Base(source, limits)
-    return Materialized(checked, base, extra, limits)
+    made = Materialized(checked, base, extra, limits)
+    if ready:
+        made.get_ready()
+    return made
 
 
 class Materialized:
@@ -75,13 +79,9 @@ class Materialized:
         self._dictionary = base.dictionary
         self._tables: dict[Predicate, Table] = {}
         self._ranks = RankStates(self.table, base.dictionary)
-        compiler = ScalarCompiler(self.table, base.dictionary, base.verdicts, self._ranks.count)
+        self._compiler = ScalarCompiler(self.table, base.dictionary, base.verdicts, self._ranks.count)
         self._ranked = {predicate for predicate, _ in self._evaluation.ranks}
-        self._strata = [
-            StratumRules(stratum, self._evaluation, compiler)
-            for stratum in checked.strata
-            if not self._ranked.issuperset(stratum.predicates)
-        ]
+        self._strata: list[StratumRules] | None = None
 
     def table(self, predicate: Predicate) -> Table:
         """The facts of a predicate as they change."""
@@ -128,12 +128,23 @@ class Materialized:
 
     # changing
 
+    def get_ready(self) -> list[StratumRules]:
+        """Compile what follows changes, and make the indexes that it needs."""
+        if self._strata is None:
+            self._strata = [
+                StratumRules(stratum, self._evaluation, self._compiler)
+                for stratum in self._checked.strata
+                if not self._ranked.issuperset(stratum.predicates)
+            ]
+        return self._strata
+
     def apply(self, added: Iterable[Fact] = (), removed: Iterable[Fact] = ()) -> Changes:
         """Make the snapshot (old without `removed`) with `added`, and all derived facts follow."""
+        strata = self.get_ready()
         came, went = self._admit(added), self._admit(removed)
         try:
             self._change_base(came, went)
-            for rules in self._strata:
+            for rules in strata:
                 self._change_stratum(rules)
         except LimitExceeded:
             self._ranks.forget()
