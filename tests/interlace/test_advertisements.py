@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from interlace.pair import blob, group_module, hash_of, make_pair, plex
 from interlace.scripted import Scripted, limits_with
 from lace.errors import InvalidInput
+from lace.facts.predicates import ADVERTISED
 from lace.iltp.items import FactLines
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_facts, encode_preface
@@ -26,10 +27,13 @@ from lace.interlace.advertisement import (
     record_digests,
     sendable_fields,
 )
+from lace.interlace.blocks import BlockReader
 from lace.interlace.effects import Evaluate
 from lace.interlace.negotiate import ALL_FIELDS
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.vocabulary import Block
+from lace.notation.fact import Fact
 from lace.notation.factline import format_fact, parse_fact
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
@@ -120,8 +124,9 @@ def test_many_at_once_are_those_of_one_by_one() -> None:
 @mark.clause("050-ADVF-06")
 def test_the_first_foreign_source_of_many_is_named() -> None:
     rows = [(HELLO_WORLD, "Opq_s"), *((HELLO_WORLD, f"Opq_{number}") for number in range(20))]
+    block = BlockReader(Block.LISTING, 10_000, ListingReader("Opq_s", None, 100))
     with pytest.raises(ProtocolAbort, match="Opq_0"):
-        ListingReader("Opq_s", None, 100).add_records(rows)
+        block.read([Fact(ADVERTISED, row) for row in rows], 0)
 
 
 @mark.clause("050-ADVREC-04", "050-ADVREC-05", "050-ADVREC-09")
@@ -289,7 +294,7 @@ def test_our_listing_is_canonical_and_sorted_by_record() -> None:
     for line in lines:
         values = parse_fact(line, 1024).values
         if len(values) == 2:
-            reader.add_records([values])
+            reader.add_records([values[0]], values[1])
         else:
             reader.add_field(values)
     assert "".join(line + "\n" for line in lines).encode() == b"".join(

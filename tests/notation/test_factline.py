@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidText
-from lace.notation.fact import Fact, Predicate
+from lace.notation.fact import Fact, FactColumn, Predicate
 from lace.notation.factline import format_fact, format_facts, parse_fact, parse_plain_run
 from lace.notation.text import is_nfc
 
@@ -182,3 +182,23 @@ def test_lines_without_escapes_are_read_at_once() -> None:
 def test_many_facts_are_formatted_as_one_by_one(rows: list[list[str]]) -> None:
     facts = [Fact(Predicate("Have", len(row)), tuple(row)) for row in rows]
     assert format_facts(facts) == "".join(f"{format_fact(fact)}\n" for fact in facts)
+
+
+@given(
+    st.lists(st.text("ab'\\é\n", max_size=3), max_size=6),
+    st.lists(st.text("ab',\\", max_size=3), max_size=2),
+)
+def test_a_column_of_facts_is_its_facts(firsts: list[str], rest: list[str]) -> None:
+    column = FactColumn(Predicate("Have", 1 + len(rest)), firsts, tuple(rest))
+    facts = [Fact(column.predicate, (first, *rest)) for first in firsts]
+    assert column == facts
+    assert tuple(facts) == column
+    assert len(column) == len(facts)
+    assert [column[place] for place in range(len(facts))] == facts
+    assert column[1:3] == facts[1:3]
+    assert column != [*facts, Fact(column.predicate, ("x", *rest))]
+    assert format_facts(column) == "".join(f"{format_fact(fact)}\n" for fact in facts)
+    run = format_facts(column).encode()
+    if firsts and not set("'\\\n,é") & set("".join([*firsts, *rest])):
+        assert isinstance(parse_plain_run(run), FactColumn)
+        assert parse_plain_run(run) == facts

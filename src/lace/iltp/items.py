@@ -6,7 +6,7 @@ Comments are framing and never become items.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class FactLines:
     Where one run ends and the next begins is an accident of how the bytes arrived: `merge_runs` takes it away.
     """
 
-    facts: tuple[Fact, ...]
+    facts: Sequence[Fact]
     size: int
 
 

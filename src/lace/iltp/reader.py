@@ -25,7 +25,7 @@ from lace.iltp.markers import KNOT, MARKERS, PIECE, PREFACE, RECORD
 from lace.iltp.resources import parse_marker_line
 from lace.limits import ExchangeLimits, RecordLimits, StreamLimits
 from lace.notation.bytesource import ByteSource, Piece, Reader
-from lace.notation.fact import Fact
+from lace.notation.fact import Fact, FactColumn
 from lace.notation.factline import parse_fact, parse_plain_run
 from lace.notation.text import decode_text
 from lace.records.read import FrameScan, delimit, delimit_run
@@ -197,7 +197,7 @@ class StreamReader:
         plain = parse_plain_run(run)
         if plain is not None:
             self._block_bytes += len(run)
-            self._out.append(FactLines(tuple(plain), len(run)))
+            self._out.append(FactLines(plain if isinstance(plain, FactColumn) else tuple(plain), len(run)))
             return
         max_bytes = self._limits.max_fact_line_bytes
         lines = run.split(b"\n")[:-1]

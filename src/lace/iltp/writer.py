@@ -6,7 +6,7 @@ byte of it exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lace.errors import LaceError, LocalProtocolError
 from lace.iltp.markers import BLANK, COMMENT, MARKERS, PIECE, PREFACE, RECORD
@@ -26,7 +26,7 @@ def encode_preface() -> bytes:
 
 def encode_facts(facts: Iterable[Fact], limits: StreamLimits = DEFAULT_LIMITS) -> bytes:
     """Fact lines, each with its LF; the block is ended by `encode_blank`."""
-    given = list(facts)
+    given = facts if isinstance(facts, Sequence) else list(facts)
     data = format_facts(given).encode("utf-8")
     longest = limits.max_fact_line_bytes
     if len(data) > longest and max(map(len, data.split(b"\n"))) > longest:

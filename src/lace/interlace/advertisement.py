@@ -187,11 +187,10 @@ class ListingReader:
         """Whether no line came."""
         return not self._fields and not self._orphans
 
-    def add_records(self, rows: Sequence[Sequence[str]]) -> None:
-        """`Advertised` lines; their arity was checked."""
-        records, sources = [record for record, _ in rows], {source for _, source in rows}
-        if not sources <= {self._source}:
-            raise _foreign(next(source for _, source in rows if source != self._source))
+    def add_records(self, records: Sequence[str], source: str) -> None:
+        """`Advertised` lines of one source."""
+        if source != self._source:
+            raise _foreign(source)
         if not self._add_fresh(records):
             for record in records:
                 self._add_record(record)

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
 from lace.interlace.advertisement import Advertisement, ListingReader
 from lace.interlace.inputs import ChangesReceived
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import TICK_READY, Block, require_vocabulary
-from lace.notation.fact import Fact
+from lace.notation.fact import Fact, FactColumn
+
+_all_but_first = itemgetter(slice(1, None))
 
 
 class BlockReader:
@@ -25,7 +27,8 @@ class BlockReader:
         self._max_size = max_size
         self._size = 0
         self._listing = listing
-        self.facts: list[Fact] = []  # all but ticks and listed claims
+        self.facts: list[Fact] = []  # all but requests, ticks and listed claims
+        self.requested: list[str] = []
         self.ticks: list[str] = []
         self.changes: ChangesReceived | None = None
 
@@ -37,25 +40,42 @@ class BlockReader:
     @property
     def is_tick(self) -> bool:
         """A block of TickReady lines alone (P19)."""
-        return bool(self.ticks) and not self.facts and not self.lists and self.changes is None
+        return bool(self.ticks) and not self.facts and not self.requested and not self.lists and self.changes is None
 
     def read(self, facts: Sequence[Fact], size: int) -> None:
         """Some lines of the block."""
         self._size += size
         if self._size > self._max_size:  # 050-LIM-02
             raise ProtocolAbort(AbortReason.OVERSIZED_FACT_BLOCK, f"more than {self._max_size} bytes", "050-LIM-02")
+        if isinstance(facts, FactColumn):
+            self._read_column(facts)
+            return
         listing = self._listing
         for predicate, run in groupby(facts, itemgetter(0)):
             require_vocabulary(predicate, self.kind)
-            if predicate == TICK_READY:
-                self.ticks += [values[0] for _, values in run]
-            elif listing is not None and predicate == ADVERTISED:
-                listing.add_records([values for _, values in run])
-            elif listing is not None and predicate == ADVERTISED_FIELD:
+            if listing is not None and predicate == ADVERTISED_FIELD:
                 for _, values in run:
                     listing.add_field(values)
+            elif predicate in (TICK_READY, MAY_REQUEST, ADVERTISED):
+                for rest, alike in groupby([values for _, values in run], _all_but_first):
+                    self._read_column(FactColumn(predicate, [values[0] for values in alike], rest))
             else:
                 self.facts += run
+
+    def _read_column(self, column: FactColumn) -> None:
+        predicate = column.predicate
+        require_vocabulary(predicate, self.kind)
+        if predicate == TICK_READY:
+            self.ticks += column.firsts
+        elif predicate == MAY_REQUEST:
+            self.requested += column.firsts
+        elif self._listing is not None and predicate == ADVERTISED:
+            self._listing.add_records(column.firsts, *column.rest)
+        elif self._listing is not None and predicate == ADVERTISED_FIELD:
+            for _, values in column:
+                self._listing.add_field(values)
+        else:
+            self.facts += column
 
     def read_claims(self, claims: Iterable[Advertisement]) -> None:
         """Advertisement records as values (050-FACT-12)."""

@@ -24,7 +24,7 @@ from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.reconcile import Reconciliation, read_partition
 from lace.interlace.transfer import split_service
 from lace.interlace.vocabulary import NOT_AVAILABLE, Block
-from lace.notation.fact import Fact, facts_of
+from lace.notation.fact import Fact, FactColumn
 
 _MAX_SEEN_LISTINGS = 4096
 _TICK_ROOM = 64  # bytes of a block left for a TickReady line
@@ -278,15 +278,15 @@ class LoopPhases(MachineCore):
             negotiated.limits.max_fact_block_size - _TICK_ROOM,
         )
         self._requested = len(chosen)
-        facts = facts_of(MAY_REQUEST, zip(chosen)) + self._tick_facts()
-        if facts:
-            self._emit(SendFacts(facts))
+        for facts in (FactColumn(MAY_REQUEST, chosen), self._tick_facts()):
+            if facts:
+                self._emit(SendFacts(facts))
         self._emit(EndBlock())
         self._sent = True
         self._requests_done()
 
     def _receive_requests(self, block: BlockReader) -> None:
-        requested = list(dict.fromkeys([fact.values[0] for fact in block.facts]))
+        requested = list(dict.fromkeys(block.requested))
         if len(self._own.among(requested)) < len(requested):  # what we advertise has a record id for a name
             for record in requested:
                 require_record_id(record)

@@ -5,10 +5,11 @@ Rule: plain tuples of texts; a value is UTF-8 NFC and no longer than the profile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple, cast
+from operator import eq
+from typing import NamedTuple, cast, overload
 
 from lace.errors import LimitExceeded
 from lace.notation.text import require_nfc
@@ -38,6 +39,42 @@ _make = cast("Callable[[tuple[Predicate, tuple[str, ...]]], Fact]", partial(tupl
 def facts_of(predicate: Predicate, rows: Iterable[tuple[str, ...]]) -> list[Fact]:
     """Facts of one predicate; the rows have its arity."""
     return list(map(_make, zip(repeat(predicate), rows)))
+
+
+class FactColumn(Sequence[Fact]):
+    """Facts of one predicate that differ in their first value only, as the lines of a long list do: no value is made
+    for any of them before it is asked for."""
+
+    __slots__ = ("firsts", "predicate", "rest")
+
+    def __init__(self, predicate: Predicate, firsts: Sequence[str], rest: tuple[str, ...] = ()) -> None:
+        self.predicate = predicate
+        self.firsts = firsts
+        self.rest = rest
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    @overload
+    def __getitem__(self, place: int) -> Fact: ...
+    @overload
+    def __getitem__(self, place: slice) -> FactColumn: ...
+    def __getitem__(self, place: int | slice) -> Fact | FactColumn:
+        if isinstance(place, slice):
+            return FactColumn(self.predicate, self.firsts[place], self.rest)
+        return Fact(self.predicate, (self.firsts[place], *self.rest))
+
+    def __iter__(self) -> Iterator[Fact]:
+        rest = self.rest
+        return iter(facts_of(self.predicate, [(first, *rest) for first in self.firsts]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as of any other list
+
+    def __repr__(self) -> str:
+        return f"FactColumn({self.predicate}, {len(self)} facts)"
 
 
 def check_fact(fact: Fact, max_value_bytes: int) -> None:

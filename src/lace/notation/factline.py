@@ -11,7 +11,7 @@ from itertools import chain
 from operator import methodcaller
 
 from lace.errors import InvalidText
-from lace.notation.fact import Fact, Predicate, facts_of
+from lace.notation.fact import Fact, FactColumn, Predicate, facts_of
 from lace.notation.text import decode_text, quote, require_nfc
 
 _NAME = r"[A-Za-z][A-Za-z0-9_~-]*+"
@@ -39,16 +39,19 @@ def format_fact(fact: Fact) -> str:
 
 def format_facts(facts: Sequence[Fact]) -> str:
     """Facts as their lines, each with its LF; quick where no value needs an escape."""
-    rows = [values for _, values in facts]
-    joined = "".join(chain.from_iterable(rows))
-    if "'" in joined or "\\" in joined:
+    if isinstance(facts, FactColumn) and facts.firsts:
+        before, after = f"{facts.predicate.name}(", f"{''.join([f',{quote(value)}' for value in facts.rest])})\n"
+        quoted = list(map(quote, facts.firsts)) if _needs_escape("".join(facts.firsts)) else None
+        if quoted is None:
+            return f"{before}'" + f"'{after}{before}'".join(facts.firsts) + f"'{after}"
+        return "".join([f"{before}{first}{after}" for first in quoted])
+    if _needs_escape("".join(chain.from_iterable([values for _, values in facts]))):
         return "".join([f"{format_fact(fact)}\n" for fact in facts])
-    first = facts[0][0] if facts else None
-    if first is None or not first.arity or [predicate for predicate, _ in facts].count(first) < len(facts):
-        return "".join([f"{name}('{_GAP.join(row)}')\n" if row else f"{name}()\n" for (name, _), row in facts])
-    constants = [row[0] for row in rows] if first.arity == 1 else list(map(_GAP.join, rows))
-    between = f"')\n{first.name}('"  # of one predicate, as a long list is: written at once
-    return f"{first.name}('{between.join(constants)}')\n"
+    return "".join([f"{name}('{_GAP.join(row)}')\n" if row else f"{name}()\n" for (name, _), row in facts])
+
+
+def _needs_escape(text: str) -> bool:
+    return "'" in text or "\\" in text
 
 
 def parse_fact(line: str | bytes, max_bytes: int) -> Fact:
@@ -71,12 +74,12 @@ def parse_fact(line: str | bytes, max_bytes: int) -> Fact:
     return Fact(Predicate(name, len(values)), values)
 
 
-def parse_plain_run(run: bytes) -> list[Fact] | None:
+def parse_plain_run(run: bytes) -> Sequence[Fact] | None:
     """The facts of many lines, each with its LF and within its limit, if all are ASCII without an escape; else None."""
     if not run.isascii():
         return None
     text = run.decode("ascii")
-    alike = _parse_alike(text)
+    alike = _parse_column(text) or _parse_alike(text)
     if alike is not None:
         return alike
     found = _PLAIN_LINES.findall(text)
@@ -92,6 +95,25 @@ def parse_plain_run(run: bytes) -> list[Fact] | None:
             predicate = predicates[key] = Predicate(*key)
         facts.append(Fact(predicate, values))
     return facts
+
+
+def _parse_column(text: str) -> FactColumn | None:
+    """The facts of plain lines that differ in their first constant only; else None."""
+    first_line = _PLAIN_LINES.match(text)
+    if first_line is None or first_line[2] is None:
+        return None
+    name, constants = first_line.groups()
+    _, gap, rest = constants[1:-1].partition(_GAP)
+    begins, ends = f"{name}('", f"{gap}{rest}')\n"
+    if not text.endswith(ends):
+        return None
+    firsts = text[len(begins) : -len(ends)].split(ends + begins)
+    values = tuple(rest.split(_GAP)) if gap else ()
+    # As many line ends as lines and as many quotes as stand around constants: so there are none inside.
+    is_plain = text.count("\n") == len(firsts) and text.count("'") == 2 * (len(values) + 1) * len(firsts)
+    if not is_plain or "\\" in text or "\r" in text:
+        return None
+    return FactColumn(Predicate(name, len(values) + 1), firsts, values)
 
 
 def _parse_alike(text: str) -> list[Fact] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import assert_never
 
 from lace.errors import InvalidStream, LocalProtocolError
@@ -286,9 +285,8 @@ class Session:
                 assert_never(effect)
 
     def _fact_pieces(self, facts: Sequence[Fact]) -> Iterator[bytes]:
-        remaining = iter(facts)
-        while chunk := list(islice(remaining, _FACTS_CHUNK)):
-            yield encode_facts(chunk, self._stream_limits)
+        for start in range(0, len(facts), _FACTS_CHUNK):
+            yield encode_facts(facts[start : start + _FACTS_CHUNK], self._stream_limits)
 
     def _listing_pieces(self, advertisements: Sequence[Advertisement], source: str) -> Iterator[bytes]:
         """Canonical advertisement records, written as they are needed: a listing may be large."""
