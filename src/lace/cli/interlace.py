@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,6 +74,7 @@ def exchange_once(
     lace: Lace, address: Any, terms: ExchangeTerms, choices: LinkChoices, trace: Path | None = None
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
+    from lace.runtime.collector import seldom_collecting
     from lace.runtime.node import Hooks
 
     started = time.monotonic()
@@ -86,9 +88,10 @@ def exchange_once(
             await node.shutdown()
         return outcome, (node.metrics.get("bytes_received_total"), node.metrics.get("bytes_sent_total"))
 
-    with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
+    with seldom_collecting(), captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
         _show_progress(hooks, meter)
         outcome, moved = asyncio.run(run())
+        gc.freeze()  # this process ends now: nobody needs to look for cycles in what it leaves
     return outcome, time.monotonic() - started, moved
 
 

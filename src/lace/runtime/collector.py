@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-ALLOCATIONS = 1_000_000
+ALLOCATIONS = 300_000
 
 _lock = threading.Lock()
 _asking = 0

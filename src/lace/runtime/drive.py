@@ -271,11 +271,19 @@ class Driver:
             case asked.PreparePolicy():
                 self._answer(await self._in_thread(self._side.prepare, request))
             case asked.Evaluate():
+                self._expect_records()
                 self._answer(await self._in_thread(self._side.evaluate, request))
             case asked.Summarise():
+                self._expect_records()
                 self._answer(await self._in_thread(self._summarise, request))
             case _:
                 assert_never(request)
+
+    def _expect_records(self) -> None:
+        """Workers start while it is worked out what to ask for of a long listing; before it was read it needs both
+        the time and the cores."""
+        if self._workers is not None and self.session.machine.offered >= self._limits.min_records_for_workers:
+            self._workers.want()
 
     async def _gather(self, first: ReceivedRecords) -> list[Claimed]:
         """One batch of what arrives close together: many records are judged and stored in half the time of few."""
@@ -367,8 +375,6 @@ class Driver:
             self._work.append(request)
         if self.session.outcome is not None:
             self._over.set()
-        elif self._workers is not None and self.session.machine.offered >= self._limits.min_records_for_workers:
-            self._workers.want()  # they start while it is worked out what of it to ask for
         for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
             event.set()
 
