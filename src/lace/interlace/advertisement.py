@@ -149,7 +149,10 @@ def is_record_id(text: str) -> bool:
 
 def with_format(records: Iterable[str], formats: frozenset[str]) -> list[str]:
     """The record ids whose hash suffix is one of these."""
-    return [record for record in records if record[record.index(".", 2) + 1 :] in formats]
+    given = list(records)
+    if H3 in formats and _H3_RECORDS.fullmatch("\n".join(given)):
+        return given
+    return [record for record in given if record[record.index(".", 2) + 1 :] in formats]
 
 
 def require_record_id(text: str) -> str:

@@ -46,10 +46,12 @@ class Dictionary:
     def intern(self, rows: Collection[Sequence[str]], position: int) -> Codes:
         """The codes of one column of rows of texts, new ones where needed."""
         values = list(map(itemgetter(position), rows))
+        if values and values.count(values[0]) == len(values):
+            return np.full(len(values), self.code(values[0]), np.uint32)
         if self._source is not None:
             self._look_up(dict.fromkeys(values))
         known, codes = self._known, self._codes
-        if not known:
+        if not known or known.keys().isdisjoint(values):
             return np.fromiter(map(codes.__getitem__, values), np.uint32, len(values))
         return np.fromiter((known[v] if v in known else codes[v] for v in values), np.uint32, len(values))
 
