@@ -8,7 +8,7 @@ line, so that its session can say what is legal next before the following block 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from lace.errors import InvalidInput, InvalidStream, InvalidText
@@ -27,6 +27,7 @@ from lace.limits import ExchangeLimits, RecordLimits, StreamLimits
 from lace.notation.bytesource import ByteSource, Piece, Reader
 from lace.notation.fact import Fact, FactColumn
 from lace.notation.factline import parse_fact, parse_plain_run
+from lace.notation.identifiers import RECORD_HASH_LENGTH
 from lace.notation.text import decode_text
 from lace.records.read import FrameScan, delimit, delimit_run
 
@@ -35,6 +36,7 @@ RecordGate = Callable[[str], None]
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LF, _HASH = 0x0A, 0x23
 _LONGEST_MARKER = max(map(len, MARKERS))
+_H3_LINE_END = len(RECORD) + RECORD_HASH_LENGTH  # of the markline of every record of the format we write
 
 
 class StreamReader:
@@ -266,9 +268,10 @@ class StreamReader:
         chunk, start = self._source.head
         position = start
         # The gate is for records that would have to be waited for; these are here already.
-        for next_start in delimit_run(chunk, position, len(chunk), self._record_limits):
-            self._out.append(RecordItem(_claimed(chunk, position), chunk[position:next_start]))
-            position = next_start
+        ends = delimit_run(chunk, position, len(chunk), self._record_limits)
+        if ends:
+            self._out += _record_items([chunk[begin:end] for begin, end in zip([start, *ends], ends, strict=False)])
+            position = ends[-1]
         while chunk.startswith(RECORD, position):
             try:
                 end = delimit(chunk, position, self._record_limits)
@@ -336,6 +339,15 @@ class StreamReader:
     def _refuse(self, message: str, rule: str, found: bytes = b"") -> NoReturn:
         place = f"byte {self._source.consumed}"
         raise InvalidStream(message, rule=rule, place=place, found=repr(found[:40]) if found else "")
+
+
+def _record_items(records: Sequence[bytes]) -> Iterable[RecordItem]:
+    """Many records at once; nearly all have a markline of one length."""
+    if [record[_H3_LINE_END : _H3_LINE_END + 1] for record in records].count(b"\n") == len(records):
+        names = b"".join([record[len(RECORD) : _H3_LINE_END + 1] for record in records])
+        if names.isascii() and names.count(b"\n") == len(records):
+            return map(RecordItem._make, zip(names.decode("ascii").split("\n"), records, strict=False))
+    return [RecordItem(_claimed(record), record) for record in records]
 
 
 def _claimed(data: bytes, start: int = 0) -> str:

@@ -76,6 +76,9 @@ class ExchangePlanId(Identifier):
     PREFIX = "E."
 
 
+RECORD_HASH_LENGTH = 48  # of the text
+
+
 class RecordHash(str):
     """`T.<b64a>.H3` with T one of B, P, S: a record of the supported definition."""
 
@@ -84,7 +87,7 @@ class RecordHash(str):
     @classmethod
     def parse(cls, text: str) -> Self:
         """The record hash that `text` spells, or InvalidText."""
-        if not (len(text) == 48 and text[0] in RECORD_TYPES and text[1] == "." and text.endswith(".H3")
+        if not (len(text) == RECORD_HASH_LENGTH and text[0] in RECORD_TYPES and text[1] == "." and text.endswith(".H3")
                 and b64a.is_canonical(text[2:45], 32)):  # fmt: skip
             form = "B, P or S, a dot, 43 B64A characters and .H3"
             raise InvalidText(f"a record hash is {form}", rule="record-hash", found=repr(text[:80]))

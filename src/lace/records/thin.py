@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from lace.errors import NotFound
 from lace.limits import RecordLimits
-from lace.notation.identifiers import RecordHash
+from lace.notation.identifiers import RECORD_HASH_LENGTH, RecordHash
 from lace.records.grammar import MARK
 from lace.records.model import DEFAULT_LIMITS, ValidRecord
 from lace.records.validate import validate
 
-_MARKLINE_BYTES = len(MARK) + 48 + 1
+_MARKLINE_BYTES = len(MARK) + RECORD_HASH_LENGTH + 1
 
 
 def thin_form(valid: ValidRecord) -> bytes:

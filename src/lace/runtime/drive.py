@@ -288,12 +288,12 @@ class Driver:
     async def _gather(self, first: ReceivedRecords) -> list[Claimed]:
         """One batch of what arrives close together: many records are judged and stored in half the time of few."""
         batch = list(first.records)
-        size = sum(len(data) for _, data in batch)
+        size = sum([len(data) for _, data in batch])
         while size < self._limits.max_batch_bytes and await self._comes_more():
             more = self._work.popleft()
             if isinstance(more, ReceivedRecords):
                 batch += more.records
-                size += sum(len(data) for _, data in more.records)
+                size += sum([len(data) for _, data in more.records])
         return batch
 
     async def _comes_more(self) -> bool:
@@ -371,7 +371,7 @@ class Driver:
         """What a call into the session brought: work, bytes, another timer, the end."""
         for request in self.session.requests():
             if isinstance(request, ReceivedRecords):
-                self._storing_bytes += sum(len(data) for _, data in request.records)
+                self._storing_bytes += sum([len(data) for _, data in request.records])
             self._work.append(request)
         if self.session.outcome is not None:
             self._over.set()

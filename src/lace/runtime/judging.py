@@ -63,9 +63,9 @@ def verdict_of(batch: Sequence[Claimed], checked: Checked, verify: Verify) -> Ve
     def commit_encoded(store: RecordStore) -> list[given.LocalInput]:
         if claimed:
             cast("EncodedStore", store).put_encoded(encoded)
-        return _answers([RecordHash(text) for text in claimed], reasons)
+        return _answers(list(map(RecordHash, claimed)), reasons)
 
-    return Verdict(sum(len(data) for _, data in batch), bool(claimed), commit_encoded)
+    return Verdict(sum([len(data) for _, data in batch]), bool(claimed), commit_encoded)
 
 
 def _store_judged(store: RecordStore, judged: Judged) -> list[given.LocalInput]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from itertools import groupby
+from typing import assert_never, cast
 
 from lace.errors import InvalidStream, LocalProtocolError
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
@@ -214,9 +215,9 @@ class Session:
             case EndOfStream():
                 told = given.StreamEnded(clean=True)
             case list():
-                for record in item:  # the first under a name counts; a second aborts
-                    self._arrived.setdefault(record.claimed, record.data)
-                told = given.RecordsReceived([(record.claimed, len(record.data)) for record in item])
+                for claimed, data in item:  # the first under a name counts; a second aborts
+                    self._arrived.setdefault(claimed, data)
+                told = given.RecordsReceived([(claimed, len(data)) for claimed, data in item])
             case RecordItem():
                 raise AssertionError("records come in lists")
             case _:
@@ -298,14 +299,8 @@ class Session:
 
 def _batched(items: Sequence[Item]) -> Iterator[Item | list[RecordItem]]:
     """The items, consecutive records as one list."""
-    records: list[RecordItem] = []
-    for item in items:
-        if isinstance(item, RecordItem):
-            records.append(item)
-            continue
-        if records:
-            yield records
-            records = []
-        yield item
-    if records:
-        yield records
+    for kind, run in groupby(items, type):
+        if kind is RecordItem:
+            yield cast("list[RecordItem]", list(run))
+        else:
+            yield from run

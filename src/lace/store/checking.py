@@ -32,7 +32,7 @@ class Checked:
         """The batch to store, with the bytes that were judged."""
         columns = (memoryview(column).cast("I") for column in self.coordinates)
         return EncodedBatch(
-            bodies=tuple(frames[ordinal] for ordinal in self.kept),
+            bodies=tuple([frames[ordinal] for ordinal in self.kept]),
             texts=self.texts.split(SEPARATOR),
             segment=unpack(self.segment),
             coordinates=Coordinates(*columns),
