@@ -91,7 +91,9 @@ class ClaimBook:
             if record in self._claims:
                 self._missing[record] = None
         self._sendable.update(added)
-        if len(added) * _MANY >= len(self._missing):
+        if len(added) >= len(self._missing) and self._missing.keys() <= self._sendable:
+            self._missing.clear()  # what was missing has come
+        elif len(added) * _MANY >= len(self._missing):
             sendable = self._sendable
             self._missing = {record: None for record in self._missing if record not in sendable}
         else:

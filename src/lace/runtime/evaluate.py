@@ -87,6 +87,8 @@ class StoreEvaluator:
 
     def _reset(self) -> None:
         self._derived: Materialized | None = None
+        self._send: Records = {}  # what was derived last
+        self._request: Records = {}
         self._cursor = StoreCursor()
         self._runtime: frozenset[Fact] = frozenset()
         self._claims = ClaimBook()
@@ -152,18 +154,20 @@ class StoreEvaluator:
     def _start(self, runtime: frozenset[Fact], claims: Collection[Advertisement]) -> Delta:
         """Evaluate anew over the newest snapshot, and compare with what was derived before."""
         policy = self._lowered()
-        before = self._sets(policy)
         snapshot = self._store.snapshot()
         extra = RowSource(runtime)
         extra.add(ADVERTISED, list(zip([record for record, _ in claims], repeat(self._source))))
         extra.add(ADVERTISED_FIELD, [(record, self._source, *field) for record, fields in claims for field in fields])
         self._derived = materialize(policy.program, snapshot, self._limits, extra=extra, ready=False)
         self._cursor, self._runtime = snapshot.cursor, runtime
-        after = self._sets(policy)
-        (send, send_gone), (request, request_gone) = (
-            (_without(new, old), _without(old, new)) for old, new in zip(before, after, strict=True)
+        send, request = self._send, self._request
+        self._send, self._request = (dict.fromkeys(self._derived.values(found)) for found in policy.goals)
+        return Delta(
+            send_added=_without(dict(self._send), send),
+            send_removed=_without(send, self._send),
+            request_added=_without(dict(self._request), request),
+            request_removed=_without(request, self._request),
         )
-        return Delta(send, send_gone, request, request_gone)
 
     def _follow(
         self, runtime: frozenset[Fact], feed: Sequence[Advertisement], forget: Sequence[Advertisement]
@@ -188,23 +192,24 @@ class StoreEvaluator:
             return Delta()
         derived = self._derived.apply(added, removed)
         policy = self._lowered()
-        return Delta(
+        delta = Delta(
             *(
                 {row[0]: None for row in side.get(predicate, ())}
                 for predicate in (policy.sendable, policy.requestable)
                 for side in (derived.added, derived.removed)
             )
         )
+        for held, came, went in (
+            (self._send, delta.send_added, delta.send_removed),
+            (self._request, delta.request_added, delta.request_removed),
+        ):
+            held.update(came)
+            for record in went:
+                del held[record]
+        return delta
 
     def _is_small(self, source: ColumnSource) -> bool:
         return sum(source.count(predicate) for predicate in source.predicates()) <= self._max_followed
-
-    def _sets(self, policy: LoweredPolicy) -> tuple[Records, Records]:
-        derived = self._derived
-        if derived is None:
-            return {}, {}
-        sendable, requestable = (derived.values(predicate) for predicate in (policy.sendable, policy.requestable))
-        return dict.fromkeys(sendable), dict.fromkeys(requestable)
 
     def _lowered(self) -> LoweredPolicy:
         if self.policy is None:
