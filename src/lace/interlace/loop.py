@@ -45,6 +45,7 @@ class LoopPhases(MachineCore):
         self._peer_summaries: list[Partition] = []
         self._offered = 0  # records that the peer's listing speaks of
         self._peer_requests: list[str] = []
+        self._sendable_version: int | None = None  # of our own claims, if all that the peer requests is among them
         self._unavailable: list[str] = []
         self._requested = 0
         self._batch_open = False
@@ -287,7 +288,10 @@ class LoopPhases(MachineCore):
 
     def _receive_requests(self, block: BlockReader) -> None:
         requested = list(dict.fromkeys(block.requested))
-        if len(self._own.among(requested)) < len(requested):  # what we advertise has a record id for a name
+        if len(self._own.among(requested)) == len(requested):  # what we advertise has a record id for a name
+            self._sendable_version = self._own.version
+        else:
+            self._sendable_version = None
             for record in requested:
                 require_record_id(record)
         self._peer_requests = requested
@@ -357,7 +361,12 @@ class LoopPhases(MachineCore):
             self._end_service([])
 
     def _serve(self) -> None:
-        send, self._unavailable = split_service(self._peer_requests, self._own, self.config.max_service_records)
+        send, self._unavailable = split_service(
+            self._peer_requests,
+            self._own,
+            self.config.max_service_records,
+            all_sendable=self._sendable_version == self._own.version,
+        )
         if not send:
             self._end_service(self._unavailable)
             return

@@ -144,18 +144,17 @@ class Reconciliation:
     def sort_out(self, listed: Sequence[Advertisement]) -> Parts:
         """The listed claims by the partition that was selected; each belongs to one."""
         by_prefix: dict[str, list[Advertisement]] = {prefix: [] for prefix in self._listing}
-        lengths = sorted({len(prefix) for prefix in self._listing})
+        shortest, *longer = sorted({len(prefix) for prefix in self._listing}) or [START_LENGTH]
+        ends = 2 + shortest
         for claim in listed:
-            record = claim.hash
-            for length in lengths:
-                home = by_prefix.get(record[2 : 2 + length])
-                if home is not None:
-                    home.append(claim)
-                    break
-            else:  # 050-PART-16
+            home = by_prefix.get(claim[0][2:ends])
+            if home is None:
+                home = next((by_prefix[p] for n in longer if (p := claim.hash[2 : 2 + n]) in by_prefix), None)
+            if home is None:  # 050-PART-16
                 raise ProtocolAbort(
-                    AbortReason.LIST_ROOT_MISMATCH, f"{record} belongs to no listed partition", "050-PART-16"
+                    AbortReason.LIST_ROOT_MISMATCH, f"{claim.hash} belongs to no listed partition", "050-PART-16"
                 )
+            home.append(claim)
         return by_prefix
 
     def _accept_children(self, children: Sequence[Partition]) -> None:

@@ -103,10 +103,12 @@ class RequestBook:
 
 
 def split_service(
-    requested: Sequence[str], sendable: AdvertisementSet, max_records: int
+    requested: Sequence[str], sendable: AdvertisementSet, max_records: int, *, all_sendable: bool = False
 ) -> tuple[list[str], list[str]]:
     """What to send of a request list and what to report NotAvailable; the rest is deferred (050-XFER-01 to -03)."""
     answered = requested[:max_records]
+    if all_sendable:
+        return list(answered), []
     send = sendable.among(answered)
     if len(send) == len(answered):
         return send, []
