@@ -20,7 +20,6 @@ from lace.interlace.advertisement import (
     Advertisement,
     FieldClaim,
     advertisement_facts,
-    bare_claims,
     canonical_fields,
 )
 from lace.interlace.effects import Evaluate, PreparePolicy
@@ -30,6 +29,7 @@ from lace.notation.fact import Fact
 from lace.policy.exposure import Exposure
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.runtime.claims import ClaimBook, feeding_of
+from lace.runtime.listing import RememberedListing
 from lace.store.base import RecordStore, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
@@ -75,12 +75,14 @@ class StoreEvaluator:
         limits: EngineLimits | None = None,
         options: LoweringOptions | None = None,
         max_followed_facts: int = MAX_FOLLOWED_FACTS,
+        listing: RememberedListing | None = None,
     ) -> None:
         self._store = store
         self._exposures = tuple(exposures)
         self._limits = limits or EngineLimits()
         self._options = options or LoweringOptions()
         self._max_followed = max_followed_facts
+        self._listing = listing or RememberedListing(max_claims=0)
         self.policy: LoweredPolicy | None = None
         self._schema = NO_FIELDS
         self._reset()
@@ -218,7 +220,7 @@ class StoreEvaluator:
 
     def _answer(self, delta: Delta) -> given.Evaluated:
         return given.Evaluated(
-            send_added=self._advertise(sorted(delta.send_added)),
+            send_added=self._advertise(delta.send_added),
             send_removed=sorted(delta.send_removed),
             request_added=sorted(delta.request_added),
             request_removed=sorted(delta.request_removed),
@@ -227,12 +229,12 @@ class StoreEvaluator:
 
     # --- advertisements ----------------------------------------------------------------------------------------
 
-    def _advertise(self, records: Sequence[str]) -> list[Advertisement]:
+    def _advertise(self, records: Records) -> list[Advertisement]:
         """One advertisement for each record, with the negotiated fields it has (050-SEND-08)."""
         if not records or self._schema == NO_FIELDS:
-            return bare_claims(records)
+            return self._listing.claims(records)
         source = self._store.snapshot()
-        fields: dict[str, list[FieldClaim]] = {record: [] for record in records}
+        fields: dict[str, list[FieldClaim]] = {record: [] for record in sorted(records)}
         if len(records) <= _BULK_RECORDS:
             rows: Iterable[tuple[str, ...]] = (row for record in records for row in source.query(FIELD, record))
         elif self._schema.names is None:

@@ -28,6 +28,7 @@ from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
 from lace.runtime.drive import Driver, Tap
 from lace.runtime.judging import Workers
+from lace.runtime.listing import RememberedListing
 from lace.runtime.metrics import Metrics
 from lace.runtime.rehearsal import rehearse
 from lace.runtime.roots import RememberedRoots
@@ -48,7 +49,7 @@ class NodeLimits:
     max_links_per_peer: int = 32  # by proven verifier, else by host
     max_buffered_bytes: int = 128 * MIB
     threads: int = 4
-    max_remembered_claims: int = 250_000  # whose roots are kept for other links; a larger store is not rehearsed
+    max_remembered_claims: int = 250_000  # kept with their roots for other links; a larger store is not rehearsed
     workers: int | None = None  # processes that judge received records; None: one for each core
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 5.0
@@ -120,6 +121,7 @@ class Node:
         self._hooks = hooks or Hooks()
         self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="lace")
         self._workers = Workers(self._limits.workers)
+        self._listing = RememberedListing(self._limits.max_remembered_claims)
         self._roots = RememberedRoots(self._workers.summarise, self._limits.max_remembered_claims)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._drivers: dict[int, Driver] = {}
@@ -283,7 +285,7 @@ class Node:
     def _evaluator(self, terms: ExchangeTerms) -> PolicyEvaluator:
         from lace.runtime.evaluate import StoreEvaluator  # the engine takes its time to load: meanwhile the peer works
 
-        return StoreEvaluator(self.store, terms.exposures, limits=terms.engine_limits)
+        return StoreEvaluator(self.store, terms.exposures, limits=terms.engine_limits, listing=self._listing)
 
     # --- what is told ------------------------------------------------------------------------------------------
 
