@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo
     from lace.runtime.session import Outcome
 
+ALLOCATIONS = 3_000_000  # between two looks for cycles: the process ends with the exchange
+
 
 @click.command("interlace")
 @lace_argument
@@ -88,7 +90,11 @@ def exchange_once(
             await node.shutdown()
         return outcome, (node.metrics.get("bytes_received_total"), node.metrics.get("bytes_sent_total"))
 
-    with seldom_collecting(), captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
+    with (
+        seldom_collecting(ALLOCATIONS),
+        captured(trace, hooks),
+        metered(f"exchanging with {address}", in_bytes=True) as meter,
+    ):
         _show_progress(hooks, meter)
         outcome, moved = asyncio.run(run())
         gc.freeze()  # this process ends now: nobody needs to look for cycles in what it leaves
