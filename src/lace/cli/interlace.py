@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo
     from lace.runtime.session import Outcome
 
-ALLOCATIONS = 3_000_000  # between two looks for cycles: the process ends with the exchange
+ALLOCATIONS = 1_000_000  # between two looks for cycles: the process ends with the exchange
 
 
 @click.command("interlace")
@@ -77,13 +77,13 @@ def exchange_once(
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
     from lace.runtime.collector import seldom_collecting
-    from lace.runtime.node import Hooks
+    from lace.runtime.node import Hooks, NodeLimits
 
     started = time.monotonic()
     hooks = Hooks()
 
     async def run() -> tuple[Outcome, tuple[int, int]]:
-        node = make_node(lace, choices, hooks)
+        node = make_node(lace, choices, hooks, NodeLimits(max_remembered_claims=0))  # there is no other link
         try:
             outcome = await node.exchange(address, terms)
         finally:
