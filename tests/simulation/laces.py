@@ -194,10 +194,19 @@ class SimEvaluator:
 
     def oracle(self, effect: Evaluate) -> Sets:
         """What holds at this moment."""
-        self.have = frozenset(self._disk.records)
         self._effect = effect
+        return self._sets(frozenset(self._claims.values()))
+
+    def listing(self, claims: Iterable[Advertisement]) -> frozenset[Advertisement]:
+        """What it would list at this moment to a peer that lists these claims."""
+        sendable, _ = self._sets(frozenset(map(number_of, claims)))
+        return frozenset(map(self._advertise, sendable))
+
+    def _sets(self, claims: frozenset[int]) -> Sets:
+        effect = self._effect
+        self.have = frozenset(self._disk.records)
         runtime = frozenset(effect.runtime.facts()) if self._reads_runtime else _NO_TIME
-        return evaluate(self._key, self.have, frozenset(self._claims.values()), effect.source, runtime)
+        return evaluate(self._key, self.have, claims, effect.source, runtime)
 
     def current(self) -> Sets:
         """What would hold if it were evaluated now, with the claims and times of the last evaluation."""
