@@ -44,6 +44,7 @@ _LIMITS = (
     "max_links",
     "max_links_per_peer",
     "max_buffered_bytes",
+    "max_remembered_claims",
     "threads",
     "store_poll_s",
     "shutdown_grace_s",

@@ -39,15 +39,22 @@ def format_fact(fact: Fact) -> str:
 
 def format_facts(facts: Sequence[Fact]) -> str:
     """Facts as their lines, each with its LF; quick where no value needs an escape."""
-    if isinstance(facts, FactColumn) and facts.firsts:
-        before, after = f"{facts.predicate.name}(", f"{''.join([f',{quote(value)}' for value in facts.rest])})\n"
-        quoted = list(map(quote, facts.firsts)) if _needs_escape("".join(facts.firsts)) else None
-        if quoted is None:
-            return f"{before}'" + f"'{after}{before}'".join(facts.firsts) + f"'{after}"
-        return "".join([f"{before}{first}{after}" for first in quoted])
+    if isinstance(facts, FactColumn):
+        return _format_column(facts)
     if _needs_escape("".join(chain.from_iterable([values for _, values in facts]))):
         return "".join([f"{format_fact(fact)}\n" for fact in facts])
     return "".join([f"{name}('{_GAP.join(row)}')\n" if row else f"{name}()\n" for (name, _), row in facts])
+
+
+def _format_column(column: FactColumn) -> str:
+    if not column.firsts:
+        return ""
+    rest = "".join([f",{quote(value)}" for value in column.rest])
+    before, after = f"{column.predicate.name}('", f"'{rest})\n"
+    firsts = column.firsts
+    if _needs_escape("".join(firsts)):
+        firsts = [quote(first)[1:-1] for first in firsts]
+    return before + (after + before).join(firsts) + after
 
 
 def _needs_escape(text: str) -> bool:

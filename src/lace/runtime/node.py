@@ -148,8 +148,8 @@ class Node:
             if (await self._in_thread(self.store.stat)).records <= self._limits.max_remembered_claims:
                 config = self._machine_config(Link(), terms, dialled=False, cursor_key="")
                 now_ns = self._clock.tai().to_ns()
-                evaluator, stopped = self._evaluator(terms), self._stopping.is_set
-                await self._in_thread(lambda: rehearse(config, evaluator, self._roots.summarise, now_ns, stopped))
+                summarise, stopped = self._roots.summarise, self._stopping.is_set
+                await self._in_thread(lambda: rehearse(config, self._evaluator(terms), summarise, now_ns, stopped))
 
     async def exchange(
         self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None
