@@ -36,10 +36,3 @@ def test_a_program_that_chose_to_collect_less_keeps_its_choice(chosen: int) -> N
     with seldom_collecting():
         assert gc.get_threshold()[0] == chosen
     assert gc.get_threshold()[0] == chosen
-
-
-def test_the_first_to_ask_says_how_seldom() -> None:
-    gc.set_threshold(700, 10, 10)
-    with seldom_collecting(ALLOCATIONS * 2), seldom_collecting():
-        assert gc.get_threshold() == (ALLOCATIONS * 2, 10, 10)
-    assert gc.get_threshold() == (700, 10, 10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -115,14 +116,14 @@ def test_who_asks_for_the_same_meanwhile_waits_for_it() -> None:
 def test_after_a_rehearsal_the_first_peer_waits_for_no_roots(records: int) -> None:
     counted = Counted()
     roots = RememberedRoots(counted, max_claims=100)
-    options = {"partition_threshold_bytes": 1, "max_claims_summarised_here": 0}
-    ours = MachineConfig(index=1, module=select_all(), **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"partition_threshold_bytes": 1, "max_claims_summarised_here": 0}
+    ours = MachineConfig(index=1, module=select_all(), **options)
     store = MemoryStore()
     store.put([validate(blob(bytes([number]))) for number in range(records)])
     rehearse(ours, StoreEvaluator(store, EXPOSE_ALL), roots.summarise, START_NS, lambda: False)
     rehearsed = counted.claims
     assert rehearsed == 2 * records  # what we list, and what a peer lists that has it all
-    near = End(MachineConfig(index=0, module=select_all(), **options), MemoryStore())  # type: ignore[arg-type]
+    near = End(MachineConfig(index=0, module=select_all(), **options), MemoryStore())
     far = End(ours, store)
     far.side.summarise = roots.summarise  # type: ignore[method-assign]
     MemoryLink([near, far]).run()

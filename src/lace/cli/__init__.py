@@ -12,7 +12,10 @@ def main() -> None:
     import gc
 
     from lace.cli.app import app
+    from lace.runtime.collector import ALLOCATIONS
 
-    # What is left at the end goes with the process; looking through it for cycles once more would take time.
+    # A command makes many values and hardly a cycle, and what is left at the end goes with the process: looking for
+    # cycles often, and once more at the end, would only take time.
+    gc.set_threshold(ALLOCATIONS)
     atexit.register(gc.freeze)
     app(prog_name="lace")

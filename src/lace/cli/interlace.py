@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
     from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo
     from lace.runtime.session import Outcome
-
-ALLOCATIONS = 1_000_000  # between two looks for cycles: the process ends with the exchange
 
 
 @click.command("interlace")
@@ -76,7 +73,6 @@ def exchange_once(
     lace: Lace, address: Any, terms: ExchangeTerms, choices: LinkChoices, trace: Path | None = None
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
-    from lace.runtime.collector import seldom_collecting
     from lace.runtime.node import Hooks, NodeLimits
 
     started = time.monotonic()
@@ -90,14 +86,9 @@ def exchange_once(
             await node.shutdown()
         return outcome, (node.metrics.get("bytes_received_total"), node.metrics.get("bytes_sent_total"))
 
-    with (
-        seldom_collecting(ALLOCATIONS),
-        captured(trace, hooks),
-        metered(f"exchanging with {address}", in_bytes=True) as meter,
-    ):
+    with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
         _show_progress(hooks, meter)
         outcome, moved = asyncio.run(run())
-        gc.freeze()  # this process ends now: nobody needs to look for cycles in what it leaves
     return outcome, time.monotonic() - started, moved
 
 

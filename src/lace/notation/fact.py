@@ -71,8 +71,6 @@ class FactColumn(Sequence[Fact]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
 
-    __hash__ = None  # type: ignore[assignment]  # as of any other list
-
     def __repr__(self) -> str:
         return f"FactColumn({self.predicate}, {len(self)} facts)"
 

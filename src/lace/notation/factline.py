@@ -135,8 +135,6 @@ def _parse_alike(text: str) -> list[Fact] | None:
     is_plain = text.count("\n") == len(rows) and text.count("'") == 2 * (gaps + 1) * len(rows)
     if not is_plain or "\\" in text or "\r" in text or set(map(_count_gaps, rows)) != {gaps}:
         return None
-    if not gaps:
-        return facts_of(Predicate(name, 1), zip(rows))
     return facts_of(Predicate(name, gaps + 1), map(tuple, map(_split_at_gaps, rows)))
 
 

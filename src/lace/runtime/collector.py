@@ -19,17 +19,14 @@ _before: tuple[int, int, int] = (0, 0, 0)
 
 
 @contextmanager
-def seldom_collecting(allocations: int = ALLOCATIONS) -> Iterator[None]:
-    """Let the collector look at young values less often; a program that set a higher number, or 0, keeps it.
-
-    Of several who ask at a time the first one's number counts.
-    """
+def seldom_collecting() -> Iterator[None]:
+    """Let the collector look at young values less often; a program that set a higher number, or 0, keeps it."""
     global _asking, _before  # the threshold is the process's: the last to leave sets it back
     with _lock:
         if not _asking:
             _before = gc.get_threshold()
-            if 0 < _before[0] < allocations:
-                gc.set_threshold(allocations, *_before[1:])
+            if 0 < _before[0] < ALLOCATIONS:
+                gc.set_threshold(ALLOCATIONS, *_before[1:])
         _asking += 1
     try:
         yield

@@ -1,7 +1,7 @@
 """Many links over one store: accept, dial, keep, and end them cleanly (050 drivers, 060).
 
-Rule: links share the store, the threads, the budgets and roots worked out before, and nothing else. A slow, silent
-or hostile peer costs its own link; what one link stores, every open link hears of.
+Rule: links share the store, the threads, the budgets and what was worked out for listings before, and nothing else.
+A slow, silent or hostile peer costs its own link; what one link stores, every open link hears of.
 """
 
 from __future__ import annotations
