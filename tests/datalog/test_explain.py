@@ -50,7 +50,7 @@ def explained(rules: str, facts: str) -> Explained:
     return Explained(parse_program(rules), list(parse_facts(facts)))
 
 
-@pytest.mark.clause("030-CLASS-13", "030-ANN-10")
+@pytest.mark.clause("030-CLASS-13")
 @FEWER
 @given(scenarios)
 def test_every_derived_fact_has_a_proof_from_base_facts(scenario: Scenario) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,8 @@ from lace.facts.derive import derive_facts, field_occurrences, link_occurrences
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK, RECORD_PREDICATES
 from lace.notation.fact import Fact, check_fact
 from lace.notation.identifiers import RecordHash
+from lace.notation.tai import TAI
+from lace.porcelain.opening import open_lace
 from lace.records.link import parse_link
 from lace.records.model import Blob, Plex, Record, Seal
 from lace.records.validate import validate
@@ -206,3 +209,26 @@ def test_facts_are_a_set() -> None:
         assert list(once.iterate(predicate)) == list(twice.iterate(predicate))
     assert once.count(FIELD) == 10
     assert KEY.verifier in {row[3] for row in once.iterate(FIELD)}
+
+
+@pytest.mark.clause("020-ID-05")
+def test_a_record_of_an_unknown_format_is_never_the_subject_of_a_fact(tmp_path: Path) -> None:
+    """It may be the target of a link; bytes that claim it leave nothing, whichever door they come through."""
+    foreign = f"P.{'0' * 43}.H9"
+    plex = Plex(
+        group="u", app="a", name="n", tai=TAI("1640995200:000000000"), headers=(("evidence+Link", f"seen {foreign}"),), blob=Blob(b"x")
+    )
+    stored = encode_record(plex)
+    claimed = stored.replace(b".H3", b".H9", 1)
+    assert claimed != stored
+    with pytest.raises(InvalidRecord):
+        validate(claimed)
+    (tmp_path / "bundle").write_bytes(claimed + stored)
+    with open_lace(tmp_path / "x.lace", create=True) as lace:
+        report = lace.import_(tmp_path / "bundle")
+        assert (report.stored, report.rejected_total) == (1, 1)
+        facts = list(lace.facts())
+    assert {fact.values[0] for fact in facts} == {str(plex.hash)}
+    assert [fact.values for fact in facts if fact.predicate.name == "RecordLink"] == [
+        (str(plex.hash), "evidence+Link", "0", "seen", foreign)
+    ]

@@ -71,7 +71,7 @@ def test_nothing_local_reaches_the_plan() -> None:
     assert "AllowQueryRecord" not in plan.transcript
 
 
-@pytest.mark.clause("040-EXEC-01", "040-EXEC-03", "040-EXEC-04", "040-EXEC-05")
+@pytest.mark.clause("040-EXEC-01", "040-EXEC-03", "040-EXEC-04")
 def test_the_two_sides_run_different_programs_of_one_plan() -> None:
     plan = agree(FIRST.module, SECOND.module)
     mine = lower(plan, local_index=0, viewer=Viewer("V.b"), exposures=exposures(GROUP_X))

@@ -161,12 +161,16 @@ def test_both_select_the_same_record_of_the_same_source() -> None:
 
 @pytest.mark.clause("040-MERGE-05")
 def test_the_order_of_the_operands_does_not_matter_for_the_sets() -> None:
-    local, peer = selector("Field(P,'Group',_,'X')", "Advertised(P,S), Have('y1')"), selector("Have(P), Have('x1')")
-    facts = [*STORE, *advertised("n")]
-    first = run(facts, local=local, peer=peer, expose=[GROUP_X], local_index=0)
-    second = run(facts, local=local, peer=peer, expose=[GROUP_X], local_index=1)
-    assert (first.may_send, first.may_request) == (second.may_send, second.may_request) == ({"x1", "x2"}, {"n"})
-    assert first.policy.plan.id != second.policy.plan.id
+    # Each side selects something that the other does not, so a merge that forgets either operand is seen.
+    local = selector("Field(P,'Group',_,'X')", "AdvertisedField(P,S,'Group',_,'X')")
+    peer = selector("Have(P), LexCompare(P,'>','x1')", "AdvertisedField(P,S,'App',_,'a')")
+    claims = [*advertised("n", Group="X", App="a"), *advertised("m", Group="X"), *advertised("k", App="a")]
+    first = run([*STORE, *claims], local=local, peer=peer, expose=[EVERYTHING], local_index=0)
+    second = run([*STORE, *claims], local=local, peer=peer, expose=[EVERYTHING], local_index=1)
+    assert (first.may_send, first.may_request) == (second.may_send, second.may_request) == ({"x2"}, {"n"})
+    swapped = run([*STORE, *claims], local=peer, peer=local, expose=[EVERYTHING], local_index=0)
+    assert (swapped.may_send, swapped.may_request) == ({"x2"}, {"n"})
+    assert len({one.policy.plan.id for one in (first, second, swapped)}) >= 2
 
 
 @pytest.mark.clause("040-MERGE-06")

@@ -67,7 +67,7 @@ def test_the_inert_rules_of_an_empty_view_are_named() -> None:
     assert run([], peer=THROUGH_HELPERS, expose=[GROUP_X]).policy.inert == ()
 
 
-@pytest.mark.clause("040-PROV-02", "040-PROV-03", "040-PROV-04", "040-PROV-05")
+@pytest.mark.clause("040-PROV-02", "040-PROV-03", "040-PROV-04", "040-PROV-05", "030-ANN-10")
 def test_every_generated_rule_knows_where_it_comes_from() -> None:
     peer = selector("Have(P), not Field(_,'Group',_,'Y')")
     policy = run([], peer=peer, expose=[GROUP_X]).policy

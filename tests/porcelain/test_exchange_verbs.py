@@ -11,6 +11,7 @@ import lace
 from lace.interlace.events import EpochBegan, Event, FixedPoint, Received
 from lace.porcelain.exchange import exposures, follow, interlace, selector
 from lace.porcelain.lace import Lace
+from lace.porcelain.network import exchange_with, serving
 
 mark = pytest.mark
 
@@ -101,3 +102,24 @@ def test_selectors_and_exposures_by_words() -> None:
     assert exposures("none", everything) == ()
     assert len(exposures(["all", "selected"], everything)) == 2
     assert exposures("AllowQueryRecord(V,P) :- Have(P).", everything)[0].text
+
+
+FLAT = "MaySend(P) :- Have(P).\nMayRequest(P) :- Advertised(P,S)."
+UNSCOPED = "AllowQueryRecord(V,P) :- Have(P), o0_SelectHave(P)."
+
+
+@mark.clause("040-EXEC-05")
+def test_every_verb_takes_operands_and_exposure_and_refuses_flat_rules(pair: tuple[Lace, Lace]) -> None:
+    first, second = pair
+    put(first, "links/1")
+    doors = [
+        lambda **rules: interlace(first, second, **rules),
+        lambda **rules: follow(first, second, **rules),
+        lambda **rules: exchange_with(first, "tcp:127.0.0.1:9", **rules),
+        lambda **rules: serving(first, "tcp:127.0.0.1:9", **rules).__enter__(),
+    ]
+    for door in doors:
+        for rules in ({"select": FLAT}, {"expose": FLAT}, {"expose": UNSCOPED}, {"select": UNSCOPED}):
+            with pytest.raises(lace.InvalidExchangePlan):
+                door(**rules)
+    assert have(second) == set()

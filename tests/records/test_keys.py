@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.errors import InvalidSignature, InvalidText, KeyUnavailable, LaceError
+from lace.errors import InvalidRecord, InvalidSignature, InvalidText, KeyUnavailable, LaceError
 from lace.notation import b64a
 from lace.notation.digest import digest, key_deriver
 from lace.notation.identifiers import Verifier
@@ -26,7 +26,7 @@ from lace.records.keys import (
     verify,
     verify_batch,
 )
-from lace.records.model import Blob, Plex
+from lace.records.model import Blob, Plex, Seal
 
 SCALARS = st.one_of(st.integers(1, N - 1), st.sampled_from([1, 2, N - 1, N - 2, N // 2]))
 BYTES32 = st.binary(min_size=32, max_size=32)
@@ -163,6 +163,21 @@ def test_a_secret_is_never_shown_or_copied() -> None:
             call()
         texts.append("".join(traceback.format_exception(failed.value)))
     assert not [text for text in texts if any(piece in text for piece in hidden)]
+
+
+@pytest.mark.clause("009-TEXT-01", "009-TEXT-04")
+def test_verifiers_and_signatures_are_spelled_as_printed_here() -> None:
+    """The texts were made by hand from the curve's 5·G and the table of 006, not by the code under test."""
+    assert KEY.verifier == "V.BtkUJHd789DLiASa2amHAEYBXBsSOPfsnvZLQR90wzG.H3"
+    spelled = "00420lG51WS82GdB30pE3m0H4XCK5HON61_Q6mlT7XxW8I8Z92Kb9nWeAYhhBItkC34nCoGqDZStEJdwF3pzFl"
+    assert b64a.encode(bytes(range(64))) == spelled
+    plex = Plex(group="u", app="a", name="n", tai=TAI("1640995200:000000000"), headers=(), blob=Blob(b"x"))
+    seal = Seal(signed_by=KEY.verifier, signature=spelled, plex=plex)
+    head = f"Signed-By: V.BtkUJHd789DLiASa2amHAEYBXBsSOPfsnvZLQR90wzG.H3\nSignature: {spelled}\n"
+    assert b"".join(seal.payload_chunks()).startswith(head.encode())
+    for wrong in (spelled[:-1], spelled + "0", spelled + "=", spelled[:-1] + "m", f"{spelled[:-1]}+"):
+        with pytest.raises(InvalidRecord):
+            Seal(signed_by=KEY.verifier, signature=wrong, plex=plex)
 
 
 @pytest.mark.clause("009-SIGN-08", "009-TEXT-04")
