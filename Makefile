@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean
+.PHONY: simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -21,12 +21,27 @@ demo: $(STAMP) ## see what lace does, step by step, in a folder of its own
 	@$(RUN) tools/demo.py
 
 test: check ## lint, types, and every test
-	$(RUN) -m pytest -n auto
+	$(RUN) -m pytest -n auto -m "not slow"
 
 check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(RUN) tools/repeated.py
+
+nightly: $(STAMP) ## everything long: slow tests, 10,000 simulator seeds, every case on Spark, fuzzing, soak, mutants
+	$(RUN) -m pytest -n auto -m slow
+	$(MAKE) simulate SEEDS=$(or $(SEEDS),10000)
+	$(MAKE) spark-cases
+	$(MAKE) fuzz SECONDS=$(or $(SECONDS),1200)
+	$(MAKE) soak
+	$(MAKE) mutants SAMPLE=$(or $(SAMPLE),600)
+
+mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200)
+	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200)
+
+coverage: $(STAMP) ## which lines no test reaches, as a page in coverage-out (everything but Spark and slow tests)
+	$(RUN) -m pytest -n auto -m "not spark and not slow" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out
 
 bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--quick for a short run)
 	@for file in $$(ls bench/*.py | grep -v bench/report.py); do \
@@ -53,6 +68,8 @@ clauses: $(STAMP) ## how many clauses of the specifications a test names, and wh
 
 docs: $(STAMP) ## check the documentation: links, the command reference, examples
 	$(RUN) tools/check_docs.py
+	$(RUN) tools/decisions.py
+	$(RUN) tools/import_graph.py
 	$(RUN) tools/render_benchmarks.py --check
 	$(RUN) -m pytest -q tests/test_docs.py tests/test_readme.py
 
@@ -67,7 +84,7 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		requirements/fuzz.in -o requirements/fuzz.txt
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out coverage-out
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { \

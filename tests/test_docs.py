@@ -23,6 +23,12 @@ def test_links_and_the_command_reference_are_right() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("tool", ["decisions", "import_graph", "repeated"])
+def test_what_a_tool_reads_off_the_project_is_what_the_pages_say(tool: str) -> None:
+    done = subprocess.run([sys.executable, f"tools/{tool}.py"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_the_examples_of_a_page_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

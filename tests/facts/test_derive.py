@@ -215,9 +215,8 @@ def test_facts_are_a_set() -> None:
 def test_a_record_of_an_unknown_format_is_never_the_subject_of_a_fact(tmp_path: Path) -> None:
     """It may be the target of a link; bytes that claim it leave nothing, whichever door they come through."""
     foreign = f"P.{'0' * 43}.H9"
-    plex = Plex(
-        group="u", app="a", name="n", tai=TAI("1640995200:000000000"), headers=(("evidence+Link", f"seen {foreign}"),), blob=Blob(b"x")
-    )
+    headers = (("evidence+Link", f"seen {foreign}"),)
+    plex = Plex(group="u", app="a", name="n", tai=TAI("1640995200:000000000"), headers=headers, blob=Blob(b"x"))
     stored = encode_record(plex)
     claimed = stored.replace(b".H3", b".H9", 1)
     assert claimed != stored
