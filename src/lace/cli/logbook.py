@@ -71,6 +71,11 @@ class Logbook:
             loops=result.loops,
         )
 
+    def limited(self, info: LinkInfo, why: str) -> None:
+        """A link used more than it may."""
+        who = info.peer or info.address
+        self.say("limited", f"link {info.number} of {who}: {why}", **_link(info), why=why)
+
     def trouble(self, text: str) -> None:
         """Something failed and the node goes on."""
         self.say("trouble", text)

@@ -43,11 +43,16 @@ if TYPE_CHECKING:
 _LIMITS = (
     "max_links",
     "max_links_per_peer",
+    "reserved_links",
+    "yield_after_s",
+    "max_rest_s",
+    "max_held_bytes",
     "max_buffered_bytes",
     "max_remembered_claims",
     "threads",
     "store_poll_s",
     "shutdown_grace_s",
+    "shutdown_most_s",
     "backoff_first_s",
     "backoff_most_s",
 )

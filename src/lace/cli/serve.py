@@ -179,6 +179,7 @@ async def _serve(serving: Serving, trace: Path | None) -> None:
 
     log = serving.log
     hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)
+    hooks.on_limited = log.limited
     stop = asyncio.Event()
     with opened(serving.store, write=True) as lace, captured(trace, hooks):
         node = make_node(lace, serving.choices, hooks, serving.limits)

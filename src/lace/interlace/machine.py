@@ -76,6 +76,16 @@ class InterlaceMachine(EpochPhases):
         """How many records the peer's current listing speaks of, and ours not yet."""
         return max(0, self._offered - len(self._own))
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether both sides are at a fixed point and nothing is under way."""
+        return self.phase is Phase.IDLE and self._purpose is None and self._block is None
+
+    @property
+    def foreign_claims(self) -> int:
+        """How many claims of the peer are held beyond as many as we make ourselves: those cost memory of their own."""
+        return max(0, len(self._held) - len(self._own))
+
     # --- the doors ---------------------------------------------------------------------------------------------
 
     def start(self, now_ns: int) -> list[Effect]:

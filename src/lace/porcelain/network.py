@@ -23,7 +23,8 @@ from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
-from lace.runtime.node import ExchangeTerms, Hooks, Node, OnEvent
+from lace.runtime.links import OnEvent
+from lace.runtime.node import ExchangeTerms, Hooks, Node
 from lace.runtime.session import Outcome
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls

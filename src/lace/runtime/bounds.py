@@ -25,6 +25,8 @@ class DriveLimits:
     service_bytes: int = 512 * MIB  # of records written in one transfer phase, if the time below allows
     service_ns: int = 15_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
     flush_timeout_s: float = 30.0
+    send_timeout_s: float = 120.0  # who takes none of what was written for so long is cut
+    max_unsent_blocks: int = 16  # of ours; a peer in lockstep leaves fewer, one that runs ahead is not read from
     verify_slices: int = 2  # threads that verify one batch, and batches judged at a time
     min_records_for_workers: int = 5_000  # that a peer offers, below which threads are enough to judge them
 

@@ -12,13 +12,15 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from functools import partial
+from time import thread_time
 from typing import Any, Protocol, TypeVar, assert_never
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.events import Event, FixedPoint
+from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
+from lace.limits import SECOND_NS
 from lace.records.keys import verify_batch
 from lace.records.validate import SignatureTask
 from lace.runtime.bounds import Budget, DriveLimits, Service
@@ -27,12 +29,15 @@ from lace.runtime.collector import seldom_collecting
 from lace.runtime.ingest import Claimed
 from lace.runtime.judging import Verdict, Workers, judge_here, verdict_of
 from lace.runtime.loading import Loaded
+from lace.runtime.metering import Debt, LinkRates, Meter, slices
 from lace.runtime.roots import WorkOut
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
 from lace.runtime.side import LocalSide
 from lace.transports.base import ByteStream
 
 T = TypeVar("T")
+CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings without fields
+_ACCOUNT_OF = (Advertising, EpochBegan)
 
 
 class Tap(Protocol):
@@ -61,6 +66,8 @@ class Driver:
         tap: Tap | None = None,
         workers: Workers | None = None,
         summarise: WorkOut | None = None,
+        rates: LinkRates | None = None,
+        on_limited: Callable[[Debt], None] | None = None,
     ) -> None:
         self._stream = stream
         self._workers = workers
@@ -87,6 +94,10 @@ class Driver:
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._counted = 0
+        self._cut_because = ""
+        self._on_limited = on_limited
+        self._rested_at_ns: int | None = None
+        self.meter = Meter(rates or LinkRates(), self.now_ns)
 
     @property
     def now_ns(self) -> int:
@@ -114,15 +125,29 @@ class Driver:
             self._count(0)
         if self._failure is not None:
             raise self._failure
-        return self.session.outcome or Outcome(self.session.machine.result(), abort="cut", detail="by our own side")
+        detail = self._cut_because or "by our own side"
+        return self.session.outcome or Outcome(self.session.machine.result(), abort="cut", detail=detail)
+
+    @property
+    def held_bytes(self) -> int:
+        """About what this link keeps in memory: what waits both ways, and claims that are not ours as well."""
+        session = self.session
+        claims = session.machine.foreign_claims * CLAIM_BYTES
+        return session.buffered + self._storing_bytes + session.unsent_bytes + claims
+
+    @property
+    def rests_s(self) -> float:
+        """For how long both sides have had nothing to do."""
+        return 0.0 if self._rested_at_ns is None else (self.now_ns - self._rested_at_ns) / SECOND_NS
 
     def tell(self, news: given.LocalChanged | given.OperandChanged | given.CloseRequested) -> None:
         """News of our own side, from the event loop's thread."""
         if self.session.outcome is None and not self._over.is_set():
             self._answer(news)
 
-    def cut(self) -> None:
+    def cut(self, why: str = "") -> None:
         """End now, wherever the exchange stands."""
+        self._cut_because = why
         self._over.set()
         self._stream.abort()
         self._after()
@@ -166,20 +191,43 @@ class Driver:
                 return
             if self._tap is not None and data:
                 self._tap.received(data)
-            if data:
-                self.session.receive_data(data, self.now_ns)
-            else:
-                self.session.receive_eof(self.now_ns)
-            self._after()
+            for piece in slices(data):
+                await self._take(piece)
+                if self._over.is_set():
+                    return
             if not data:
+                self.session.receive_eof(self.now_ns)
+                self._after()
                 return
+
+    async def _take(self, data: bytes) -> None:
+        """Give received bytes to the session at its peer's cost, and let the others on while that is overdrawn."""
+        blocks, started = self.session.blocks_in, thread_time()
+        self.session.receive_data(data, self.now_ns)
+        self._charge("cpu_s", thread_time() - started)
+        self._charge("blocks", self.session.blocks_in - blocks)
+        self._charge("bytes", len(data))
+        self._after()
+        await asyncio.sleep(0)
+        while not self._over.is_set() and (debt := self.meter.debt(self.now_ns)) is not None:
+            if self._on_limited is not None:
+                self._on_limited(debt)
+            if debt.wait_s > self.meter.rates.max_wait_s:
+                self.cut(f"used more {debt.account} than a link may")
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), debt.wait_s)
+
+    def _charge(self, account: str, amount: float) -> None:
+        self.meter.charge(account, amount, self.now_ns)
 
     async def _wait_for_room(self) -> None:
         while True:
             waiting = self.session.buffered + self._storing_bytes
             self._count(waiting)
             crowded = self._budget is not None and self._budget.held > self._budget.max_bytes and waiting > 0
-            if waiting <= self._limits.max_waiting_bytes and not crowded:
+            is_read = self.session.unsent_blocks <= self._limits.max_unsent_blocks
+            if waiting <= self._limits.max_waiting_bytes and is_read and not crowded:
                 return
             self._room.clear()
             if self._budget is not None and crowded:
@@ -211,9 +259,13 @@ class Driver:
                 if self._tap is not None:
                     self._tap.sent(data)
                 try:
-                    await self._stream.send(data)
+                    async with asyncio.timeout(self._limits.send_timeout_s):
+                        await self._stream.send(data)
                 except TransportError:
                     self._lose()
+                    return
+                except TimeoutError:
+                    self.cut("the peer takes no bytes")
                     return
                 self._room.set()
             if self._over.is_set():
@@ -260,6 +312,8 @@ class Driver:
             case asked.SendRecords():
                 self._service = asyncio.create_task(self._guarded(self._serve(request)))
             case asked.Report(event):
+                if isinstance(event, _ACCOUNT_OF):
+                    self._charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
                 if self._on_event is not None:
                     self._on_event(event)
                 if isinstance(event, FixedPoint) and self.session.machine.config.is_open:
@@ -375,8 +429,20 @@ class Driver:
             self._work.append(request)
         if self.session.outcome is not None:
             self._over.set()
+        if not self.session.machine.is_resting:
+            self._rested_at_ns = None
+        elif self._rested_at_ns is None:
+            self._rested_at_ns = self.now_ns
         for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
             event.set()
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *arguments))
+        work = partial(work, *arguments)
+        result, cpu_s = await asyncio.get_running_loop().run_in_executor(self._threads, _timed, work)
+        self._charge("cpu_s", cpu_s)
+        return result
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    started = thread_time()
+    return work(), thread_time() - started

@@ -1,13 +1,18 @@
 """Counters of a node, as numbers and as Prometheus text.
 
 Rule: counting never fails and never blocks; label values come from closed sets, so the table cannot grow with peers.
+Only links that are open now have rows of their own, and there is a limit to those.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterator
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lace.interlace.events import Event, FixedPoint, Received, Rejected, Sent
 
 PREFIX = "lace_"
 HELP = {
@@ -22,36 +27,82 @@ HELP = {
     "bytes_received_total": ("counter", "Stream bytes read from peers."),
     "bytes_sent_total": ("counter", "Stream bytes written to peers."),
     "buffered_bytes": ("gauge", "Received bytes that wait for a phase or for the store."),
+    "limited_total": ("counter", "Times that a link was made to wait or cut for the good of others, by what it used."),
+    "loop_stall_seconds": ("gauge", "The longest the event loop was ever late, by the wall."),
+    "loop_busy_seconds": ("gauge", "The most processor time that the event loop used at a stretch."),
     "reconnects_total": ("counter", "Times that a kept link was dialled again."),
 }
 
 
-class Metrics:
-    """Named numbers with at most one label."""
+LINK_HELP = {
+    "bytes_received": "Stream bytes read from this peer.",
+    "bytes_sent": "Stream bytes written to this peer.",
+    "held_bytes": "About what this link keeps in memory.",
+    "cpu_seconds": "Processor time spent for this peer.",
+    "loops": "Loops of this exchange.",
+    "rests_seconds": "For how long this link has been at rest.",
+}
 
-    def __init__(self) -> None:
-        self._values: Counter[tuple[str, str]] = Counter()
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """An open link: who it is, and its numbers by the names of LINK_HELP."""
+
+    labels: Mapping[str, str]
+    values: Mapping[str, float]
+
+
+def _no_links() -> Iterable[LinkRow]:
+    return ()
+
+
+class Metrics:
+    """Named numbers with at most one label; `live` brings them up to date and gives the rows of open links."""
+
+    def __init__(self, live: Callable[[], Iterable[LinkRow]] = _no_links) -> None:
+        self._values: dict[tuple[str, str], float] = defaultdict(int)
+        self._live = live
+
+    def count_event(self, event: Event) -> None:
+        """What an event of an exchange adds, as it happens."""
+        match event:
+            case FixedPoint():
+                self.add("fixed_points_total")
+            case Received(hashes):
+                self.add("records_received_total", len(hashes))
+            case Sent(hashes):
+                self.add("records_sent_total", len(hashes))
+            case Rejected(reasons):
+                self.add("records_rejected_total", len(reasons))
 
     def add(self, name: str, by: int = 1, label: str = "") -> None:
         """Count."""
         self._values[name, label] += by
 
-    def put(self, name: str, value: int) -> None:
+    def put(self, name: str, value: float) -> None:
         """Set a gauge."""
         self._values[name, ""] = value
 
     def get(self, name: str, label: str = "") -> int:
-        """A number; 0 if nothing was counted."""
-        return self._values[name, label]
+        """A count; 0 if nothing was counted."""
+        return int(self._values[name, label])
 
     def lines(self) -> Iterator[str]:
         """Prometheus text exposition, sorted."""
+        rows = list(self._live())
         for name, (kind, help_text) in HELP.items():
             yield f"# HELP {PREFIX}{name} {help_text}"
             yield f"# TYPE {PREFIX}{name} {kind}"
             found = sorted((label, value) for (key, label), value in self._values.items() if key == name)
             for label, value in found or [("", 0)]:
                 yield f'{PREFIX}{name}{{kind="{label}"}} {value}' if label else f"{PREFIX}{name} {value}"
+
+        for name, help_text in LINK_HELP.items():
+            yield f"# HELP {PREFIX}link_{name} {help_text}"
+            yield f"# TYPE {PREFIX}link_{name} gauge"
+            for row in rows:
+                labels = ",".join(f"{label}={json.dumps(value)}" for label, value in row.labels.items())
+                yield f"{PREFIX}link_{name}{{{labels}}} {row.values[name]}"
 
     def text(self) -> str:
         """The whole page."""

@@ -8,28 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from lace.errors import LaceError, TransportError
-from lace.iltp.address import Address, StdioAddress, UnixAddress, bracketed
+from lace.iltp.address import Address
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
-from lace.interlace.events import Event, FixedPoint
-from lace.limits import MIB, EngineLimits, ExchangeLimits
+from lace.interlace.events import Event
+from lace.limits import EngineLimits, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.policy.transcript import Lowering
+from lace.runtime.admission import Admission, Standing
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
-from lace.runtime.drive import Driver, Tap
+from lace.runtime.drive import Driver
 from lace.runtime.judging import Workers
+from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink
 from lace.runtime.listing import RememberedListing
-from lace.runtime.metrics import Metrics
+from lace.runtime.metering import Debt, LinkRates
+from lace.runtime.metrics import LinkRow, Metrics
+from lace.runtime.pulse import Pulse
 from lace.runtime.rehearsal import rehearse
 from lace.runtime.roots import RememberedRoots
 from lace.runtime.session import Outcome, Session
@@ -38,23 +41,9 @@ from lace.store.base import RecordStore
 from lace.transports.base import ByteStream, Listener
 from lace.transports.dial import TransportOptions, check_trust, dial, listen
 
+__all__ = ["ExchangeTerms", "Hooks", "LinkInfo", "Node", "NodeLimits"]
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLimits:
-    """What all links together may use."""
-
-    max_links: int = 256
-    max_links_per_peer: int = 32  # by proven verifier, else by host
-    max_buffered_bytes: int = 128 * MIB
-    threads: int = 4
-    max_remembered_claims: int = 250_000  # kept with their roots for other links; a larger store is not rehearsed
-    workers: int | None = None  # processes that judge received records; None: one for each core
-    store_poll_s: float = 0.1  # how soon records of another process are noticed
-    shutdown_grace_s: float = 5.0
-    backoff_first_s: float = 0.5
-    backoff_most_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,32 +60,6 @@ class ExchangeTerms:
     tick_interval_ns: int = 10_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class LinkInfo:
-    """Which link something is told of."""
-
-    number: int
-    address: str
-    peer: Verifier | None
-    dialled: bool
-
-
-OnEvent = Callable[[LinkInfo, Event], None]
-OnEnd = Callable[[LinkInfo, Outcome], None]
-MakeTap = Callable[[LinkInfo], Tap | None]
-
-
-@dataclass(slots=True)
-class Hooks:
-    """What an application wants to hear; nothing here changes an exchange."""
-
-    on_open: Callable[[LinkInfo], None] | None = None
-    on_event: OnEvent | None = None
-    on_end: OnEnd | None = None
-    on_trouble: Callable[[str], None] | None = None
-    make_tap: MakeTap | None = None
-
-
 class Node:
     """One lace among peers."""
 
@@ -109,10 +72,13 @@ class Node:
         here: Verifier | None = None,
         limits: NodeLimits | None = None,
         drive_limits: DriveLimits | None = None,
+        rates: LinkRates | None = None,
         hooks: Hooks | None = None,
     ) -> None:
         self.store = store
-        self.metrics = Metrics()
+        self.pulse = Pulse()
+        self.metrics = Metrics(self._live)
+        self._rates = rates or LinkRates()
         self._transport = transport
         self._clock = clock
         self._here = here
@@ -124,14 +90,14 @@ class Node:
         self._listing = RememberedListing(self._limits.max_remembered_claims)
         self._roots = RememberedRoots(self._workers.summarise, self._limits.max_remembered_claims)
         self._budget = Budget(self._limits.max_buffered_bytes)
-        self._drivers: dict[int, Driver] = {}
-        self._per_peer: Counter[str] = Counter()
+        self._links: dict[int, OpenLink] = {}
+        self._admission = Admission(self._limits)
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = 0
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
-        self._watching: asyncio.Task[None] | None = None
+        self._is_watching = False
 
     # --- links -------------------------------------------------------------------------------------------------
 
@@ -190,25 +156,50 @@ class Node:
                 stream = await listener.accept()
             except TransportError:
                 return
-            reason = self._refusal(stream)
+            reason = await self._refusal(stream)
             if reason:
                 self.metrics.add("connections_refused_total", label=reason)
                 self._trouble(f"refused {stream.proof.address}: {reason}")
                 stream.abort()
                 continue
+            self._admission.enter(stream.proof)
             self._spawn(self._serve(stream, terms))
 
-    def _refusal(self, stream: ByteStream) -> str:
-        """Why a connection is turned away, or nothing."""
-        if len(self._drivers) >= self._limits.max_links:
-            return "too many links"
-        if self._per_peer[_peer_key(stream)] >= self._limits.max_links_per_peer:
-            return "too many links of one peer"
+    async def _refusal(self, stream: ByteStream) -> str:
+        """Why a connection is turned away, or nothing; somebody may leave for it."""
         try:
             check_trust(stream, self._transport.trusted)
         except TransportError:
             return "not trusted"
-        return ""
+        reason = self._admission.refusal(stream.proof)
+        if not reason and self._admission.is_full_for(stream.proof):
+            leaver = self._admission.leaver(self._standings(), stream.proof)
+            if leaver is None:
+                return "too many links"
+            self._limit(leaver, "rest", "gave its place to another peer")
+        return reason
+
+    def _standings(self) -> list[Standing]:
+        return [found.standing() for found in self._links.values() if not found.is_leaving]
+
+    def _limit(self, number: int, kind: str, why: str) -> None:
+        """Cut a link for the good of the others, and say so."""
+        found = self._links[number]
+        found.is_leaving = True
+        self._limited(found.info, kind, why)
+        found.driver.cut(why)
+
+    def _limited(self, info: LinkInfo, kind: str, why: str) -> None:
+        self.metrics.add("limited_total", label=kind)
+        if self._hooks.on_limited is not None:
+            self._hooks.on_limited(info, why)
+
+    async def _tend(self) -> None:
+        """Let those go who cost the others too much."""
+        while not self._stopping.is_set():
+            await self._pause(self._limits.tend_s)
+            for number, why in self._admission.evicted(self._standings()):
+                self._limit(number, "rest" if "rested" in why else "memory", why)
 
     async def _serve(self, stream: ByteStream, terms: ExchangeTerms) -> None:
         peer = stream.proof.peer
@@ -216,26 +207,24 @@ class Node:
             await self._run_link(stream, terms, dialled=False, cursor_key=f"accepted {peer}" if peer else "")
         except LaceError as error:
             self._trouble(f"{stream.proof.address}: {error}")
+        finally:
+            self._admission.leave(stream.proof)
 
     async def _run_link(self, stream: ByteStream, terms: ExchangeTerms, *, dialled: bool, cursor_key: str) -> Outcome:
         self._numbers += 1
         info = LinkInfo(self._numbers, str(stream.proof.address), stream.proof.peer, dialled)
         driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key), terms)
-        key = _peer_key(stream)
-        self._drivers[info.number] = driver
-        self._per_peer[key] += 1
+        link = self._links[info.number] = OpenLink(info, driver)
         self._opened(info)
         try:
             if self._stopping.is_set():
                 driver.cut()
             outcome = await driver.run()
         finally:
-            del self._drivers[info.number]
-            self._per_peer[key] -= 1
-            if not self._per_peer[key]:
-                del self._per_peer[key]
-            self.metrics.put("connections_active", len(self._drivers))
-        self._ended(info, driver, outcome)
+            del self._links[info.number]
+            self.metrics.put("connections_active", len(self._links))
+            link.count(self.metrics)
+        self._ended(info, outcome)
         return outcome
 
     def _config(self, stream: ByteStream, terms: ExchangeTerms, dialled: bool, cursor_key: str) -> MachineConfig:
@@ -280,6 +269,8 @@ class Node:
             tap=self._hooks.make_tap(info) if self._hooks.make_tap else None,
             workers=self._workers,
             summarise=self._roots.summarise,
+            rates=self._rates,
+            on_limited=lambda debt: self._in_debt(info, debt),
         )
 
     def _evaluator(self, terms: ExchangeTerms) -> PolicyEvaluator:
@@ -291,29 +282,36 @@ class Node:
 
     def _opened(self, info: LinkInfo) -> None:
         self.metrics.add("connections_total", label="dialled" if info.dialled else "accepted")
-        self.metrics.put("connections_active", len(self._drivers))
-        if self._watching is None:
-            self._watching = self._spawn(self._watch_store())
+        self.metrics.put("connections_active", len(self._links))
+        if not self._is_watching:
+            self._is_watching = True
+            for work in (self._watch_store(), self._tend(), self.pulse.beat(self._clock.monotonic_ns)):
+                self._spawn(work)
         if self._hooks.on_open is not None:
             self._hooks.on_open(info)
 
     def _event(self, info: LinkInfo, event: Event) -> None:
-        if isinstance(event, FixedPoint):
-            self.metrics.add("fixed_points_total")
+        self.metrics.count_event(event)
         if self._hooks.on_event is not None:
             self._hooks.on_event(info, event)
 
-    def _ended(self, info: LinkInfo, driver: Driver, outcome: Outcome) -> None:
-        metrics, result = self.metrics, outcome.result
-        metrics.add("exchanges_total", label=outcome.abort or ("limit" if result.limit_reached else "complete"))
-        metrics.add("records_received_total", len(result.received_hashes))
-        metrics.add("records_sent_total", len(result.sent_hashes))
-        metrics.add("records_rejected_total", len(result.rejected_hashes))
-        metrics.add("bytes_received_total", driver.session.bytes_in)
-        metrics.add("bytes_sent_total", driver.session.bytes_out)
-        metrics.put("buffered_bytes", self._budget.held)
+    def _ended(self, info: LinkInfo, outcome: Outcome) -> None:
+        how = outcome.abort or ("limit" if outcome.result.limit_reached else "complete")
+        self.metrics.add("exchanges_total", label=how)
         if self._hooks.on_end is not None:
             self._hooks.on_end(info, outcome)
+
+    def _in_debt(self, info: LinkInfo, debt: Debt) -> None:
+        self._limited(info, debt.account, f"used more {debt.account} than its rate; unread for {debt.wait_s:.1f} s")
+
+    def _live(self) -> Iterable[LinkRow]:
+        """Bring what is counted per link up to date, for somebody who reads it now."""
+        self.metrics.put("buffered_bytes", self._budget.held)
+        self.metrics.put("loop_stall_seconds", round(self.pulse.stall_s, 4))
+        self.metrics.put("loop_busy_seconds", round(self.pulse.busy_s, 4))
+        for found in self._links.values():
+            found.count(self.metrics)
+            yield found.row()
 
     def _trouble(self, text: str) -> None:
         if self._hooks.on_trouble is not None:
@@ -333,8 +331,7 @@ class Node:
                 continue
             if now != seen:
                 seen = now
-                for driver in list(self._drivers.values()):
-                    driver.tell(given.LocalChanged())
+                self._tell_all(given.LocalChanged())
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -343,8 +340,11 @@ class Node:
 
     def change_module(self, module: Module) -> None:
         """Our selector is another one from now on: a new epoch on every open link (050-OPEN-05)."""
-        for driver in list(self._drivers.values()):
-            driver.tell(given.OperandChanged(module))
+        self._tell_all(given.OperandChanged(module))
+
+    def _tell_all(self, news: given.LocalChanged | given.OperandChanged | given.CloseRequested) -> None:
+        for found in list(self._links.values()):
+            found.driver.tell(news)
 
     @property
     def has_workers(self) -> bool:
@@ -360,29 +360,46 @@ class Node:
         """Set once the node is ending."""
         return self._stopping
 
-    async def shutdown(self) -> None:
-        """Stop accepting, let exchanges end at a phase boundary, cut what is left, wait for the threads."""
+    async def shutdown(self, grace_s: float | None = None) -> bool:
+        """Stop accepting, let exchanges end at a phase boundary, cut what is left; whether all work has ended.
+
+        Threads cannot be killed: after `shutdown_most_s` those that still work are left behind (False), and a process
+        that wants to end has to go without them. Nothing that was acknowledged hangs on them.
+        """
+        loop = asyncio.get_running_loop()
+        last = loop.time() + self._limits.shutdown_most_s
         self._stopping.set()
         self._changed.set()
         for listener in self._listeners:
             await listener.close()
-        for driver in list(self._drivers.values()):
-            driver.tell(given.CloseRequested())
-        await self._wait_for_links(self._limits.shutdown_grace_s)
-        for driver in list(self._drivers.values()):
-            driver.cut()
-        await self._wait_for_links(self._limits.shutdown_grace_s)
+        self._tell_all(given.CloseRequested())
+        await self._wait_for_links(self._limits.shutdown_grace_s if grace_s is None else grace_s)
+        for found in list(self._links.values()):
+            found.driver.cut()
+        await self._wait_for_links(max(0.1, last - loop.time()))
         tasks: Sequence[asyncio.Task[None]] = list(self._tasks)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._threads.shutdown(wait=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=max(0.1, last - loop.time()))
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        idle = await self._threads_end(last)
         self._workers.close()
+        return idle
+
+    async def _threads_end(self, last: float) -> bool:
+        """Whether every thread of the pool ended in time."""
+        loop = asyncio.get_running_loop()
+        while any(thread.is_alive() for thread in self._threads._threads):
+            if loop.time() > last:
+                return False
+            await asyncio.sleep(0.005)
+        return True
 
     async def _wait_for_links(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._drivers:
+                while self._links:
                     await asyncio.sleep(0.01)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -390,13 +407,3 @@ class Node:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _peer_key(stream: ByteStream) -> str:
-    """Whom a link counts for: the proven verifier, else the host it came from."""
-    if stream.proof.peer is not None:
-        return stream.proof.peer
-    address = stream.proof.address
-    if isinstance(address, StdioAddress | UnixAddress):
-        return str(address)
-    return bracketed(address.host)

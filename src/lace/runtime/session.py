@@ -30,6 +30,7 @@ from lace.notation.fact import Fact
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _LISTING_CHUNK = 1000  # advertisement records written at once
 _FACTS_CHUNK = 5000
+_BLANK = encode_blank()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ class Session:
         self.bytes_in = 0
         self.bytes_out = 0
         self.unsent_bytes = 0  # of records put and not yet taken by `data_to_send`
+        self.unsent_blocks = 0  # ended by us and not yet taken: a peer that reads lets few of them pile up
+        self.blocks_in = 0
 
     # --- what goes in ------------------------------------------------------------------------------------------
 
@@ -162,6 +165,8 @@ class Session:
             piece = head if isinstance(head, bytes) else next(head, b"")
             if isinstance(head, bytes) or not piece:
                 self._outgoing.popleft()
+            if head == _BLANK:
+                self.unsent_blocks -= 1
             pieces.append(piece)
             size += len(piece)
         self.bytes_out += size
@@ -211,6 +216,7 @@ class Session:
                     self._requests.append(CheckResource(item))
                 return
             case BlankLine():
+                self.blocks_in += 1
                 told = given.BlockEnded()
             case EndOfStream():
                 told = given.StreamEnded(clean=True)
@@ -271,7 +277,8 @@ class Session:
             case asked.SendResource(identifier, kind, text):
                 self._outgoing.append(encode_resource(identifier, kind, text, self._stream_limits))
             case asked.EndBlock():
-                self._outgoing.append(encode_blank())
+                self._outgoing.append(_BLANK)
+                self.unsent_blocks += 1
             case asked.SendChanges():
                 raise LocalProtocolError("changes travel only between two sides in one process")
             case asked.StoreRecords(hashes):
@@ -280,6 +287,7 @@ class Session:
                 self.outcome = Outcome(result)
             case asked.Abort(reason, detail, result):
                 self._outgoing.clear()  # 050-ERR-20: no further bytes
+                self.unsent_blocks = 0
                 self._arrived.clear()
                 self.outcome = Outcome(result, abort=reason.value, detail=detail)
             case _:

@@ -1,0 +1,131 @@
+"""Who may open a link, and who has to leave for whom (docs/serving.md has the order of eviction).
+
+Rule: a peer that proved itself never leaves for one that did not. Unproven peers are counted by network prefix, for
+addresses are cheap; a link at rest that proved nothing has its place only as long as nobody needs it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+
+from lace.iltp.address import StdioAddress, UnixAddress, bracketed
+from lace.limits import MIB
+from lace.transports.base import TransportProof
+
+IPV6_PREFIX_BITS = 64  # what a provider gives to one customer, at least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionLimits:
+    """How many links there may be, of whom, and what all of them may hold."""
+
+    max_links: int = 256
+    max_links_per_peer: int = 32  # by proven verifier, else by network prefix
+    reserved_links: int = 32  # of max_links (a quarter at most), kept free for peers that prove themselves
+    yield_after_s: float = 5.0  # at rest for so long, an unproven link gives its place to whoever comes
+    max_rest_s: float = 3600.0  # an unproven link at rest for longer is closed
+    max_held_bytes: int = 192 * MIB  # by all links that proved nothing: waiting, held claims, unsent
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one open link is, does and holds."""
+
+    number: int
+    is_proven: bool
+    rests_s: float  # 0 while it works
+    held_bytes: int
+    cpu_s: float
+
+
+def peer_key(proof: TransportProof) -> str:
+    """Whom a link counts for: the proven verifier, else the network prefix it came from."""
+    if proof.peer is not None:
+        return proof.peer
+    address = proof.address
+    if isinstance(address, StdioAddress | UnixAddress):
+        return str(address)
+    return network_prefix(address.host)
+
+
+def network_prefix(host: str) -> str:
+    """What one attacker has at hand: an IPv4 address, a /64 of IPv6; a name stays as it is.
+
+    >>> network_prefix("2001:db8:1:2:3::4"), network_prefix("::ffff:192.0.2.7")
+    ('2001:db8:1:2::/64', '192.0.2.7')
+    """
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return bracketed(host)
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    shift = 128 - IPV6_PREFIX_BITS
+    return f"{IPv6Address(int(address) >> shift << shift)}/{IPV6_PREFIX_BITS}"
+
+
+class Admission:
+    """Counts links and judges newcomers."""
+
+    def __init__(self, limits: AdmissionLimits) -> None:
+        self._limits = limits
+        self._per_peer: Counter[str] = Counter()
+        self._unproven = 0
+        self._all = 0
+
+    def enter(self, proof: TransportProof) -> None:
+        """A link begins."""
+        self._per_peer[peer_key(proof)] += 1
+        self._unproven += proof.peer is None
+        self._all += 1
+
+    def leave(self, proof: TransportProof) -> None:
+        """A link is gone."""
+        key = peer_key(proof)
+        self._per_peer[key] -= 1
+        if not self._per_peer[key]:
+            del self._per_peer[key]
+        self._unproven -= proof.peer is None
+        self._all -= 1
+
+    def refusal(self, proof: TransportProof) -> str:
+        """Why there is no place for a peer, whoever left for it; empty if there is one or could be."""
+        if self._per_peer[peer_key(proof)] >= self._limits.max_links_per_peer:
+            return "too many links of one peer"
+        return ""
+
+    def is_full_for(self, proof: TransportProof) -> bool:
+        """Whether somebody has to leave first."""
+        limits = self._limits
+        reserved = min(limits.reserved_links, limits.max_links // 4)
+        is_crowded = proof.peer is None and self._unproven >= limits.max_links - reserved
+        return is_crowded or self._all >= limits.max_links
+
+    def leaver(self, standings: Iterable[Standing], proof: TransportProof) -> int | None:
+        """The link that gives its place to this peer: unproven, at rest, the longest first."""
+        patience = self._limits.yield_after_s if proof.peer is None else 0.0
+        resting = [found for found in standings if not found.is_proven and found.rests_s > patience]
+        return max(resting, key=lambda found: found.rests_s).number if resting else None
+
+    def evicted(self, standings: Iterable[Standing]) -> list[tuple[int, str]]:
+        """Who has to go now, and why: first who rested too long, then who holds most while too much is held.
+
+        The last link that holds anything may hold it alone: it has its own bounds, and nobody else suffers.
+        """
+        unproven = [found for found in standings if not found.is_proven]
+        tired = [found for found in unproven if found.rests_s > self._limits.max_rest_s]
+        leaving = [(found.number, "rested too long without proof") for found in tired]
+        staying = [found for found in unproven if found not in tired and found.held_bytes]
+        held = sum(found.held_bytes for found in staying)
+        # At rest before at work, then the largest: what is lost is the least and the most is won.
+        staying.sort(key=lambda found: (found.rests_s == 0, -found.held_bytes))
+        while held > self._limits.max_held_bytes and len(staying) > 1:
+            out = staying.pop(0)
+            held -= out.held_bytes
+            leaving.append((out.number, "held too much memory without proof"))
+        return leaving

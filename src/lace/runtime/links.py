@@ -1,0 +1,96 @@
+"""The links of a node: their limits, who they are, what is told of them.
+
+Rule: plain values; nothing here opens, reads or ends a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lace.interlace.events import Event
+from lace.limits import MIB
+from lace.notation.identifiers import Verifier
+from lace.runtime.admission import AdmissionLimits, Standing
+from lace.runtime.drive import Driver, Tap
+from lace.runtime.metrics import LinkRow, Metrics
+from lace.runtime.session import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLimits(AdmissionLimits):
+    """What all links together may use."""
+
+    max_buffered_bytes: int = 128 * MIB
+    threads: int = 4
+    max_remembered_claims: int = 250_000  # kept with their roots for other links; a larger store is not rehearsed
+    workers: int | None = None  # processes that judge received records; None: one for each core
+    store_poll_s: float = 0.1  # how soon records of another process are noticed
+    shutdown_grace_s: float = 2.0  # for links at work; after it they are cut
+    shutdown_most_s: float = 4.0  # for all of it
+    tend_s: float = 0.25  # how often it is looked who has to leave
+    backoff_first_s: float = 0.5
+    backoff_most_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkInfo:
+    """Which link something is told of."""
+
+    number: int
+    address: str
+    peer: Verifier | None
+    dialled: bool
+
+
+OnEvent = Callable[[LinkInfo, Event], None]
+OnEnd = Callable[[LinkInfo, Outcome], None]
+MakeTap = Callable[[LinkInfo], Tap | None]
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What an application wants to hear; nothing here changes an exchange."""
+
+    on_open: Callable[[LinkInfo], None] | None = None
+    on_event: OnEvent | None = None
+    on_end: OnEnd | None = None
+    on_trouble: Callable[[str], None] | None = None
+    on_limited: Callable[[LinkInfo, str], None] | None = None
+    make_tap: MakeTap | None = None
+
+
+@dataclass(slots=True)
+class OpenLink:
+    """A link and what was told of it."""
+
+    info: LinkInfo
+    driver: Driver
+    is_leaving: bool = False
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    def standing(self) -> Standing:
+        driver = self.driver
+        cpu_s = driver.meter.used["cpu_s"]
+        return Standing(self.info.number, self.info.peer is not None, driver.rests_s, driver.held_bytes, cpu_s)
+
+    def count(self, metrics: Metrics) -> None:
+        session = self.driver.session
+        metrics.add("bytes_received_total", session.bytes_in - self.bytes_in)
+        metrics.add("bytes_sent_total", session.bytes_out - self.bytes_out)
+        self.bytes_in, self.bytes_out = session.bytes_in, session.bytes_out
+
+    def row(self) -> LinkRow:
+        session, used = self.driver.session, self.driver.meter.used
+        return LinkRow(
+            {"link": str(self.info.number), "address": self.info.address, "peer": self.info.peer or ""},
+            {
+                "bytes_received": session.bytes_in,
+                "bytes_sent": session.bytes_out,
+                "held_bytes": self.driver.held_bytes,
+                "cpu_seconds": round(used["cpu_s"], 3),
+                "loops": int(used["loops"]),
+                "rests_seconds": round(self.driver.rests_s, 1),
+            },
+        )

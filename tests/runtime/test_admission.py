@@ -1,0 +1,106 @@
+"""Who gets a link, who has to leave for whom, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlace.pair import VERIFIER_A
+from lace.iltp.address import TcpAddress, UnixAddress
+from lace.notation.identifiers import Verifier
+from lace.runtime.admission import Admission, AdmissionLimits, Standing, network_prefix, peer_key
+from lace.transports.base import TransportProof
+
+LIMITS = AdmissionLimits(max_links=8, reserved_links=2, max_links_per_peer=3, max_held_bytes=100)
+
+
+def proof(host: str, peer: str | None = None) -> TransportProof:
+    return TransportProof(address=TcpAddress(host), peer=None if peer is None else Verifier.parse(peer))
+
+
+@pytest.mark.parametrize(
+    ("host", "prefix"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "::/64"),
+        ("example.com", "example.com"),
+    ],
+)
+def test_unproven_peers_are_counted_by_what_one_attacker_has_at_hand(host: str, prefix: str) -> None:
+    assert network_prefix(host) == prefix
+    assert peer_key(proof(host)) == prefix
+
+
+def test_a_proven_peer_is_counted_by_its_key_wherever_it_comes_from() -> None:
+    assert peer_key(proof("192.0.2.1", VERIFIER_A)) == VERIFIER_A
+    assert peer_key(TransportProof(address=UnixAddress("/run/x"))) == "unix:/run/x"
+
+
+def test_addresses_of_one_ipv6_customer_share_their_links() -> None:
+    admission = Admission(LIMITS)
+    for number in range(3):
+        assert not admission.refusal(proof(f"2001:db8::{number}"))
+        admission.enter(proof(f"2001:db8::{number}"))
+    assert admission.refusal(proof("2001:db8::ffff")) == "too many links of one peer"
+    assert not admission.refusal(proof("2001:db8:0:1::1"))
+
+
+def test_reserved_links_are_for_proven_peers_only() -> None:
+    admission = Admission(LIMITS)
+    for number in range(6):
+        admission.enter(proof(f"192.0.2.{number}"))
+    assert admission.is_full_for(proof("192.0.2.99"))
+    assert not admission.is_full_for(proof("192.0.2.99", VERIFIER_A))
+    admission.leave(proof("192.0.2.0"))
+    assert not admission.is_full_for(proof("192.0.2.99"))
+
+
+def link(number: int, *, proven: bool = False, rests: float = 0.0, held: int = 0) -> Standing:
+    return Standing(number, proven, rests, held, 0.0)
+
+
+def test_the_unproven_link_that_rested_longest_gives_its_place() -> None:
+    admission = Admission(LIMITS)
+    links = [link(1, rests=20), link(2, rests=30), link(3, proven=True, rests=99), link(4)]
+    assert admission.leaver(links, proof("192.0.2.1")) == 2
+    fresh = [link(1, rests=1), link(2, rests=2), link(3, proven=True, rests=99)]
+    assert admission.leaver(fresh, proof("192.0.2.1")) is None
+    assert admission.leaver(fresh, proof("192.0.2.1", VERIFIER_A)) == 2
+
+
+@given(
+    st.lists(
+        st.builds(
+            Standing,
+            number=st.integers(0, 1 << 30),
+            is_proven=st.booleans(),
+            rests_s=st.sampled_from([0.0, 1.0, 50.0]),
+            held_bytes=st.integers(0, 200),
+            cpu_s=st.just(0.0),
+        ),
+        unique_by=lambda found: found.number,
+    )
+)
+def test_eviction_ends_below_the_budget_and_never_takes_a_proven_peer(links: list[Standing]) -> None:
+    gone = {number for number, _ in Admission(LIMITS).evicted(links)}
+    assert not gone & {found.number for found in links if found.is_proven}
+    left = [found for found in links if found.number not in gone and not found.is_proven and found.held_bytes]
+    assert sum(found.held_bytes for found in left) <= LIMITS.max_held_bytes or len(left) == 1
+    working, resting = ([f for f in links if f.number in gone and (f.rests_s == 0) is busy] for busy in (True, False))
+    if working:  # nobody at rest who holds something stays while one at work has to go
+        assert not [found for found in left if found.rests_s > 0] or len(left) == 1
+    assert all(found.held_bytes or found.rests_s > LIMITS.max_rest_s for found in resting)
+
+
+def test_an_unproven_link_that_rests_too_long_is_closed() -> None:
+    limits = replace(LIMITS, max_rest_s=10.0)
+    assert Admission(limits).evicted([link(1, rests=11), link(2, rests=9), link(3, proven=True, rests=99)]) == [
+        (1, "rested too long without proof")
+    ]

@@ -1,0 +1,71 @@
+"""Token buckets: what a link may use, and how bytes are cut before they cause work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lace.limits import SECOND_NS
+from lace.runtime.metering import LinkRates, Meter, Rate, slices
+from lace.runtime.pulse import Pulse
+
+RATES = LinkRates(blocks=Rate(10, 20), cpu_s=Rate(0.5, 2))
+
+
+def test_a_burst_is_free_and_what_goes_beyond_it_is_waited_for() -> None:
+    meter = Meter(RATES, 0)
+    meter.charge("blocks", 20, 0)
+    assert meter.debt(0) is None
+    meter.charge("blocks", 5, 0)
+    debt = meter.debt(0)
+    assert debt is not None
+    assert (debt.account, debt.wait_s) == ("blocks", 0.5)
+    assert meter.debt(SECOND_NS // 2) is None
+
+
+def test_the_account_that_takes_longest_is_named() -> None:
+    meter = Meter(RATES, 0)
+    meter.charge("blocks", 25, 0)
+    meter.charge("cpu_s", 4, 0)
+    debt = meter.debt(0)
+    assert debt is not None
+    assert (debt.account, debt.wait_s) == ("cpu_s", 4.0)
+    assert meter.used["blocks"] == 25
+
+
+def test_an_account_never_holds_more_than_its_burst_and_a_clock_that_stands_gives_nothing() -> None:
+    meter = Meter(RATES, 0)
+    meter.charge("blocks", 21, 1000 * SECOND_NS)
+    assert meter.debt(1000 * SECOND_NS) is not None
+    assert meter.debt(999 * SECOND_NS) is not None
+
+
+@given(st.lists(st.sampled_from([b"\n", b"\n\n", b"TickReady('x')\n", b"abc"]), max_size=400), st.integers(1, 5))
+def test_slices_are_the_same_bytes_and_hold_few_blocks_each(parts: list[bytes], most: int) -> None:
+    data = b"".join(parts)
+    pieces = list(slices(data, most))
+    assert b"".join(pieces) == data
+    assert all(piece.count(b"\n\n") <= most for piece in pieces)
+    assert all(pieces) or pieces == [b""]
+
+
+def test_the_pulse_tells_how_long_a_loop_was_held() -> None:
+    async def run() -> Pulse:
+        pulse = Pulse()
+        beating = asyncio.create_task(pulse.beat(time.monotonic_ns))
+        await asyncio.sleep(0.03)
+        until = time.thread_time() + 0.2
+        while time.thread_time() < until:
+            pass
+        await asyncio.sleep(0.03)
+        beating.cancel()
+        return pulse
+
+    pulse = asyncio.run(run())
+    assert pulse.busy_s >= 0.2
+    assert pulse.stall_s >= 0.15
+    pulse.reset()
+    assert (pulse.stall_s, pulse.busy_s) == (0.0, 0.0)
