@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from report import Report
 
 from lace.iltp.writer import encode_facts
+from lace.intake.bundles import import_bundles
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import canonical_bytes
@@ -39,7 +40,6 @@ from lace.runtime.party import UNBOUNDED, Party, Terms
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleWriter
-from lace.store.ingest import import_bundles
 
 KEY = SigningKey(bytes(31) + b"\x05")
 OTHER = SigningKey(bytes(31) + b"\x09")

@@ -33,6 +33,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Predicate
 from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
+from lace.intake.check import check
 from lace.limits import RecordLimits
 from lace.notation.digest import digest
 from lace.notation.tai import TAI
@@ -54,7 +55,6 @@ from lace.spark.relations import local_relation
 from lace.spark.session import spark_session
 from lace.spark.source import raw_records
 from lace.store.bundle import BundleWriter
-from lace.store.checking import check_frames
 from store import signature_ceiling
 
 SELECTOR = (
@@ -225,7 +225,7 @@ def bench_validate(bench: Bench) -> None:
 
 def import_checks(stored: list[bytes]) -> None:
     for start in range(0, len(stored), CHUNK):
-        assert not check_frames(stored[start : start + CHUNK], RecordLimits()).refused
+        assert not check(stored[start : start + CHUNK], RecordLimits()).refused
 
 
 def wide_table(spark: SparkSession, count: int, path: Path) -> DataFrame:

@@ -24,6 +24,7 @@ from report import Report
 import lace
 from lace.datalog.syntax import Predicate
 from lace.facts.predicates import FIELD, NAME, RECORD_PREDICATES
+from lace.intake.bundles import import_bundles
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
@@ -33,7 +34,6 @@ from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.store import open_store
 from lace.store.bundle import BundleWriter
-from lace.store.ingest import import_bundles
 from records import library_tasks, library_verify
 
 KEY = SigningKey(digest(b"bench"))

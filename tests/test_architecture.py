@@ -17,10 +17,12 @@ LAYERS = [
     {"porcelain"},
     {"runtime"},
     {"transports"},
+    {"intake"},
     {"interlace", "iltp", "store"},
     {"policy"},
     {"facts"},
     {"records", "datalog"},
+    {"workers"},
     {"notation", "limits", "errors"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -13,8 +13,8 @@ import pytest
 
 import lace
 from lace.errors import InvalidRecord, InvalidText, KeyUnavailable, NotFound, StoreError
+from lace.intake.batch import BatchLimits
 from lace.limits import RecordLimits
-from lace.porcelain.batch import BatchLimits
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey, SigningSecret
 from lace.records.model import Blob

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from interlace.pair import EXPOSE_ALL, START_NS, Side
 from lace.iltp.resources import fault_of
+from lace.intake.received import judge_received
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import MachineConfig
 from lace.interlace.events import Event
-from lace.records.keys import verify_batch
-from lace.runtime.judging import judge_here
+from lace.limits import RecordLimits
+from lace.runtime.judging import commit_safely
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
 from lace.runtime.side import LocalSide
 from lace.store.base import RecordStore
@@ -74,7 +75,7 @@ class End:
     def _perform(self, request: Request, now_ns: int) -> None:
         match request:
             case ReceivedRecords(records):
-                for answer in judge_here(records, verify_batch).commit_safely(self.store):
+                for answer in commit_safely(judge_received(records, RecordLimits()), self.store):
                     self.session.answer(answer, now_ns)
             case CheckResource(resource):
                 self.session.resource_checked(resource, fault_of(resource), now_ns)

@@ -9,17 +9,17 @@ import pytest
 
 from interlace.pair import ALL, EXPOSE_ALL, blob, group_module, hash_of, plex
 from lace.errors import LaceError
+from lace.intake.received import Intake, checkers_for
 from lace.interlace.config import MachineConfig
 from lace.interlace.events import Advertising, Closed, Event, FixedPoint, Received, Requested
 from lace.interlace.reasons import AbortReason
-from lace.limits import EngineLimits, ExchangeLimits, IngestLimits
+from lace.limits import EngineLimits, ExchangeLimits, IngestLimits, RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
 from lace.policy.select import select_hash
 from lace.records.keys import SigningKey
 from lace.records.model import Seal
 from lace.records.validate import validate
-from lace.runtime.intake import Intake, workers_for
 from lace.runtime.local import ExchangeAborted, LocalExchange, exchange
 from lace.runtime.party import Party, Terms
 from lace.runtime.receipts import make_receipt
@@ -82,14 +82,17 @@ def test_the_intake_names_what_it_refuses_and_keeps_the_rest(workers: bool, tmp_
     claimed = [(hash_of(X), wrong), (hash_of(Y), Y), (hash_of(Z), X)]
     with (
         open_store(tmp_path / "a.lace", create=True) as store,
-        workers_for(10_000 if workers else 1) as (submit, _),
+        checkers_for(10_000 if workers else 1, IngestLimits()) as (submit, _),
         ThreadPoolExecutor(1) as committer,
     ):
-        intake = Intake(store, submit, committer, max_waiting=1, limits=IngestLimits(max_chunk_records=100))
-        answers = [*intake.add(claimed), *intake.flush()]
+        intake = Intake(
+            store, submit, committer, max_waiting=1, record_limits=RecordLimits(),
+            limits=IngestLimits(max_chunk_records=100),
+        )  # fmt: skip
+        received = [*intake.add(claimed), *intake.flush()]
         assert have(store) == {hash_of(Y)}
-    stored = [record for answer in answers for record in getattr(answer, "hashes", ())]
-    refused = [record for answer in answers for record in getattr(answer, "reasons", ())]
+    stored = [record for batch in received for record in batch.stored]
+    refused = [record for batch in received for record in batch.refused]
     assert stored == [hash_of(Y)]
     assert sorted(refused) == sorted([hash_of(X), hash_of(Z)])
 

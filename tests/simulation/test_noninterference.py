@@ -16,16 +16,17 @@ import pytest
 from interlace.pair import START_NS
 from lace.errors import LaceError
 from lace.iltp.resources import fault_of
+from lace.intake.received import judge_received
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import MachineConfig
-from lace.limits import EngineLimits, ExchangeLimits
+from lace.limits import EngineLimits, ExchangeLimits, RecordLimits
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.policy.select import select_all
 from lace.records.validate import validate
 from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.ingest import commit, judge
+from lace.runtime.judging import commit_safely
 from lace.runtime.session import CheckResource, ReceivedRecords, Session
 from lace.runtime.side import LocalSide
 from lace.store.memory import MemoryStore
@@ -133,10 +134,7 @@ class End:
                         sent.append((record, len(stored)))
                 return [given.RecordsSent(sent, missing)]
             case ReceivedRecords(records):
-                judged = judge(records)
-                stored = commit(self.side.store, judged)
-                answers: list[given.LocalInput] = [given.RecordsStored(stored)] if stored else []
-                return [*answers, *([given.RecordsRejected(judged.reasons)] if judged.reasons else [])]
+                return commit_safely(judge_received(records, RecordLimits()), self.side.store)
             case CheckResource(resource):
                 self.session.resource_checked(resource, fault_of(resource), START_NS)
                 return []

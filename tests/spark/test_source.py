@@ -9,12 +9,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from lace.intake.bundles import import_bundles
 from lace.records.model import Seal
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.store import open_store
 from lace.store.bundle import BundleReader, Frame
-from lace.store.ingest import import_bundles
 from spark.archives import make_records, write_bundle
 
 pytestmark = pytest.mark.spark

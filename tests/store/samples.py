@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 from lace.notation.tai import TAI
 from lace.records.keys import SigningKey
 from lace.records.model import Blob, Header, Plex, sorted_headers
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
+from lace.store.bundle import BundleWriter
 
 KEYS = tuple(SigningKey(bytes([0] * 31 + [number])) for number in (1, 2))
 AUX = bytes([1]) * 32
@@ -36,6 +38,14 @@ def plex_of(
 
 def plex(name: str = "n/1", **parts: object) -> ValidRecord:
     return validate(encode_record(plex_of(name, **parts)))  # type: ignore[arg-type]
+
+
+def bundle_of(path: Path, *pieces: bytes) -> Path:
+    """A bundle with its index."""
+    with BundleWriter(path) as writer:
+        for piece in pieces:
+            writer.write(piece)
+    return path
 
 
 @cache

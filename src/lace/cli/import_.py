@@ -17,7 +17,7 @@ from lace.cli.failure import ExitCode
 from lace.cli.output import count_of, json_option, metered, print_json
 
 if TYPE_CHECKING:
-    from lace.store.ingest import ImportReport, RejectedSink
+    from lace.intake.bundles import ImportReport, RejectedSink
 
 
 @click.command("import")
@@ -74,7 +74,7 @@ def _rejected_sink(path: Path | None) -> Iterator[RejectedSink | None]:
     if path is None:
         yield None
         return
-    from lace.store.ingest import RejectedFile
+    from lace.intake.bundles import RejectedFile
 
     with path.open("w", encoding="utf-8") as file:
         yield RejectedFile(file)

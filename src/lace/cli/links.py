@@ -185,6 +185,7 @@ def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limi
         SystemClock(),
         here=here,
         limits=limits,
+        record_limits=lace.limits,
         hooks=hooks,
     )
 

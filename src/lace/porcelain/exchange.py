@@ -171,8 +171,16 @@ Choices = tuple[Module, tuple[Exposure, ...]]
 def local_parties(first: Lace, second: Lace, ours: Choices, theirs: Choices) -> tuple[Party, Party]:
     """Two laces as the sides of a local exchange, each with its selector and its exposure."""
     return (
-        Party(store=first.store, module=ours[0], exposures=ours[1], cursor_key=_place(second)),
-        Party(store=second.store, module=theirs[0], exposures=theirs[1], cursor_key=_place(first)),
+        Party(
+            store=first.store, module=ours[0], exposures=ours[1], cursor_key=_place(second), record_limits=first.limits
+        ),
+        Party(
+            store=second.store,
+            module=theirs[0],
+            exposures=theirs[1],
+            cursor_key=_place(first),
+            record_limits=second.limits,
+        ),
     )
 
 

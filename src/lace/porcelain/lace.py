@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from lace.errors import InvalidText, NotFound
 from lace.facts.derive import derive_facts
+from lace.intake.batch import Batch, BatchLimits
+from lace.intake.bundles import ImportReport, RejectedSink, import_bundles
 from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash
 from lace.notation.tai import TAI
-from lace.porcelain.batch import Batch, BatchLimits
 from lace.porcelain.check import Damage, verify_store
 from lace.porcelain.content import Heading, Sign, content_length, read_content, write_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
@@ -34,7 +35,6 @@ from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.keyring import KeyRing
 from lace.store.base import RecordStore, StoreStat
-from lace.store.ingest import EncodedStore, ImportReport, RejectedSink, import_bundles
 
 if TYPE_CHECKING:
     from lace.porcelain.explain import Explanation
@@ -43,16 +43,12 @@ if TYPE_CHECKING:
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
 
 
-class LaceStore(RecordStore, EncodedStore, Protocol):
-    """What a lace needs of a store: records, and batches that were judged elsewhere."""
-
-
 class Lace:
     """One store with the verbs of a developer; `lace.open` makes it."""
 
     def __init__(
         self,
-        store: LaceStore,
+        store: RecordStore,
         *,
         clock: Clock | None = None,
         keys: KeyRing | None = None,
@@ -122,9 +118,10 @@ class Lace:
 
     def put_stored(self, stored: bytes) -> RecordHash:
         """Validate the stored bytes of one record and keep them; durable on return."""
-        valid = validate(stored, limits=self.limits)
-        self.store.put([valid])
-        return valid.hash
+        batch = self.batch()
+        found = batch.add_stored(stored)
+        batch.flush()
+        return found
 
     def get(self, target: str) -> bytes:
         """The content at a hash or coordinate, all of it at once."""

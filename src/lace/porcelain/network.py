@@ -89,6 +89,7 @@ def _node(lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: 
         options,
         SystemClock(),
         here=key.verifier if key else None,
+        record_limits=lace.limits,
         hooks=hooks,
     )
 

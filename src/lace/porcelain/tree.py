@@ -12,8 +12,8 @@ from pathlib import Path
 from unicodedata import normalize
 
 from lace.errors import InvalidInput
+from lace.intake.batch import Batch
 from lace.notation.identifiers import RecordHash
-from lace.porcelain.batch import Batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ from lace.records.grammar import (
 
 Header = tuple[str, str]
 DEFAULT_LIMITS = RecordLimits()
+_ANY = 1 << 40
+NO_LIMITS = RecordLimits(max_header_line_bytes=_ANY, max_data_bytes=_ANY, max_extra_headers=_ANY)
+"""For records that are here already: a limit that was lowered since must not make them unreadable."""
 
 
 class _Hashed(ABC):

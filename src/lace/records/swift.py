@@ -43,6 +43,7 @@ def _heads(mark: str, forbidden: str) -> dict[bytes, re.Pattern[str]]:
 _ASCII_HEADS = _heads(MARK[:4].decode("latin-1"), r"\x00-\x1f\x7f-\xff")
 _HEADS = _heads(MARK_TEXT, r"\x00-\x1f\x7f")
 _MARKLINE_BYTES = 55
+_SHORT_HEAD_BYTES = 1024
 _SEALED_PLEX_START = 268  # behind two marklines and the two header lines of the Seal
 _LENGTH_BYTES = len("Data-Length: \n\n")
 _LETTER = slice(6, 7)
@@ -54,8 +55,8 @@ def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
     shape = _ASCII_HEADS.get(stored[_LETTER])
     if shape is None:
         return None
-    # A head that ends within the longest line has no line that is too long.
-    match = shape.match(str(stored[: limits.max_header_line_bytes], "latin-1"))
+    # A head that ends within the longest line has no line that is too long; few heads are longer than this.
+    match = shape.match(str(stored[: min(limits.max_header_line_bytes, _SHORT_HEAD_BYTES)], "latin-1"))
     if match is not None:
         groups, data_start = match.groups(), match.end()
     else:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.resources import fault_of
+from lace.intake.received import Claimed, Received, judge_received, received_from
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
@@ -26,8 +27,7 @@ from lace.records.validate import SignatureTask
 from lace.runtime.bounds import Budget, DriveLimits, Service
 from lace.runtime.clock import Clock
 from lace.runtime.collector import seldom_collecting
-from lace.runtime.ingest import Claimed
-from lace.runtime.judging import Verdict, Workers, judge_here, verdict_of
+from lace.runtime.judging import Workers, commit_safely
 from lace.runtime.loading import Loaded
 from lace.runtime.metering import Debt, LinkRates, Meter, slices
 from lace.runtime.roots import WorkOut
@@ -84,7 +84,7 @@ class Driver:
         self._start_tai_ns = clock.tai().to_ns()
         self._start_ns = clock.monotonic_ns()
         self._work: deque[Request] = deque()
-        self._judged: asyncio.Queue[asyncio.Task[Verdict]] = asyncio.Queue(self._limits.verify_slices)
+        self._judged: asyncio.Queue[asyncio.Task[Received]] = asyncio.Queue(self._limits.verify_slices)
         self._storing_bytes = 0
         self._wake_work = asyncio.Event()
         self._wake_send = asyncio.Event()
@@ -363,13 +363,13 @@ class Driver:
         """Begin to judge; several batches may be under way, and they are committed in their order."""
         await self._judged.put(asyncio.create_task(self._verdict(batch)))
 
-    async def _verdict(self, batch: list[Claimed]) -> Verdict:
-        waiting = self._workers.submit([data for _, data in batch]) if self._workers is not None else None
+    async def _verdict(self, batch: list[Claimed]) -> Received:
+        waiting = self._workers.submit(batch, self._side.record_limits) if self._workers is not None else None
         if waiting is not None:
             with contextlib.suppress(OSError, RuntimeError, LaceError, EOFError):  # a worker that died
                 checked = await asyncio.wrap_future(waiting)
-                return await self._in_thread(verdict_of, batch, checked, self._verify_in_slices)
-        return await self._in_thread(judge_here, batch, self._verify_in_slices)
+                return await self._in_thread(received_from, batch, checked)
+        return await self._in_thread(judge_received, batch, self._side.record_limits, self._verify_in_slices)
 
     def _verify_in_slices(self, tasks: Sequence[SignatureTask]) -> list[str | None]:
         """Runs in a thread: most slices in the pool, the last one here, so that a full pool cannot lock itself."""
@@ -387,12 +387,12 @@ class Driver:
     async def _commit(self) -> None:
         """Commit one judged batch while the next is being judged."""
         while True:
-            verdict = await (await self._judged.get())
-            answers = await self._in_thread(verdict.commit_safely, self._side.store)
-            self._storing_bytes -= verdict.size
+            received = await (await self._judged.get())
+            answers = await self._in_thread(commit_safely, received, self._side.store)
+            self._storing_bytes -= received.size
             for answer in answers:
                 self._answer(answer)
-            if self._on_stored is not None and verdict.is_any_valid:
+            if self._on_stored is not None and received.stored:
                 self._on_stored()
 
     async def _serve(self, request: asked.SendRecords) -> None:

@@ -14,6 +14,8 @@ from typing import assert_never
 
 from lace.errors import LaceError, RemoteProtocolError
 from lace.facts.predicates import MAY_REQUEST
+from lace.intake.check import Checker
+from lace.intake.received import Intake, Received, checkers_for
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
@@ -27,7 +29,7 @@ from lace.runtime.bounds import Service
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.collector import seldom_collecting
 from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.intake import Intake, Submit, workers_for
+from lace.runtime.judging import answers
 from lace.runtime.loading import stored_batches
 from lace.runtime.memory import Memory
 from lace.runtime.party import UNBOUNDED, Party, Terms
@@ -92,6 +94,10 @@ class _Side:
     def is_over(self) -> bool:
         return self.machine.is_closed
 
+    def hear(self, batches: Iterable[Received]) -> None:
+        for received in batches:
+            self.answers.extend(answers(received))
+
 
 class LocalExchange:
     """Two sides, moved in turn until they rest."""
@@ -105,7 +111,7 @@ class LocalExchange:
         self._start_tai_ns = self._clock.tai().to_ns()
         self._start_ns = self._clock.monotonic_ns()
         self._resources = ExitStack()
-        self._submit: Submit | None = None
+        self._checker: Checker | None = None
         self._workers = 0
         self._ingest_limits = IngestLimits()
 
@@ -140,7 +146,7 @@ class LocalExchange:
         """Nothing moves: what was received is judged and stored to the last record."""
         for side in self.sides:
             if side.intake is not None:
-                side.answers.extend(side.intake.flush())
+                side.hear(side.intake.flush())
         return any(side.answers and not side.is_over for side in self.sides)
 
     def tell(self, index: int, news: given.LocalInput) -> None:
@@ -193,7 +199,7 @@ class LocalExchange:
                 side.service = self._serve(side, peer, effect)
             case asked.StoreRecords(hashes):
                 records = [(record, side.arrived.pop(record)) for record in hashes]
-                side.answers.extend(self._intake(side).add(records))
+                side.hear(self._intake(side).add(records))
             case asked.LoadCursor(key):
                 side.answers.append(given.CursorLoaded(side.party.store.get_setting(CURSORS, key)))
             case asked.SaveCursor(key, cursor):
@@ -222,8 +228,8 @@ class LocalExchange:
 
     def _expect_records(self, count: int) -> None:
         """Workers start as soon as a listing or a request lets much be expected."""
-        if self._submit is None and count > 0:
-            self._submit, self._workers = self._resources.enter_context(workers_for(count, self._ingest_limits))
+        if self._checker is None and count > 0:
+            self._checker, self._workers = self._resources.enter_context(checkers_for(count, self._ingest_limits))
 
     def _serve(self, side: _Side, peer: _Side, effect: asked.SendRecords) -> Iterator[bool]:
         """Load and hand over, a batch at a step, so that few records are in memory (050-ENG-03)."""
@@ -253,9 +259,10 @@ class LocalExchange:
         if side.intake is None:
             side.intake = Intake(
                 side.party.store,
-                self._submit,
+                self._checker,
                 self._resources.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lace-commit")),
                 max_waiting=self._workers + 2,
+                record_limits=side.party.record_limits,
                 limits=self._ingest_limits,
             )
         return side.intake

@@ -18,7 +18,7 @@ from lace.iltp.address import Address
 from lace.interlace import inputs as given
 from lace.interlace.config import Link, MachineConfig
 from lace.interlace.events import Event
-from lace.limits import EngineLimits, ExchangeLimits
+from lace.limits import EngineLimits, ExchangeLimits, RecordLimits
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
@@ -73,9 +73,11 @@ class Node:
         limits: NodeLimits | None = None,
         drive_limits: DriveLimits | None = None,
         rates: LinkRates | None = None,
+        record_limits: RecordLimits | None = None,
         hooks: Hooks | None = None,
     ) -> None:
         self.store = store
+        self._record_limits = record_limits
         self.pulse = Pulse()
         self.metrics = Metrics(self._live)
         self._rates = rates or LinkRates()
@@ -259,7 +261,7 @@ class Node:
         return Driver(
             stream,
             Session(config),
-            LocalSide(self.store, lambda: self._evaluator(terms)),
+            LocalSide(self.store, lambda: self._evaluator(terms), self._record_limits),
             self._clock,
             self._threads,
             limits=self._drive_limits,

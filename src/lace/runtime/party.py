@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lace.limits import EngineLimits, ExchangeLimits
+from lace.limits import EngineLimits, ExchangeLimits, RecordLimits
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
@@ -29,6 +29,7 @@ class Party:
     send_gate: bool = True
     trust_peer: bool = False
     cursor_key: str = ""
+    record_limits: RecordLimits = field(default_factory=RecordLimits)  # of what it takes in
     receipts: SigningKey | None = None  # publish a receipt for each record stored (050-RCPT-01)
 
 

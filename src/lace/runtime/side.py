@@ -13,6 +13,7 @@ from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.cursor import AdvertisementCursor
 from lace.interlace.partitions import summarise
+from lace.limits import RecordLimits
 from lace.runtime.loading import Loaded, stored_batches
 from lace.store.base import RecordStore
 
@@ -32,8 +33,14 @@ class PolicyEvaluator(Protocol):
 class LocalSide:
     """One link's view of the store."""
 
-    def __init__(self, store: RecordStore, make_evaluator: Callable[[], PolicyEvaluator]) -> None:
+    def __init__(
+        self,
+        store: RecordStore,
+        make_evaluator: Callable[[], PolicyEvaluator],
+        record_limits: RecordLimits | None = None,
+    ) -> None:
         self.store = store
+        self.record_limits = record_limits or RecordLimits()
         self._make_evaluator = make_evaluator
         self._evaluator: PolicyEvaluator | None = None  # made for the first plan
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from lace.records.judge import Refusal, judge_all
+from lace.intake.judge import Refusal, judge_all
 from lace.records.keys import verify_batch
-from lace.records.model import ValidRecord
+from lace.records.model import DEFAULT_LIMITS, ValidRecord
 from lace.spark.files import RawRecord
 
 RECORDS_AT_ONCE = 4096  # what one sum of signatures takes
 BYTES_AT_ONCE = 64 << 20  # records may be large: this bounds what a task holds
 
 
-class Verdict(NamedTuple):
+class JudgedRecord(NamedTuple):
     """The record that some bytes are, or why they are none."""
 
     record: ValidRecord | None
@@ -26,16 +26,18 @@ class Verdict(NamedTuple):
     reason: str | None = None
 
 
-def judge(found: Iterable[tuple[bytes, str | None, str | None]], *, verify_signatures: bool = True) -> list[Verdict]:
+def judge(
+    found: Iterable[tuple[bytes, str | None, str | None]], *, verify_signatures: bool = True
+) -> list[JudgedRecord]:
     """The verdicts on (stored, rule, reason); what was refused while reading stays refused."""
     given = list(found)
     verify = verify_batch if verify_signatures else None
-    judged = iter(judge_all([stored for stored, rule, _ in given if rule is None], verify=verify))
-    return [_verdict(next(judged)) if rule is None else Verdict(None, rule, reason) for _, rule, reason in given]
+    judged = iter(judge_all([stored for stored, rule, _ in given if rule is None], DEFAULT_LIMITS, verify))
+    return [_verdict(next(judged)) if rule is None else JudgedRecord(None, rule, reason) for _, rule, reason in given]
 
 
-def _verdict(judged: ValidRecord | Refusal) -> Verdict:
-    return Verdict(judged) if isinstance(judged, ValidRecord) else Verdict(None, *judged)
+def _verdict(judged: ValidRecord | Refusal) -> JudgedRecord:
+    return JudgedRecord(judged) if isinstance(judged, ValidRecord) else JudgedRecord(None, *judged)
 
 
 def batches(found: Iterable[RawRecord]) -> Iterator[list[RawRecord]]:

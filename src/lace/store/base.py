@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple, NewType, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, Self
 
 from lace.datalog.source import ColumnSource
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord
+
+if TYPE_CHECKING:
+    from lace.store.encode import EncodedBatch
 
 StoreRecordId = NewType("StoreRecordId", int)
 """Insertion order: a later put has a higher id, and no id is ever used twice."""
@@ -93,6 +96,9 @@ class RecordStore(Protocol):
 
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         """Store a batch in one transaction, durable on return; a record that is there already stays as it is."""
+
+    def put_encoded(self, batch: EncodedBatch) -> int:
+        """Store a batch that was judged and encoded before, durable on return; how many of its records are new."""
 
     def get(self, record_hash: RecordHash) -> bytes | None:
         """The stored bytes of a record."""

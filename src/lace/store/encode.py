@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from operator import eq, sub
 from typing import TYPE_CHECKING, Any
 
 from lace.facts import predicates as names
 from lace.facts.derive import LinkOccurrence, extra_occurrences, link_occurrences
 from lace.records.model import Header, Parts, ValidRecord
+from lace.store.packing import pack, unpack
 from lace.store.segments import FactGroup, Kind, Segment, as_codes, constant, few_names, numbered
 
 if TYPE_CHECKING:
@@ -51,6 +52,25 @@ class EncodedBatch:
     @property
     def hashes(self) -> list[str]:
         return [self.texts[code] for code in self.segment.subjects]
+
+    def pack(self) -> PackedColumns:
+        """Everything but the bodies as plain bytes, for a process border."""
+        columns = tuple(getattr(self.coordinates, one.name).tobytes() for one in fields(Coordinates))
+        return PackedColumns(SEPARATOR.join(self.texts), pack(self.segment), columns)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedColumns:
+    """An EncodedBatch without its bodies, as values that can be pickled."""
+
+    texts: str
+    segment: bytes
+    coordinates: tuple[bytes, ...]
+
+    def batch(self, bodies: Iterable[bytes]) -> EncodedBatch:
+        """The batch, with the bodies it was made of."""
+        columns = (memoryview(column).cast("I") for column in self.coordinates)
+        return EncodedBatch(tuple(bodies), self.texts.split(SEPARATOR), unpack(self.segment), Coordinates(*columns))
 
 
 @dataclass(slots=True)

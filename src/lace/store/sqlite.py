@@ -20,7 +20,7 @@ from lace.errors import StoreError
 from lace.facts.predicates import HAVE
 from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
-from lace.records.validate import ValidRecord, validate
+from lace.records.validate import ValidRecord, reread
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.connect import connect, store_errors
 from lace.store.coordinates import CoordinateIndex, Space, in_tip_order
@@ -125,7 +125,6 @@ class SQLiteStore:
         return results
 
     def put_encoded(self, batch: EncodedBatch) -> int:
-        """Store a batch whose records were encoded elsewhere; how many of them are new."""
         return sum(self._write(batch).new)
 
     def _write(self, batch: EncodedBatch) -> _Written:
@@ -200,7 +199,7 @@ class SQLiteStore:
         body: bytes = self._connection.execute("DELETE FROM records WHERE id = ? RETURNING body", (record,)).fetchone()[
             0
         ]
-        valid = validate(body, verify_signature=False)  # it was verified when it came in
+        valid = reread(body)
         if valid.type != "B":
             parts = valid.parts
             self._coordinates.remove(record, parts.group, parts.app, parts.name, parts.tai)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from lace.intake.bundles import import_bundles
 from lace.spark.source import BUNDLE_SUFFIX, FORMAT
 from lace.store import open_store
-from lace.store.ingest import import_bundles
 
 
 def publish_peer(stored: DataFrame, target: Path) -> dict[str, int]:

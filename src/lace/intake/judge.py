@@ -12,8 +12,7 @@ from typing import NamedTuple
 from lace.errors import InvalidInput
 from lace.limits import RecordLimits
 from lace.records.keys import verify_batch
-from lace.records.model import DEFAULT_LIMITS, ValidRecord
-from lace.records.validate import RecordRule, SignatureTask, signature_task, validate
+from lace.records.validate import RecordRule, SignatureTask, ValidRecord, signature_task, validate
 
 Verify = Callable[[Sequence[SignatureTask]], list[str | None]]
 
@@ -28,11 +27,9 @@ class Refusal(NamedTuple):
 Verdict = ValidRecord | Refusal
 
 
-def judge_all(
-    stored: Iterable[bytes], limits: RecordLimits = DEFAULT_LIMITS, verify: Verify | None = verify_batch
-) -> list[Verdict]:
+def judge_all(frames: Iterable[bytes], limits: RecordLimits, verify: Verify | None = verify_batch) -> list[Verdict]:
     """A verdict for each; without `verify` the caller owes the signatures."""
-    verdicts = [_read(one, limits) for one in stored]
+    verdicts = [_read(frame, limits) for frame in frames]
     if verify is None:
         return verdicts
     tasks = {
@@ -46,8 +43,8 @@ def judge_all(
     return verdicts
 
 
-def _read(stored: bytes, limits: RecordLimits) -> Verdict:
+def _read(frame: bytes, limits: RecordLimits) -> Verdict:
     try:
-        return validate(stored, limits=limits, verify_signature=False)
+        return validate(frame, limits=limits, verify_signature=False)
     except InvalidInput as error:
         return Refusal(str(error.rule) or type(error).__name__, str(error))

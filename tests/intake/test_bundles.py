@@ -15,15 +15,16 @@ from lace.datalog.syntax import Fact
 from lace.errors import InvalidRecord, StoreError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import RECORD_PREDICATES
+from lace.intake.bundles import ImportReport, RejectedFile, import_bundles
 from lace.limits import IngestLimits
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash
+from lace.porcelain.transfer import all_bodies, write_bundle
 from lace.records.validate import validate
 from lace.store import MemoryStore, SQLiteStore, open_store
-from lace.store import worker as worker_module
-from lace.store.bundle import BundleReader, BundleWriter
-from lace.store.ingest import ImportReport, RejectedFile, export_bundle, import_bundles
-from store.samples import assortment, blob, plex, seal
+from lace.store.bundle import BundleReader
+from lace.workers import pool
+from store.samples import assortment, blob, bundle_of, plex, seal
 
 SMALL = IngestLimits(max_chunk_records=4, max_chunk_bytes=4096)
 
@@ -32,13 +33,6 @@ SMALL = IngestLimits(max_chunk_records=4, max_chunk_bytes=4096)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SQLiteStore | MemoryStore]:
     with open_store(tmp_path / "a.lace", create=True) if request.param == "sqlite" else MemoryStore() as opened:
         yield opened
-
-
-def bundle(path: Path, *pieces: bytes) -> Path:
-    with BundleWriter(path) as writer:
-        for piece in pieces:
-            writer.write(piece)
-    return path
 
 
 GOOD = [record.stored for record in assortment()]
@@ -63,7 +57,7 @@ def test_bad_records_are_refused_with_reasons_and_good_ones_go_in(
 ) -> None:
     bad = [WRONG_DIGEST, rehashed(WRONG_SIGNATURE), rehashed(WRONG_INNER), b"no record at all\n"]
     pieces = [*GOOD[:3], bad[0], *GOOD[3:6], bad[1], GOOD[6], bad[2], *GOOD[7:], GOOD[0], bad[3]]
-    path = bundle(tmp_path / "mixed.bundle", *pieces)
+    path = bundle_of(tmp_path / "mixed.bundle", *pieces)
     sink = io.StringIO()
     report = import_bundles(store, [path], workers=workers, rejected_sink=RejectedFile(sink), limits=SMALL)
     assert (report.stored, report.present, report.rejected_total) == (len(GOOD), 1, 4)
@@ -87,7 +81,7 @@ def test_bad_records_are_refused_with_reasons_and_good_ones_go_in(
 
 
 def test_importing_again_stores_nothing_new(tmp_path: Path, store: SQLiteStore | MemoryStore) -> None:
-    path = bundle(tmp_path / "a.bundle", *GOOD)
+    path = bundle_of(tmp_path / "a.bundle", *GOOD)
     first = import_bundles(store, [path], workers=0)
     again = import_bundles(store, [path, path], workers=0)
     assert (first.stored, first.present) == (len(GOOD), 0)
@@ -98,7 +92,7 @@ def test_an_export_holds_every_record_in_order(tmp_path: Path, store: SQLiteStor
     store.put(assortment())
     store.delete(assortment()[2].hash)
     path = tmp_path / "out.bundle"
-    assert export_bundle(store, path) == len(GOOD) - 1
+    assert write_bundle(path, all_bodies(store), lambda _: None) == len(GOOD) - 1
     assert [item.data for item in BundleReader(path).records()] == GOOD[:2] + GOOD[3:]
     with MemoryStore() as other:
         assert import_bundles(other, [path], workers=0).stored == len(GOOD) - 1
@@ -106,7 +100,7 @@ def test_an_export_holds_every_record_in_order(tmp_path: Path, store: SQLiteStor
 
 
 def test_progress_hears_of_each_durable_chunk(tmp_path: Path) -> None:
-    path = bundle(tmp_path / "a.bundle", *GOOD)
+    path = bundle_of(tmp_path / "a.bundle", *GOOD)
     heard: list[tuple[int, int, int]] = []
     with open_store(tmp_path / "a.lace", create=True) as store:
 
@@ -120,14 +114,14 @@ def test_progress_hears_of_each_durable_chunk(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "PROGRAM", "raise SystemExit(1)")
-    path = bundle(tmp_path / "a.bundle", *GOOD)
+    monkeypatch.setattr(pool, "PROGRAM", "raise SystemExit(1)")
+    path = bundle_of(tmp_path / "a.bundle", *GOOD)
     with MemoryStore() as store, pytest.raises(StoreError, match="worker process"):
         import_bundles(store, [path], workers=1)
 
 
 def test_a_large_record_passes_the_chunk_limits(tmp_path: Path, store: SQLiteStore | MemoryStore) -> None:
     large = blob(bytes(range(256)) * 20_000)
-    path = bundle(tmp_path / "a.bundle", GOOD[0], large.stored, GOOD[1])
+    path = bundle_of(tmp_path / "a.bundle", GOOD[0], large.stored, GOOD[1])
     assert import_bundles(store, [path], workers=1, limits=SMALL).stored == 3
     assert store.get(large.hash) == large.stored

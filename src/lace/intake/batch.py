@@ -35,7 +35,11 @@ class Batch:
 
     def add(self, record: Record) -> RecordHash:
         """Validate a record and queue it; a full queue is put."""
-        valid = validate(encode_record(record), limits=self._records)
+        return self.add_stored(encode_record(record))
+
+    def add_stored(self, stored: bytes) -> RecordHash:
+        """The same for the stored bytes of one."""
+        valid = validate(stored, limits=self._records)
         self._waiting.append(valid)
         self._waiting_bytes += len(valid.stored)
         if self.full:

@@ -1,4 +1,4 @@
-"""Bundles into a store and back out, with bounded memory.
+"""Bundles into a store, with bounded memory.
 
 Rule: one writer, and before it any number of workers that parse, hash and verify; what is refused is counted by its
 rule and handed to a sink with its reason, and the good records go in.
@@ -10,29 +10,21 @@ import json
 import os
 from base64 import b64encode
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 
+from lace.errors import StoreError
+from lace.intake.check import Checked, checkers
 from lace.limits import IngestLimits, RecordLimits
-from lace.store.base import BEFORE_ALL, RecordStore, StoreRecordId
-from lace.store.bundle import BundleReader, BundleWriter, Frame, Rejected
-from lace.store.checking import Checked, check_frames
-from lace.store.encode import EncodedBatch
-from lace.store.worker import WorkerPool
+from lace.records.model import DEFAULT_LIMITS
+from lace.store.base import RecordStore
+from lace.store.bundle import BundleReader, Frame, Rejected
+from lace.workers.pool import WorkerDied
 
 RejectedSink = Callable[[Path, Rejected], None]
-
-
-class EncodedStore(Protocol):
-    """A store that takes batches encoded elsewhere."""
-
-    def put_encoded(self, batch: EncodedBatch) -> int:
-        """Store it; how many of its records are new."""
-        ...
 
 
 @dataclass(slots=True)
@@ -75,13 +67,13 @@ class _Chunk:
 
 
 def import_bundles(
-    store: EncodedStore,
+    store: RecordStore,
     paths: Iterable[Path],
     *,
     workers: int | None = None,
     rejected_sink: RejectedSink | None = None,
     progress: Progress | None = None,
-    record_limits: RecordLimits | None = None,
+    record_limits: RecordLimits = DEFAULT_LIMITS,
     limits: IngestLimits | None = None,
 ) -> ImportReport:
     """Store every good record of some bundles; each chunk is durable before `progress` hears of it.
@@ -95,9 +87,9 @@ def import_bundles(
         workers = os.cpu_count() or 1 if report.total_bytes > bounds.min_bytes_for_workers else 0
     keep = _Keeper(store, report, rejected_sink, progress)
     waiting: deque[tuple[_Chunk, Future[Checked]]] = deque()
-    with checkers(workers, record_limits or RecordLimits()) as submit:
+    with checkers(workers) as checked:
         for chunk in _chunks(readers, keep.reject, bounds):
-            waiting.append((chunk, submit([frame.data for frame in chunk.frames])))
+            waiting.append((chunk, checked([frame.data for frame in chunk.frames], record_limits)))
             del chunk  # it may be long: once stored, nothing holds it while the next is read
             while len(waiting) > workers + 1 or sum(one.size for one, _ in waiting) > bounds.max_waiting_bytes:
                 keep.store(*waiting.popleft())
@@ -126,27 +118,11 @@ def _chunks(readers: list[tuple[Path, BundleReader]], reject: RejectedSink, boun
             yield _Chunk(path, frames, size)
 
 
-@contextmanager
-def checkers(count: int, limits: RecordLimits) -> Iterator[Callable[[Sequence[bytes]], Future[Checked]]]:
-    """A way to have chunks judged: by `count` processes or right here."""
-    if count == 0:
-        yield lambda frames: _done(check_frames(frames, limits))
-        return
-    with closing(WorkerPool(count)) as pool:
-        yield lambda frames: pool.check(frames, limits)
-
-
-def _done(checked: Checked) -> Future[Checked]:
-    future: Future[Checked] = Future()
-    future.set_result(checked)
-    return future
-
-
 class _Keeper:
     """Takes verdicts in order: stores, counts, reports."""
 
     def __init__(
-        self, store: EncodedStore, report: ImportReport, sink: RejectedSink | None, progress: Progress | None
+        self, store: RecordStore, report: ImportReport, sink: RejectedSink | None, progress: Progress | None
     ) -> None:
         self._store = store
         self._report = report
@@ -160,7 +136,10 @@ class _Keeper:
             self._sink(bundle, rejected)
 
     def store(self, chunk: _Chunk, verdict: Future[Checked]) -> None:
-        checked = verdict.result()
+        try:
+            checked = verdict.result()
+        except WorkerDied as error:
+            raise StoreError(f"{error}; what was reported as stored is safe") from None
         report = self._report
         report.bytes += chunk.size
         for ordinal, rule, reason in checked.refused:
@@ -174,19 +153,3 @@ class _Keeper:
         report.present += len(chunk.frames) - len(checked.refused) - new
         if self._progress is not None:
             self._progress(report)
-
-
-def export_bundle(
-    store: RecordStore,
-    path: Path,
-    *,
-    after: StoreRecordId = BEFORE_ALL,
-    progress: Callable[[int], None] | None = None,
-) -> int:
-    """Write the records of a store, in insertion order, to a bundle with its index; how many."""
-    with BundleWriter(path) as writer:
-        for _, stored in store.bodies_since(after):
-            writer.write(stored)
-            if progress is not None:
-                progress(writer.bytes)
-        return writer.records

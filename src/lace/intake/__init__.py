@@ -1,0 +1,11 @@
+"""The one way in for bytes that become records, whoever brings them: a bundle, a peer, a pipeline, a put.
+
+    frame  →  judge  →  encode  →  commit
+    bytes     010       020        store
+
+- `judge`: a verdict on each of many frames. `check`: the good ones encoded too, here or in a worker process.
+- `bundles`: files of records. `received`: what a peer sent under hashes that were asked for. `batch`: built records.
+
+Rule: limits are handed in, what is refused is a value with its rule and reason, and nothing is acknowledged before it
+is durable.
+"""

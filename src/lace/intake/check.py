@@ -1,0 +1,109 @@
+"""Judging many framed records and encoding the good ones, here or in worker processes.
+
+Rule: pure; what goes in and what comes out are plain bytes and values that may cross a process border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import IO, Protocol
+
+from lace.intake.judge import Verify, judge_all
+from lace.limits import RecordLimits
+from lace.notation.identifiers import RecordHash
+from lace.records.keys import verify_batch
+from lace.records.model import ValidRecord
+from lace.store.encode import EncodedBatch, PackedColumns, encode_batch
+from lace.workers.pool import PIPE_BYTES, WorkerPool
+
+Refused = tuple[int, str, str]  # ordinal, rule, reason
+OTHER_RECORD = "other-record"  # the rule against a record that came under the hash of another
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The verdict on a chunk of frames: the ordinals of the records to store, each hash once, and their facts."""
+
+    kept: list[int]
+    refused: list[Refused]
+    columns: PackedColumns
+
+    def batch(self, frames: Sequence[bytes]) -> EncodedBatch:
+        """The batch to store, with the bytes that were judged."""
+        return self.columns.batch([frames[ordinal] for ordinal in self.kept])
+
+
+def check(
+    frames: Sequence[bytes],
+    limits: RecordLimits,
+    verify: Verify = verify_batch,
+    claimed: Sequence[str] | None = None,
+) -> Checked:
+    """Validate, verify and encode a chunk of frames; each must be the record `claimed` for it, where that is given."""
+    valid: dict[RecordHash, ValidRecord] = {}
+    kept: list[int] = []
+    refused: list[Refused] = []
+    for ordinal, verdict in enumerate(judge_all(frames, limits, verify)):
+        if not isinstance(verdict, ValidRecord):
+            refused.append((ordinal, *verdict))
+        elif claimed is not None and verdict.hash != claimed[ordinal]:
+            refused.append((ordinal, OTHER_RECORD, f"the record is {verdict.hash}"))
+        elif verdict.hash not in valid:
+            valid[verdict.hash] = verdict
+            kept.append(ordinal)
+    return Checked(kept, refused, encode_batch(valid.values()).pack())
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJob:
+    """`check` for another process; the frames are sent along."""
+
+    limits: RecordLimits
+    lengths: list[int]
+    claimed: Sequence[str] | None
+
+    def run(self, more: IO[bytes]) -> Checked:
+        """In the worker."""
+        return check(_frames(more, self.lengths), self.limits, claimed=self.claimed)
+
+
+def _frames(pipe: IO[bytes], lengths: list[int]) -> list[bytes]:
+    """The frames of a chunk, taken from the pipe at once; long ones each by itself, so that none is here twice."""
+    if max(lengths, default=0) > PIPE_BYTES:
+        return [pipe.read(length) for length in lengths]
+    chunk = memoryview(pipe.read(sum(lengths)))
+    ends = accumulate(lengths)
+    return [bytes(chunk[end - length : end]) for end, length in zip(ends, lengths, strict=True)]
+
+
+def check_job(frames: Sequence[bytes], limits: RecordLimits, claimed: Sequence[str] | None = None) -> CheckJob:
+    """The job of checking frames, which go along with it."""
+    return CheckJob(limits, [len(frame) for frame in frames], claimed)
+
+
+class Checker(Protocol):
+    """Has chunks of frames checked, somewhere."""
+
+    def __call__(
+        self, frames: Sequence[bytes], limits: RecordLimits, claimed: Sequence[str] | None = None, /
+    ) -> Future[Checked]: ...
+
+
+@contextmanager
+def checkers(count: int) -> Iterator[Checker]:
+    """A way to have chunks checked: by `count` processes or right here."""
+    if count == 0:
+        yield lambda frames, limits, claimed=None: _done(check(frames, limits, claimed=claimed))
+        return
+    with closing(WorkerPool(count)) as pool:
+        yield lambda frames, limits, claimed=None: pool.ask(check_job(frames, limits, claimed), frames)
+
+
+def _done(checked: Checked) -> Future[Checked]:
+    future: Future[Checked] = Future()
+    future.set_result(checked)
+    return future

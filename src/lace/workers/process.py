@@ -1,0 +1,66 @@
+"""The far side of a worker: one job, one answer, until the input ends.
+
+Rule: this is all a worker process imports before its first job; what a job needs comes with the job.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import signal
+import struct
+import sys
+from typing import IO, Protocol, TypeVar, cast
+
+from lace.errors import LaceError
+
+_SIZE = struct.Struct("<Q")
+COLLECT_EVERY = 200_000  # allocations that were not freed again
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Job(Protocol[T_co]):
+    """Work for another process: a value that is pickled to it, and whose answer is pickled back."""
+
+    def run(self, more: IO[bytes]) -> T_co:
+        """Do it there; `more` holds the bytes that were sent along."""
+        ...
+
+
+def send(pipe: IO[bytes], value: object) -> None:
+    """Write one value to a pipe."""
+    data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    pipe.write(_SIZE.pack(len(data)))
+    pipe.write(data)
+
+
+def receive(pipe: IO[bytes]) -> object:
+    """Read one value from a pipe; EOFError if it ended."""
+    head = pipe.read(_SIZE.size)
+    if len(head) < _SIZE.size:
+        raise EOFError
+    return pickle.loads(pipe.read(_SIZE.unpack(head)[0]))
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer until the requests end."""
+    while True:
+        try:
+            job = cast("Job[object]", receive(requests))
+        except EOFError:
+            return
+        try:
+            answer = job.run(requests)
+        except LaceError as error:
+            answer = error
+        send(answers, answer)
+        answers.flush()
+
+
+def main() -> None:
+    """Serve on the standard pipes."""
+    gc.freeze()
+    gc.set_threshold(COLLECT_EVERY)  # a job makes many values and no cycles
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process decides when to stop
+    serve(sys.stdin.buffer, sys.stdout.buffer)
