@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lace.errors import (
+        EvaluationStopped,
         InvalidExchangePlan,
         InvalidInput,
         InvalidLacegram,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         StoreError,
         TransportError,
     )
+    from lace.limits import EngineLimits
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
@@ -51,6 +53,8 @@ __all__ = [
     "TAI",
     "Answer",
     "Blob",
+    "EngineLimits",
+    "EvaluationStopped",
     "Exchanged",
     "Explanation",
     "Fact",
@@ -91,9 +95,11 @@ __all__ = [
 
 _HOMES = {
     "lace.errors": (
-        "InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord InvalidStream InvalidText KeyUnavailable"
+        "EvaluationStopped"
+        " InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord InvalidStream InvalidText KeyUnavailable"
         " LaceError LimitExceeded LocalProtocolError NotFound RemoteProtocolError StoreError TransportError"
     ),
+    "lace.limits": "EngineLimits",
     "lace.notation.fact": "Fact Predicate",
     "lace.notation.identifiers": "RecordHash Verifier",
     "lace.notation.tai": "TAI",

@@ -9,6 +9,7 @@ LaceError
 │   ├── InvalidExchangePlan     040
 │   └── InvalidStream           060
 ├── LimitExceeded           a limit handed in from outside was reached: carries its name and value
+├── EvaluationStopped       whoever asked for an evaluation no longer wants it
 ├── LocalProtocolError      our own side tried a move the protocol forbids
 ├── RemoteProtocolError     the peer did; carries an abort reason (see lace.interlace)
 ├── StoreError              the store cannot do it (disk full, read-only, corrupt, not a store)
@@ -124,15 +125,23 @@ class InvalidStream(InvalidInput):
 class LimitExceeded(LaceError):
     """A configured limit was reached; nothing beyond it was computed, kept or sent."""
 
-    def __init__(self, limit: str, allowed: int, detail: str = "") -> None:
+    def __init__(self, limit: str, allowed: int, detail: str = "", *, rule: str = "", advice: str = "") -> None:
         super().__init__(limit, allowed, detail)
         self.limit = limit
         self.allowed = allowed
         self.detail = detail
+        self.rule = rule  # the rule that met it, as written; empty where no rule did
+        self.advice = advice
 
     def __str__(self) -> str:
         text = f"limit {self.limit} = {self.allowed} exceeded"
-        return f"{text}: {self.detail}" if self.detail else text
+        text += f": {self.detail}" if self.detail else ""
+        text += f" in {self.rule}" if self.rule else ""
+        return f"{text} ({self.advice})" if self.advice else text
+
+
+class EvaluationStopped(LaceError):
+    """An evaluation was asked to stop, or passed a deadline; nothing of it was kept."""
 
 
 class LocalProtocolError(LaceError):

@@ -38,6 +38,9 @@ class EngineLimits:
     max_value_bytes: int = 1024
     max_rule_literals: int = 64  # of one body; choosing a join order is quadratic in it, and operands come from peers
     max_working_rows: int = 1 << 27  # rows that one join step may hold before projection
+    max_rows_touched: int = 1 << 37  # P36: by one evaluation, one change or one explanation
+    max_peer_rows_touched: int = 1 << 29  # those of them that rules written by a peer touch
+    max_held_bytes: int = 32 * GIB  # derived facts and the rows of the step at work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine.programs import random_facts, random_program
 from lace.datalog import reference
 from lace.datalog.engine import evaluate
+from lace.datalog.formatting import format_literal
 from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Fact, Predicate, Program
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
@@ -105,7 +106,8 @@ def outcome(program: Program, facts: list[Fact], limits: EngineLimits) -> object
     try:
         result = evaluate(done, facts, limits=limits)
     except LimitExceeded as error:
-        return str(error)
+        (rule,) = parse_program(error.rule).rules  # as written: so only the order of its atoms may differ
+        return error.limit, error.allowed, error.detail, rule.head, sorted(map(format_literal, rule.body))
     found = {predicate: set(result.rows(predicate)) for predicate in result.derived}
     assert found == reference.evaluate(done, facts)  # 030-LIM-12: never another result
     return found

@@ -152,3 +152,25 @@ def test_the_generator_reaches_what_it_is_for() -> None:
         swayed += (full[0].selected(1), full[0].claims(1)) != (full[1].selected(1), full[1].claims(1))
     assert selecting >= 12, selecting
     assert swayed >= 8, swayed  # without the view these would have told the two stores apart
+
+
+@pytest.mark.clause("020-DISC-05", "040-DISC-01")
+def test_hidden_records_change_nothing_of_what_a_peer_is_charged() -> None:
+    """P36: in full evaluation, and while records and claims come and go."""
+    for seed in SEEDS:
+        policy, pair = gated(hostile_module(seed), send_gate=seed % 2 == 0), worlds(seed)
+        first, second = list(pair.first), list(pair.second)
+        shared = sorted(set(first) & set(second))
+        leaving = Random(seed).sample(shared, min(len(shared), 3))
+
+        def charges(facts: Sequence[Fact], policy: LoweredPolicy = policy, leaving: list[Fact] = leaving) -> list[int]:
+            meter = engine.Meter(EngineLimits(), guests=policy.guests)
+            kept = engine.materialize(policy.program, facts, meter=meter)
+            found = [meter.guest_rows]
+            for fact in leaving:
+                kept.apply(removed=[fact])
+                found.append(meter.guest_rows)
+            kept.apply(added=leaving)
+            return [*found, meter.guest_rows]
+
+        assert charges(first) == charges(second), f"seed {seed}"

@@ -104,6 +104,8 @@ def _headline(error: BaseException, code: ExitCode) -> str:
         return error.strerror
     if code is ExitCode.BUG:
         return f"lace failed where it should not: {type(error).__name__}: {error}"
+    if isinstance(error, LimitExceeded):
+        return f"limit {error.limit} exceeded" + (f": {error.detail}" if error.detail else "")
     return str(error)
 
 
@@ -118,7 +120,7 @@ def _details(error: BaseException) -> list[tuple[str, str]]:
     elif isinstance(error, OSError) and error.filename is not None:
         details = [("file", os.fsdecode(error.filename))]
     elif isinstance(error, LimitExceeded):
-        details = [("limit", f"{error.limit} = {error.allowed:,}")]
+        details = [("limit", f"{error.limit} = {error.allowed:,}"), ("rule", error.rule), ("try", error.advice)]
     if exit_code(error) is ExitCode.BUG:
         details.append(("try", "the same command with --debug: `lace --debug …` shows where"))
     notes: list[str] = getattr(error, "__notes__", [])

@@ -97,6 +97,16 @@ class LoweredPolicy:
     can_query: Predicate = CAN_QUERY_RECORD
 
     @property
+    def guests(self) -> frozenset[Predicate]:
+        """The heads of the peer's own rules: what these touch is charged to the peer (P36)."""
+        theirs = f"O{1 - self.local_index}"
+        return frozenset(
+            lowered.rule.head.predicate
+            for lowered in self.provenance.rules
+            if lowered.stage == stage.OPERAND_SCOPE and lowered.detail == theirs
+        )
+
+    @property
     def goals(self) -> tuple[Predicate, ...]:
         """What an exchange needs evaluated; everything else of the program only serves these."""
         return self.sendable, self.requestable

@@ -5,12 +5,14 @@ from lace.datalog.engine.evaluate import evaluate
 from lace.datalog.engine.maintain import Changes, Materialized, materialize
 from lace.datalog.engine.result import Result
 from lace.datalog.engine.stats import Stats
+from lace.datalog.meter import Meter
 
 __all__ = [
     "Base",
     "Changes",
     "CombinedSource",
     "Materialized",
+    "Meter",
     "Result",
     "RowSource",
     "Stats",

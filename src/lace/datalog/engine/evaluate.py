@@ -16,6 +16,7 @@ from lace.datalog.engine.result import Result
 from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.vector import VectorExecutor
+from lace.datalog.meter import Meter
 from lace.datalog.plan import RulePlan, Scan, Version
 from lace.datalog.planner import plan_rounds, plan_start
 from lace.datalog.ranking import ranked_predicates
@@ -24,7 +25,6 @@ from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import Atom, Constant, Fact, Predicate
 from lace.datalog.terms import literal_terms
 from lace.datalog.validate import CheckedProgram
-from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 
 _DEFAULT_LIMITS = EngineLimits()
@@ -38,13 +38,17 @@ def evaluate(
     extra: Iterable[Fact] = (),
     goals: Iterable[Atom] | None = None,
     limits: EngineLimits = _DEFAULT_LIMITS,
+    meter: Meter | None = None,
 ) -> Result:
-    """Every derived fact; with goals, the facts that match them and no more work than they need."""
+    """Every derived fact; with goals, the facts that match them and no more work than they need.
+
+    A `meter` counts what the evaluation uses, and can be asked to stop it; its limits should be the same.
+    """
     base = source if isinstance(source, Base) else Base(source, limits)
     demanded = demand(checked, goals) if goals is not None else Demanded(checked, {})
     own = RowSource(extra)
     admit(checked, [*base.parts, own], limits)
-    evaluation = Evaluation(demanded.checked, base, own, limits)
+    evaluation = Evaluation(demanded.checked, base, own, meter or Meter(limits))
     evaluation.run()
     return Result(evaluation, base, demanded.answers)
 
@@ -69,9 +73,10 @@ class LiveSizes:
 class Evaluation:
     """One program over one snapshot."""
 
-    def __init__(self, checked: CheckedProgram, base: Base, own: RowSource, limits: EngineLimits) -> None:
+    def __init__(self, checked: CheckedProgram, base: Base, own: RowSource, meter: Meter) -> None:
         self.checked = checked
-        self.limits = limits
+        self.limits = meter.limits
+        self.meter = meter
         self.stats = Stats()
         self._base = base
         self.dictionary = base.dictionary
@@ -80,7 +85,7 @@ class Evaluation:
         self.domain = self.dictionary.size
         self.ranks = ranked_predicates(checked.program)
         self._deferred = {predicate for predicate, _ in self.ranks}
-        self.executor = VectorExecutor(self.relation, self.dictionary, base.verdicts, limits, self.stats)
+        self.executor = VectorExecutor(self.relation, self.dictionary, base.verdicts, meter, self.stats)
         self.stats.load_seconds = perf_counter() - started
 
     def _load(self, own: RowSource) -> dict[Predicate, Relation]:
@@ -111,11 +116,13 @@ class Evaluation:
     def run(self) -> None:
         """Complete every stratum (030-EVAL-02)."""
         started = perf_counter()
+        self.meter.begin()
         for stratum in self.checked.strata:
             if not self._deferred.issuperset(stratum.predicates):
                 self._complete(stratum)
         self.stats.seconds = perf_counter() - started
         self.stats.memory_bytes = self.memory_bytes()
+        self.stats.rows_touched = self.meter.rows
 
     def memory_bytes(self) -> int:
         """Bytes held by base facts, derived facts and their indexes."""
@@ -127,7 +134,9 @@ class Evaluation:
         ranked = {predicate for predicate, _ in self.ranks}
         self._relations.update({p: Relation(p, self.domain, [run]) for p, run in runs.items()})
         for predicate in ranked.union(stratum.predicates):
-            self._relations.pop(predicate, None)
+            dropped = self._relations.pop(predicate, None)
+            if dropped is not None:
+                self.meter.hold(-dropped.rows * row_bytes(predicate))
         self._deferred = ranked.difference(stratum.predicates)
         self.executor.forget_ranks()
         self._complete(stratum)
@@ -155,18 +164,26 @@ class Evaluation:
         for plan in plans:
             relation = self.relation(plan.root.predicate)
             started, before = perf_counter(), relation.found
+            self.meter.enter(plan.rule)
             for columns, rows in self.executor.head_rows(plan.root):
+                known = relation.found
                 relation.offer(columns, rows)
                 self._require_room(relation)
+                self.meter.hold((relation.found - known) * row_bytes(relation.predicate))
             self.stats.add(plan.root, relation.found - before, perf_counter() - started)
         if not sum(relation.advance() for relation in own):
             return rounds  # 030-LIM-06: a round that adds nothing is not counted
         if rounds >= self.limits.max_stratum_iterations:
             name = str(min(relation.predicate for relation in own))
-            raise LimitExceeded("max_stratum_iterations", self.limits.max_stratum_iterations, name)
+            raise self.meter.exceeded("max_stratum_iterations", self.limits.max_stratum_iterations, name)
         return rounds + 1
 
     def _require_room(self, relation: Relation) -> None:
         allowed = self.limits.max_derived_facts_per_predicate
         if relation.found > allowed:
-            raise LimitExceeded("max_derived_facts_per_predicate", allowed, str(relation.predicate))
+            raise self.meter.exceeded("max_derived_facts_per_predicate", allowed, str(relation.predicate))
+
+
+def row_bytes(predicate: Predicate) -> int:
+    """What one derived fact holds: its columns, and its key among the facts seen."""
+    return 4 * predicate.arity + 8

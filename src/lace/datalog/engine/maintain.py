@@ -24,11 +24,12 @@ from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.scalar import ScalarCompiler
 from lace.datalog.engine.table import CodeRow, Table
 from lace.datalog.engine.triggers import StratumRules, Trigger
+from lace.datalog.meter import Meter
 from lace.datalog.source import FactSource, MemorySource, Row
 from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import CheckedProgram
-from lace.errors import LimitExceeded
+from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 
 _DEFAULT_LIMITS = EngineLimits()
@@ -55,10 +56,14 @@ def materialize(
     *,
     extra: RowSource | Iterable[Fact] = (),
     ready: bool = True,
+    meter: Meter | None = None,
 ) -> Materialized:
-    """Evaluate once, then follow changes; if not made `ready` for the first at once, it takes longer."""
+    """Evaluate once, then follow changes; if not made `ready` for the first at once, it takes longer.
+
+    A `meter` counts what the evaluation and then each change uses, and can be asked to stop either.
+    """
     base = source if isinstance(source, Base) else Base(source, limits)
-    made = Materialized(checked, base, extra, limits)
+    made = Materialized(checked, base, extra, meter or Meter(limits))
     if ready:
         made.get_ready()
     return made
@@ -67,19 +72,18 @@ def materialize(
 class Materialized:
     """The derived facts of a program over facts that change."""
 
-    def __init__(
-        self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], limits: EngineLimits
-    ) -> None:
+    def __init__(self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], meter: Meter) -> None:
         self._checked = checked
-        self._limits = limits
+        self._limits = limits = meter.limits
         own = extra if isinstance(extra, RowSource) else RowSource(extra)
         admit(checked, [*base.parts, own], limits)
-        self._evaluation = Evaluation(checked, base, own, limits)
+        self.meter = meter
+        self._evaluation = Evaluation(checked, base, own, meter)
         self._evaluation.run()
         self._dictionary = base.dictionary
         self._tables: dict[Predicate, Table] = {}
         self._ranks = RankStates(self.table, base.dictionary)
-        self._compiler = ScalarCompiler(self.table, base.dictionary, base.verdicts, self._ranks.count)
+        self._compiler = ScalarCompiler(self.table, base.dictionary, base.verdicts, self._ranks.count, meter)
         self._ranked = {predicate for predicate, _ in self._evaluation.ranks}
         self._strata: list[StratumRules] | None = None
 
@@ -141,12 +145,14 @@ class Materialized:
     def apply(self, added: Iterable[Fact] = (), removed: Iterable[Fact] = ()) -> Changes:
         """Make the snapshot (old without `removed`) with `added`, and all derived facts follow."""
         strata = self.get_ready()
+        self.meter.begin()
         came, went = self._admit(added), self._admit(removed)
         try:
             self._change_base(came, went)
             for rules in strata:
                 self._change_stratum(rules)
-        except LimitExceeded:
+            self.meter.settle()
+        except (LimitExceeded, EvaluationStopped):
             self._ranks.forget()
             for table in self._tables.values():
                 table.roll_back()

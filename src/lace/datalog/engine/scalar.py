@@ -13,6 +13,7 @@ from lace.datalog.comparisons import cardinality_holds
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.table import CodeRow, Path, Sight, Table
 from lace.datalog.engine.verdicts import Verdicts, holds
+from lace.datalog.meter import Meter
 from lace.datalog.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Without, chain
 from lace.datalog.syntax import Constant, Predicate, Term, Variable
 from lace.datalog.terms import variable_names
@@ -29,6 +30,8 @@ class ScalarRule:
     def __init__(self, compiler: ScalarCompiler, plan: RulePlan, sight: Sight) -> None:
         start, *nodes = chain(plan.root)
         assert isinstance(start, Scan)
+        self._rule = plan.rule
+        self._meter = compiler.meter
         self.head = plan.root.predicate
         self._slots: dict[str, int] = {}
         self._emit: Emit = lambda row: False
@@ -67,6 +70,7 @@ class ScalarRule:
         for n, slot in self._taken:
             values[slot] = row[n]
         self._emit = emit
+        self._meter.enter(self._rule)
         return self._step(values)
 
 
@@ -74,8 +78,14 @@ class ScalarCompiler:
     """Makes calls out of plan nodes."""
 
     def __init__(
-        self, table: Callable[[Predicate], Table], dictionary: Dictionary, verdicts: Verdicts, count_of: CountOf
+        self,
+        table: Callable[[Predicate], Table],
+        dictionary: Dictionary,
+        verdicts: Verdicts,
+        count_of: CountOf,
+        meter: Meter,
     ) -> None:
+        self.meter = meter
         self._table = table
         self.dictionary = dictionary
         self._verdicts = verdicts
@@ -107,9 +117,12 @@ class ScalarCompiler:
     def _join(self, node: Join, slot: Callable[[str], int], follow: Step, sight: Sight) -> Step:
         path, keys = self._path(node.scan, node.on, slot)
         binds = [(place, slot(name)) for place, name in node.binds]
+        follow_rows = self.meter.follow
 
         def join(values: Assignment) -> bool:
-            for row in path.find(tuple([values[k] for k in keys]), sight):
+            found = path.find(tuple([values[k] for k in keys]), sight)
+            follow_rows(len(found) + 1)
+            for row in found:
                 for place, target in binds:
                     values[target] = row[place]
                 if follow(values):
@@ -124,7 +137,9 @@ class ScalarCompiler:
         path, keys = self._path(node.scan, node.on, slot)
 
         def without(values: Assignment) -> bool:
-            return not path.find(tuple([values[k] for k in keys]), Sight.NEW) and follow(values)
+            found = path.find(tuple([values[k] for k in keys]), Sight.NEW)
+            self.meter.follow(len(found) + 1)
+            return not found and follow(values)
 
         return without
 
@@ -148,7 +163,9 @@ class ScalarCompiler:
         path, keys = self._path(node.scan, node.on, slot)
 
         def count(values: Assignment) -> int:
-            return path.count(tuple([values[k] for k in keys]), Sight.NEW)
+            found = path.count(tuple([values[k] for k in keys]), Sight.NEW)
+            self.meter.follow(found + 1)
+            return found
 
         return count
 

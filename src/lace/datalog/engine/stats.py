@@ -31,6 +31,7 @@ class Stats:
     load_seconds: float = 0.0
     seconds: float = 0.0
     memory_bytes: int = 0
+    rows_touched: int = 0  # P36
     _nodes: dict[int, NodeStats] = field(default_factory=dict)
 
     def add(self, node: AnyNode, rows: int, seconds: float) -> None:

@@ -145,12 +145,15 @@ class StratumRules:
 
     def proves(self, predicate: Predicate, row: CodeRow) -> bool:
         """Whether a rule derives a fact in the new state."""
-        return any(rule.run(row, _stop) for rule in self._proofs[predicate])
+        found: list[CodeRow] = []
 
+        def note(row: CodeRow) -> bool:
+            found.append(row)
+            return False  # all of them: where the first stands depends on the order of codes, and work must not (P36)
 
-def _stop(row: CodeRow) -> bool:
-    """The receiver that ends at the first row."""
-    return True
+        for rule in self._proofs[predicate]:
+            rule.run(row, note)
+        return bool(found)
 
 
 def _asked(head: Atom) -> Atom:

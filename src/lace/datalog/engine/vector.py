@@ -22,13 +22,14 @@ from lace.datalog.engine.runs import Run, Selection
 from lace.datalog.engine.sorting import numbered
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import Verdicts, ordered
+from lace.datalog.meter import STEP_ROWS, Meter, plain_predicate
 from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Without
 from lace.datalog.syntax import Constant, Predicate, Term, Variable
-from lace.errors import LimitExceeded
-from lace.limits import EngineLimits
 
 _BATCH_ROWS = 1 << 21
 _FAR = 1 << 62  # beyond every count
+_PAIR_WORDS = 4  # a pair of row numbers, as long as the columns are gathered
+_TOO_WIDE = "let the atoms share a variable or a constant, so that fewer rows meet"
 
 
 @dataclass(slots=True)
@@ -54,13 +55,13 @@ class VectorExecutor:
         relation: Callable[[Predicate], Relation],
         dictionary: Dictionary,
         verdicts: Verdicts,
-        limits: EngineLimits,
+        meter: Meter,
         stats: Stats,
     ) -> None:
         self._relation = relation
         self._dictionary = dictionary
         self._verdicts = verdicts
-        self._limits = limits
+        self._meter = meter
         self._stats = stats
         self._ranked: dict[Rank, Counts | None] = {}
 
@@ -86,7 +87,8 @@ class VectorExecutor:
         return tuple((place, self._dictionary.code(text)) for place, text in scan.constants), scan.equal
 
     def _run(self, node: Node) -> Iterator[Batch]:
-        """The batches of a node, timed."""
+        """The batches of a node, counted and timed."""
+        self._meter.touch(STEP_ROWS)
         batches = self._batches(node)
         while True:
             started = perf_counter()
@@ -95,6 +97,8 @@ class VectorExecutor:
             if batch is None:
                 return
             if batch.rows:
+                if not isinstance(node, Join):  # which counts before it pairs
+                    self._meter.touch(batch.rows)
                 yield batch
 
     def _batches(self, node: Node) -> Iterator[Batch]:
@@ -127,19 +131,22 @@ class VectorExecutor:
             views = self.views(node.scan) if views is None else views
             if not node.binds:
                 kept = batch.where(self._matched(node.scan, node.on, batch))
+                self._meter.touch(kept.rows)
                 yield Batch(kept.rows, {name: kept.columns[name] for name in node.keep})
                 continue
             for view in views:
                 for places, rows in self._pairs(node, batch, view):
                     produced += len(places)
-                    self._charge(produced, node)
+                    self._require_room(produced, node)
+                    self._meter.touch(len(places))
+                    self._meter.require_room(4 * len(places) * (len(node.keep) + _PAIR_WORDS))
                     yield _paired(node, batch, view, places, rows)
 
     def _pairs(self, node: Join, batch: Batch, view: Run) -> Iterator[tuple[Rows, Rows]]:
         """Matching (batch row, view row) pairs in parts of bounded size."""
         if not node.on:
             counts: Rows = np.full(batch.rows, view.rows, np.int64)
-            self._charge(batch.rows * view.rows, node)
+            self._require_room(batch.rows * view.rows, node)
             for low, high in _parts(counts):
                 yield _shift(spread(np.zeros(high - low, np.int64), counts[low:high]), low)
             return
@@ -150,14 +157,15 @@ class VectorExecutor:
             yield index.expand(keys)
             return
         counts = index.counts(keys)
-        self._charge(int(counts.sum()), node)
+        self._require_room(int(counts.sum()), node)
         for low, high in _parts(counts):
             yield _shift(index.expand([key[low:high] for key in keys]), low)
 
-    def _charge(self, rows: int, node: Join) -> None:
-        if rows > self._limits.max_working_rows:
-            detail = f"a join with {node.scan.predicate}"
-            raise LimitExceeded("max_working_rows", self._limits.max_working_rows, detail)
+    def _require_room(self, rows: int, node: Join) -> None:
+        allowed = self._meter.limits.max_working_rows
+        if rows > allowed:
+            detail = f"a join with {plain_predicate(node.scan.predicate)} makes more rows than that"
+            raise self._meter.exceeded("max_working_rows", allowed, detail, _TOO_WIDE)
 
     def _matched(self, scan: Scan, on: Sequence[str], batch: Batch) -> Mask:
         """Which rows have at least one matching fact."""
@@ -207,6 +215,7 @@ class VectorExecutor:
     def _ranked_counts(self, rank: Rank) -> Counts | None:
         if rank not in self._ranked:
             views = self.views(rank.candidates)
+            self._meter.touch(sum(view.rows for view in views))
             self._ranked[rank] = ranked_counts(rank, views, self._verdicts, self._dictionary.size)
         return self._ranked[rank]
 

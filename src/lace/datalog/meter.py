@@ -1,0 +1,148 @@
+"""Work is counted where it is done (P36): rows touched, bytes held, and a question whether to go on.
+
+Rule: what is counted is a function of the program and of the facts that its rules can see; no clock, no cache and no
+order of facts changes it. The only thing that may depend on time is the `interrupt` that a caller hands in.
+
+A row touched is one row that a step of a plan reads or makes. A step that is started counts as `STEP_ROWS`, since
+setting it up costs about as much; and a row that is followed by itself counts as `SINGLE_ROWS`, since the interpreter
+sees to each. So a count is roughly proportional to time, whichever way a change was worked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from lace.datalog.formatting import format_rule
+from lace.datalog.syntax import Atom, Cardinality, Literal, Negated, Positive, Predicate, Rule
+from lace.errors import EvaluationStopped, LimitExceeded
+from lace.limits import EngineLimits
+
+STEP_ROWS = 256
+SINGLE_ROWS = 32
+_SINGLES_AT_ONCE = 256
+_ADVICE = {
+    "max_rows_touched": "join on fewer rows (bind a variable by a constant or a smaller predicate), or raise the limit",
+    "max_peer_rows_touched": "the peer's rules ask for more work than it is given",
+    "max_held_bytes": "derive fewer facts or narrower ones, or raise the limit",
+}
+
+Interrupt = Callable[[], bool]
+
+
+def never() -> bool:
+    """The interrupt of work that nobody stops."""
+    return False
+
+
+class Meter:
+    """What one piece of work (an evaluation, a change, an explanation) has used and may still use.
+
+    Rules whose heads are among `guests` were written by a peer: their rows are counted a second time, against a limit
+    of their own. `interrupt` is asked every few milliseconds; once it answers True, the work ends in
+    `EvaluationStopped` and nothing of it is kept.
+    """
+
+    def __init__(
+        self, limits: EngineLimits, *, interrupt: Interrupt = never, guests: Collection[Predicate] = ()
+    ) -> None:
+        self.limits = limits
+        self._interrupt = interrupt
+        self._guests = frozenset(predicate.name for predicate in guests)
+        self._is_guest: dict[str, bool] = {}
+        self.rule: Rule | None = None  # that runs now
+        self._singles = 0  # rows followed one by one and not yet counted
+        self._guest_runs = False
+        self.rows = 0  # touched since `begin`
+        self.guest_rows = 0  # those of them that guests' rules touched
+        self.held_bytes = 0  # by derived facts
+
+    def begin(self) -> None:
+        """Start counting for another piece of work."""
+        self.rows = self.guest_rows = self._singles = 0
+
+    def enter(self, rule: Rule) -> None:
+        """The rows that follow are touched by this rule."""
+        self.settle()
+        self.rule = rule
+        name = rule.head.predicate.name
+        if name not in self._is_guest:
+            self._is_guest[name] = _plain_name(name) in self._guests
+        self._guest_runs = self._is_guest[name]
+
+    def touch(self, rows: int) -> None:
+        """Count rows before they are made, and see whether to go on."""
+        self.rows += rows
+        if self._guest_runs:
+            self.guest_rows += rows
+            self._require("max_peer_rows_touched", self.limits.max_peer_rows_touched, self.guest_rows)
+        self._require("max_rows_touched", self.limits.max_rows_touched, self.rows)
+        if self._interrupt():
+            raise EvaluationStopped(f"stopped from outside{self._where()}")
+
+    def follow(self, rows: int) -> None:
+        """Count rows that are followed one by one; they are added up, since there are many calls."""
+        self._singles += rows
+        if self._singles >= _SINGLES_AT_ONCE:
+            self.settle()
+
+    def settle(self) -> None:
+        """Add up what was followed one by one."""
+        rows, self._singles = self._singles, 0
+        if rows:
+            self.touch(rows * SINGLE_ROWS)
+
+    def hold(self, added_bytes: int) -> None:
+        """Count bytes that stay until the work is done."""
+        self.held_bytes += added_bytes
+        self._require("max_held_bytes", self.limits.max_held_bytes, self.held_bytes)
+
+    def require_room(self, passing_bytes: int) -> None:
+        """Refuse a step whose own rows would not fit beside what is held."""
+        self._require("max_held_bytes", self.limits.max_held_bytes, self.held_bytes + passing_bytes)
+
+    def exceeded(self, limit: str, allowed: int, detail: str = "", advice: str = "") -> LimitExceeded:
+        """The error of a limit that the rule which runs now has met."""
+        written = format_rule(as_written(self.rule)) if self.rule is not None else ""
+        return LimitExceeded(limit, allowed, detail, rule=written, advice=advice or _ADVICE.get(limit, ""))
+
+    def _require(self, limit: str, allowed: int, used: int) -> None:
+        if used > allowed:
+            raise self.exceeded(limit, allowed)
+
+    def _where(self) -> str:
+        return f" in {format_rule(as_written(self.rule))}" if self.rule is not None else ""
+
+
+def plain_predicate(predicate: Predicate) -> Predicate:
+    """A predicate without what rewriting appended to its name; no name of a lacegram holds `?`."""
+    return Predicate(_plain_name(predicate.name), predicate.arity)
+
+
+def _plain_name(name: str) -> str:
+    return name.partition("?")[0]
+
+
+def as_written(rule: Rule) -> Rule:
+    """A rule without the traces of its rewriting for goals or for changes."""
+    body = [_plain_literal(literal) for literal in rule.body if not _is_demand(literal)]
+    return Rule(_plain_atom(rule.head), tuple(body) or rule.body)
+
+
+def _is_demand(literal: Literal) -> bool:
+    return isinstance(literal, Positive) and literal.atom.predicate.name.endswith("?asked")
+
+
+def _plain_atom(atom: Atom) -> Atom:
+    return Atom(plain_predicate(atom.predicate), atom.terms)
+
+
+def _plain_literal(literal: Literal) -> Literal:
+    match literal:
+        case Positive(atom):
+            return Positive(_plain_atom(atom))
+        case Negated(atom):
+            return Negated(_plain_atom(atom))
+        case Cardinality(atom, operator, bound):
+            return Cardinality(_plain_atom(atom), operator, bound)
+        case _:
+            return literal
