@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lace"
 # A package sees only what stands below it; packages on one line never see each other.
 LAYERS = [
     {"cli"},
-    {"spark"},
+    {"inspector", "spark"},
     {"porcelain"},
     {"runtime"},
     {"transports"},
@@ -35,6 +35,8 @@ LIBRARY_HOMES = {
     "cryptography": {"transports/certificate.py"},
     "coincurve": {"records"},
     "numpy": {"datalog/engine", "spark"},
+    "starlette": {"inspector"},
+    "uvicorn": {"inspector"},
     "click": {"cli"},
     "rich": {"cli"},
 }

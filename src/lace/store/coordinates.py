@@ -84,7 +84,7 @@ class CoordinateIndex:
     def page(self, space: Space, after: tuple[str, str, int]) -> list[Entry]:
         """The next entries of a space behind (name, TAI, record)."""
         where = "(name, tai, record) > (?, ?, ?) ORDER BY name, tai, record LIMIT ?"
-        return self._entries(space, where, (*after, PAGE_ROWS))
+        return self.select(space, where, (*after, PAGE_ROWS))
 
     def named(self, group: str, app: str, name: str) -> list[Entry]:
         """The entries of one coordinate by TAI and record."""
@@ -92,9 +92,9 @@ class CoordinateIndex:
         row = self._connection.execute("SELECT id FROM spaces WHERE group_code = ? AND app_code = ?", codes).fetchone()
         if row is None:
             return []
-        return self._entries(Space(row[0], group, app), "name = ? ORDER BY tai, record", (name,))
+        return self.select(Space(row[0], group, app), "name = ? ORDER BY tai, record", (name,))
 
-    def _entries(self, space: Space, where: str, values: tuple[str | int, ...]) -> list[Entry]:
+    def select(self, space: Space, where: str, values: tuple[str | int, ...]) -> list[Entry]:
         columns = "name, tai, record, code, signer, data_length"
         query = f"SELECT {columns} FROM coordinates WHERE space = ? AND {where}"
         rows = self._connection.execute(query, (space.id, *values)).fetchall()

@@ -1,0 +1,154 @@
+"""The pages by address.
+
+Rule: this is the only module that knows requests. A page is a function of what is opened and what was asked; failures
+become pages too, with the words that the command line would use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from lace.errors import InvalidInput, LaceError, NotFound
+from lace.inspector.asking import Answers
+from lace.inspector.browse import browse, recent
+from lace.inspector.guard import CONTENT_POLICY
+from lace.inspector.history import compare
+from lace.inspector.html import tag
+from lace.inspector.opened import Inspected, OpenedLace
+from lace.inspector.overview import overview
+from lace.inspector.page import Navigation, Page, respond
+from lace.inspector.record import record_page, stream_content
+from lace.inspector.rules import rules_page
+from lace.inspector.words import empty, link
+
+STATIC = Path(__file__).parent / "static"
+Asked = Mapping[str, str]
+LacePage = Callable[[OpenedLace, Asked], Page]
+PlainPage = Callable[[Asked], Page]
+
+
+def make_app(inspected: Inspected) -> Starlette:
+    """The application over what was opened; the guard goes around it."""
+    return Starlette(routes=_Pages(inspected).routes(), exception_handlers={HTTPException: _http_error})
+
+
+class _Pages:
+    """The pages of one inspector."""
+
+    def __init__(self, inspected: Inspected) -> None:
+        self.inspected = inspected
+        self.limits = inspected.limits
+        self.answers = Answers(inspected.limits.answers_kept)
+
+    def routes(self) -> list[Route | Mount]:
+        limits, answers = self.limits, self.answers
+        lace: list[tuple[str, LacePage]] = [
+            ("", lambda opened, asked: browse(opened, asked, limits)),
+            ("/recent", lambda opened, asked: recent(opened, asked, limits)),
+            ("/record/{record}", lambda opened, asked: record_page(opened, asked, limits)),
+            ("/compare", lambda opened, asked: compare(opened, asked, limits)),
+            ("/rules", lambda opened, asked: rules_page(opened, asked, limits, answers)),
+        ]
+        plain: list[tuple[str, PlainPage]] = [("/", lambda asked: overview(self.inspected))]
+        return [
+            *(Route(f"/lace/{{lace}}{path}", self._of_lace(page), methods=["GET", "POST"]) for path, page in lace),
+            *(Route(path, self._plain(page), methods=["GET", "POST"]) for path, page in plain),
+            Route("/lace/{lace}/content/{record}", self._content),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ]
+
+    def _of_lace(self, page: LacePage) -> Any:
+        async def answer(request: Request) -> Response:
+            opened = self.inspected.laces.get(request.path_params["lace"])
+            asked = await self._asked(request)
+            if opened is None:
+                return self._respond(request, _missing("There is no such lace here."), None)
+            return self._respond(request, await run_in_threadpool(_told, lambda: page(opened, asked)), opened)
+
+        return answer
+
+    def _plain(self, page: PlainPage) -> Any:
+        async def answer(request: Request) -> Response:
+            asked = await self._asked(request)
+            return self._respond(request, await run_in_threadpool(_told, lambda: page(asked)), None)
+
+        return answer
+
+    async def _asked(self, request: Request) -> dict[str, str]:
+        """Parameters of the path, the address and the form, which is read up to a limit."""
+        found = {key: str(value) for key, value in request.path_params.items()} | dict(request.query_params)
+        if request.method == "POST":
+            body = bytearray()
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > self.limits.form_bytes:
+                    raise HTTPException(413, f"a form holds at most {self.limits.form_bytes:,} bytes")
+            found |= dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=64))
+        return found
+
+    async def _content(self, request: Request) -> Response:
+        """Content on its own: as an image that cannot run, or as bytes to keep."""
+        opened = self.inspected.laces.get(request.path_params["lace"])
+        if opened is None:
+            raise HTTPException(404)
+        record = request.path_params["record"]
+        try:
+            head, pieces = await run_in_threadpool(stream_content, opened, record)
+        except LaceError as error:
+            raise HTTPException(404, str(error)) from error
+        kind = head.image_type
+        headers = {"Content-Security-Policy": CONTENT_POLICY, "Content-Length": str(head.length)}
+        if kind is None:
+            headers["Content-Disposition"] = f'attachment; filename="{record}"'
+        return StreamingResponse(pieces, media_type=kind or "application/octet-stream", headers=headers)
+
+    def _respond(self, request: Request, page: Page, opened: OpenedLace | None) -> Response:
+        return respond(request, page, self.navigation(opened))
+
+    def navigation(self, opened: OpenedLace | None) -> Navigation:
+        """The places of the lace that is being looked at, or of the only one."""
+        laces = self.inspected.laces
+        opened = opened or (next(iter(laces.values())) if len(laces) == 1 else None)
+        if opened is None:
+            return Navigation(())
+        base = opened.base
+        places = [("Browse", base), ("Recent", f"{base}/recent"), ("Rules", f"{base}/rules")]
+        return Navigation((), opened.slug if len(laces) > 1 else "", places)
+
+
+def _told(work: Callable[[], Page]) -> Page:
+    """A page, or the page that says why there is none."""
+    try:
+        return work()
+    except NotFound as error:
+        return _missing(str(error), *getattr(error, "__notes__", ()))
+    except InvalidInput as error:
+        return _failed(400, "That cannot be read", str(error))
+    except LaceError as error:
+        return _failed(500, "That did not work", str(error))
+
+
+def _missing(text: str, *notes: str) -> Page:
+    body = tag("div", tag("h1", "Not here"), empty(text, [*notes, " ", link("Start over", "/")]))
+    return Page(title="Not here", data={"error": text}, body=body, status=404)
+
+
+def _failed(status: int, title: str, text: str) -> Page:
+    body = tag("div", tag("h1", title), tag("pre", text, class_="notice bad", role="alert"))
+    return Page(title=title, data={"error": text}, body=body, status=status)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse(f"{error.detail}\n", status_code=error.status_code)

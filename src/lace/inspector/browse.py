@@ -1,0 +1,236 @@
+"""Looking around in a lace: its groups and apps, names below names, and what came last.
+
+Rule: a page begins at a key; nothing is counted beyond a limit, and no page reads what it does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lace.errors import LaceError
+from lace.inspector.html import Markup, join, tag
+from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.page import Data, Page, Place
+from lace.inspector.words import copyable, count, empty, hash_link, instant, link, pager, signer, size, table, url, utc
+from lace.limits import MIB
+from lace.notation.identifiers import RecordHash
+from lace.records.validate import validate
+from lace.store.base import Entry
+from lace.store.browsing import Child
+from lace.store.coordinates import Space
+
+HERE = "Browse"
+RECENT = "Recent"
+_RECENT_BYTES = 8 * MIB  # of bodies read for one page of what came last
+
+
+def browse(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+    """The page of a group, an app or a name; without one, of all spaces."""
+    if asked.get("group") and asked.get("app"):
+        return _names(opened, asked, limits)
+    return _spaces(opened, asked, limits)
+
+
+def crumbs(opened: OpenedLace, group: str = "", app: str = "", name: str = "") -> list[Place]:
+    """The way down to a name."""
+    places: list[Place] = [(opened.slug, opened.base)]
+    if group:
+        places.append((group, url(opened.base, {"group": group})))
+    if app:
+        places.append((app, url(opened.base, {"group": group, "app": app})))
+    below = ""
+    for segment in name.split("/")[:-1]:
+        below += f"{segment}/"
+        places.append((segment, url(opened.base, {"group": group, "app": app, "under": below})))
+    return places
+
+
+def record_url(opened: OpenedLace, record: str, **parameters: object) -> str:
+    """Where a record is shown."""
+    return url(f"{opened.base}/record/{record}", parameters)
+
+
+def _spaces(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+    group = asked.get("group") or None
+    start = (asked.get("from_group", group or ""), asked.get("from_app", ""))
+    found = opened.browser.spaces(start=start, group=group, limit=limits.page_rows + 1)
+    shown = found[: limits.page_rows]
+    counts = [opened.browser.count(space, limit=limits.count_to) for space in shown]
+    following = None
+    if len(found) > limits.page_rows:
+        following = url(opened.base, {"group": group, "from_group": found[-1].group, "from_app": found[-1].app})
+    stat = opened.lace.stat()
+    data: Data = {
+        "path": str(opened.path),
+        "records": stat.records,
+        "stored_bytes": stat.stored_bytes,
+        "file_bytes": stat.file_bytes,
+        "spaces": [
+            {"group": space.group, "app": space.app, "records": n.number, "counted_all": n.is_whole}
+            for space, n in zip(shown, counts, strict=True)
+        ],
+        "next": following,
+    }
+    rows = [
+        (
+            link(space.group, url(opened.base, {"group": space.group})),
+            link(space.app, _space_url(opened, space)),
+            str(n),
+        )
+        for space, n in zip(shown, counts, strict=True)
+    ]
+    heading = tag("h1", group or opened.slug)
+    lead = tag(
+        "p", f"{count(stat.records, 'record')}, {size(stat.stored_bytes)} in ", tag("code", opened.path), class_="lead"
+    )
+    listing = (
+        join(table("Groups and apps", ("Group", "App", "Records"), rows, right=frozenset({"Records"})),
+             pager(following, url(opened.base, {"group": group}) if asked.get("from_group") else None))
+        if rows else _nothing(opened, group)
+    )  # fmt: skip
+    return Page(
+        title=group or opened.slug, data=data, body=join(heading, lead, listing),
+        crumbs=crumbs(opened, group or "") if group else (), here=HERE,
+    )  # fmt: skip
+
+
+def _nothing(opened: OpenedLace, group: str | None) -> Markup:
+    if group:
+        return empty(f"Nothing is stored under the group {group}.", link("All groups", opened.base))
+    if opened.lace.stat().records:
+        return empty(
+            "Only Blobs are stored here, which have no coordinate.", link("What came last", f"{opened.base}/recent")
+        )
+    hint = f"lace put {opened.path} --group u --app notes --name first -"
+    return empty("Nothing is stored here yet.", join("Put something in: ", tag("code", hint)))
+
+
+def _space_url(opened: OpenedLace, space: Space, **more: object) -> str:
+    return url(opened.base, {"group": space.group, "app": space.app, **more})
+
+
+def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+    group, app, under = asked["group"], asked["app"], asked.get("under", "")
+    under = f"{under.rstrip('/')}/" if under else ""
+    start = asked.get("from", "")
+    space = opened.browser.space(group, app)
+    found = None
+    if space is not None:
+        found = opened.browser.children(space, under, start=start, limit=limits.page_rows, count_to=limits.count_to)
+    rows = found.rows if found else ()
+    following = None
+    if found and space and found.next is not None:
+        following = _space_url(opened, space, under=under, **{"from": found.next})
+    data: Data = {
+        "group": group, "app": app, "under": under,
+        "names": [_child_data(child) for child in rows], "next": following,
+    }  # fmt: skip
+    title = under.rstrip("/").rpartition("/")[2] or app
+    if rows and space:
+        first = _space_url(opened, space, under=under) if start else None
+        listing = join(
+            _jump(opened, space, under, start), _name_table(opened, space, under, rows), pager(following, first)
+        )
+    else:
+        listing = empty("Nothing is stored below this name.", link("All groups and apps", opened.base))
+    lead = tag("p", copyable(f"//{group}//{app}//{under}"), class_="lead")
+    return Page(
+        title=title, data=data, body=join(tag("h1", title), lead, listing), here=HERE,
+        crumbs=crumbs(opened, group, app, under.rstrip("/")),
+    )  # fmt: skip
+
+
+def _jump(opened: OpenedLace, space: Space, under: str, start: str) -> Markup:
+    """A form that starts the list at a name."""
+    kept = {"group": space.group, "app": space.app, "under": under}
+    hidden = [tag("input", type="hidden", name=key, value=value) for key, value in kept.items() if value]
+    box = tag("input", type="search", name="from", id="from", value=start.rstrip("\0"), placeholder=f"{under}…")
+    label = tag("label", "Start at a name", for_="from")
+    return tag("form", hidden, label, box, tag("button", "Go"), action=opened.base, class_="inline")
+
+
+def _name_table(opened: OpenedLace, space: Space, under: str, rows: tuple[Child, ...]) -> Markup:
+    shown = [_name_row(opened, space, under, child) for child in rows]
+    columns = ("Name", "Records", "Time", "Signed by", "Size")
+    return table("Names", columns, shown, right=frozenset({"Records", "Size"}))
+
+
+def _name_row(opened: OpenedLace, space: Space, under: str, child: Child) -> tuple[object, ...]:
+    label = child.name[len(under) :]
+    if child.tip is None:
+        return link(label, _space_url(opened, space, under=child.name), class_="folder"), str(child.held), "", "", ""
+    tip = child.tip
+    name = link(label, record_url(opened, tip.hash))
+    return name, str(child.held), instant(tip.tai), signer(tip.signer), size(tip.data_length)
+
+
+def _child_data(child: Child) -> Data:
+    found: Data = {"name": child.name, "records": child.held.number, "counted_all": child.held.is_whole}
+    return {**found, "folder": True} if child.tip is None else {**found, "folder": False, "tip": entry_data(child.tip)}
+
+
+def entry_data(entry: Entry) -> Data:
+    """A version for programs."""
+    return {
+        "hash": entry.hash, "tai": entry.tai, "utc": utc(entry.tai), "signer": entry.signer,
+        "data_length": entry.data_length,
+    }  # fmt: skip
+
+
+def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+    """What came last, whatever its coordinate and time."""
+    before = _number(asked.get("before"))
+    found = opened.browser.newest_records(before=before, limit=limits.page_rows)
+    bodies = opened.lace.store.get_first([record for _, record in found], _RECENT_BYTES)
+    shown = found[: len(bodies)]
+    rows = [_summary(record, body) for (_, record), body in zip(shown, bodies, strict=True)]
+    more = len(shown) < len(found) or len(found) == limits.page_rows
+    following = url(f"{opened.base}/recent", {"before": shown[-1][0]}) if shown and more else None
+    cells = [
+        (
+            hash_link(row["hash"], record_url(opened, row["hash"])),
+            row["coordinate"] or tag("span", "no coordinate", class_="faint"),
+            instant(row["tai"]) if row["tai"] else "",
+            signer(row["signer"]) if row["tai"] else "",
+            size(row["data_length"]),
+        )
+        for row in rows
+    ]
+    columns = ("Record", "Coordinate", "Time", "Signed by", "Size")
+    body = (
+        join(table("What came last", columns, cells, right=frozenset({"Size"})),
+             pager(following, f"{opened.base}/recent" if before is not None else None))
+        if rows else _nothing(opened, None)
+    )  # fmt: skip
+    lead = tag("p", "By the order in which records were stored here, whatever their own time says.", class_="lead")
+    return Page(
+        title="What came last", data={"records": rows, "next": following}, here=RECENT,
+        body=join(tag("h1", "What came last"), lead, body), crumbs=crumbs(opened),
+    )  # fmt: skip
+
+
+def _summary(record: RecordHash, body: bytes | None) -> Data:
+    """What a line says of a record; one that went away meanwhile, or is damaged, is told as far as it can be."""
+    found: Data = {"hash": record, "coordinate": "", "tai": "", "signer": None, "data_length": 0}
+    if body is None:
+        return found
+    try:
+        valid = validate(body, verify_signature=False)
+    except LaceError:
+        return found
+    parts = valid.parts
+    coordinate = f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else ""
+    return {**found, "coordinate": coordinate, "tai": parts.tai, "signer": parts.signed_by or None,
+            "data_length": valid.data_length}  # fmt: skip
+
+
+def summaries(opened: OpenedLace, records: Sequence[str]) -> dict[str, str]:
+    """The coordinates of some stored records, of as many as a page may read."""
+    wanted = [RecordHash(record) for record in dict.fromkeys(records)]
+    bodies = opened.lace.store.get_first(wanted, _RECENT_BYTES)
+    found = ((record, _summary(record, body)["coordinate"]) for record, body in zip(wanted, bodies, strict=False))
+    return {record: coordinate for record, coordinate in found if coordinate}
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() and len(text) < 19 else None

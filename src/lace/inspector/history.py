@@ -1,0 +1,130 @@
+"""The versions of one coordinate, what changed between two of them, and where keys disagree.
+
+Rule: the tip is what 110 says it is; that several keys wrote one coordinate is told, and never decided here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+
+from lace.errors import LaceError
+from lace.inspector.browse import crumbs, entry_data, record_url
+from lace.inspector.content import read_head
+from lace.inspector.html import Markup, join, tag
+from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.page import Page
+from lace.inspector.words import count, empty, fields, hash_link, instant, link, notice, short, signer, size, table, url
+from lace.records.model import ValidRecord
+from lace.store.base import Entry
+
+HERE = "Browse"
+_CONTEXT = 3
+_MOST_LINES = 2000
+
+
+def versions_of(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> list[Entry]:
+    """The newest versions of a record's coordinate."""
+    if record.type == "B":
+        return []
+    space = opened.browser.space(record.parts.group, record.parts.app)
+    return opened.browser.versions(space, record.parts.name, limit=limits.versions + 1) if space else []
+
+
+def show_history(opened: OpenedLace, record: ValidRecord, versions: Sequence[Entry], limits: InspectorLimits) -> Markup:
+    """The versions as a table, each with a way to what it changed."""
+    if record.type == "B":
+        return empty("A Blob has no coordinate, so it has no history.")
+    shown = versions[: limits.versions]
+    rows = []
+    for place, entry in enumerate(shown):
+        older = versions[place + 1] if place + 1 < len(versions) else None
+        change = link("what changed", compare_url(opened, older.hash, entry.hash)) if older else "first version"
+        mark = tag("span", "this one", class_="badge") if entry.hash == record.hash else None
+        tip = tag("span", "tip", class_="badge good") if place == 0 else None
+        rows.append(
+            (join(hash_link(entry.hash, record_url(opened, entry.hash)), " ", tip, " ", mark), instant(entry.tai),
+             signer(entry.signer), size(entry.data_length), change)
+        )  # fmt: skip
+    listing = table("Versions, newest first", ("Version", "Time", "Signed by", "Size", "Change"), rows,
+                    right=frozenset({"Size"}))  # fmt: skip
+    more = len(versions) > limits.versions
+    return join(conflict(versions), listing, more and tag("p", f"The newest {len(shown)} versions.", class_="note"))
+
+
+def conflict(versions: Sequence[Entry]) -> Markup | None:
+    """What to know where several keys wrote one coordinate."""
+    writers = list(dict.fromkeys(entry.signer or "nobody" for entry in versions))
+    if len(writers) < 2:
+        return None
+    listed = [tag("li", tag("code", writer), ": ", _newest_of(versions, writer)) for writer in writers]
+    said = tag("p", tag("strong", f"{len(writers)} writers at one coordinate."),
+               " The tip is the newest whoever wrote it; rules can trust one key and not another.")  # fmt: skip
+    return notice("warning", join(said, tag("ul", listed)))
+
+
+def _newest_of(versions: Sequence[Entry], writer: str) -> Markup:
+    own = [entry for entry in versions if (entry.signer or "nobody") == writer]
+    return join(count(len(own), "version"), ", newest ", instant(own[0].tai))
+
+
+def compare_url(opened: OpenedLace, older: str, newer: str) -> str:
+    """Where two records are compared."""
+    return url(f"{opened.base}/compare", {"older": older, "newer": newer})
+
+
+def compare(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+    """The difference of two records, headers and text."""
+    older, newer = (opened.lace.record(asked.get(key, "")) for key in ("older", "newer"))
+    lines = list(difference(opened, older, newer, limits))
+    cut = lines[:_MOST_LINES]
+    ends = [
+        (label, join(hash_link(one.hash, record_url(opened, one.hash)), " ", instant(one.parts.tai), " ",
+                     signer(one.parts.signed_by or None)))
+        for label, one in (("Older", older), ("Newer", newer))
+    ]  # fmt: skip
+    body = tag("pre", [_line(line) for line in cut], class_="difference", tabindex="0", role="region",
+               aria_label="Difference") if lines else empty("Headers and content are the same.")  # fmt: skip
+    parts = newer.parts
+    return Page(
+        title=f"{short(older.hash)} and {short(newer.hash)}", here=HERE,
+        data={"older": older.hash, "newer": newer.hash, "difference": lines},
+        body=join(tag("h1", "What changed"), fields(ends), body),
+        crumbs=crumbs(opened, parts.group, parts.app, parts.name),
+    )  # fmt: skip
+
+
+def difference(opened: OpenedLace, older: ValidRecord, newer: ValidRecord, limits: InspectorLimits) -> Iterator[str]:
+    """A unified difference, without its first two lines."""
+    before, after = (_lines(opened, record, limits) for record in (older, newer))
+    found = difflib.unified_diff(before, after, lineterm="", n=_CONTEXT)
+    for number, line in enumerate(found):
+        if number > 1:
+            yield line
+
+
+def _lines(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> list[str]:
+    parts = record.parts
+    head = [f"Signed-By: {parts.signed_by}"] if parts.signed_by else []
+    head += [f"TAI: {parts.tai}", *(f"{name}: {value}" for name, value in parts.headers), ""]
+    try:
+        content = read_head(
+            opened.lace.content(record.hash), opened.lace.content_length(record.hash), limits.shown_bytes
+        )
+    except LaceError as error:
+        return [*head, f"({error})"]
+    text = content.text
+    if text is None:
+        return [*head, f"({size(content.length)} of bytes, {parts.blob_hash})"]
+    return [*head, *text.splitlines(), *([] if content.is_whole else ["(cut here)"])]
+
+
+def _line(line: str) -> Markup:
+    kind = {"+": "ins", "-": "del"}.get(line[:1])
+    shown = tag(kind, line) if kind else tag("span", line, class_="faint" if line.startswith("@@") else None)
+    return join(shown, "\n")
+
+
+def entries_data(versions: Sequence[Entry]) -> list[dict[str, object]]:
+    """The versions for programs."""
+    return [entry_data(entry) for entry in versions]

@@ -1,0 +1,203 @@
+"""The rules page: an editor, what is wrong, the rows, why and why not, and how it was evaluated.
+
+Rule: it is one form. Without a script every button sends it; with one the same form is sent while somebody types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from lace.datalog.engine.stats import Stats
+from lace.datalog.plan import chain
+from lace.datalog.syntax import Predicate
+from lace.errors import InvalidInput, LaceError
+from lace.inspector.asking import Answers, Asked
+from lace.inspector.browse import crumbs, record_url, summaries
+from lace.inspector.html import Markup, join, tag
+from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.page import Data, Page
+from lace.inspector.prooftree import show_explanation
+from lace.inspector.words import count, empty, hash_link, notice, section, size, table
+from lace.notation.identifiers import RECORD_HASH_LENGTH, RECORD_TYPES
+from lace.notation.text import quote
+
+HERE = "Rules"
+EXAMPLE = """# Which records are signed, and by whom. Edit this: rows follow as you type.
+Signed(P,Who) :- Field(P,'Signed-By',_,Who).
+Named(P,Name) :- Field(P,'Name',_,Name).
+"""
+
+
+def rules_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits, answers: Answers) -> Page:
+    """The editor with all that follows from what stands in it."""
+    rules = asked.get("rules", EXAMPLE).replace("\r\n", "\n")
+    answer = answers.ask(opened, rules)
+    start = int(asked["start"]) if asked.get("start", "").isdecimal() and len(asked["start"]) < 12 else 0
+    head = answer.head(asked.get("show", ""))
+    goal = asked.get("goal", "").strip()
+    explained = _explain(answer, goal) if goal and not answer.errors else None
+    shown = answer.rows(head, start, limits.page_rows) if head else []
+    outcome = join(
+        _errors(answer),
+        _explanation(goal, explained),
+        _rows(opened, answer, head, shown, start, limits),
+        _plan(answer.result.stats) if answer.result else None,
+    )
+    fragment = tag(
+        "div", outcome, id="outcome", data_errors=json.dumps([_error_data(error) for error in answer.errors])
+    )
+    body = join(tag("h1", "Rules"), _form(opened, rules, goal, fragment))
+    data: Data = {
+        "rules": rules,
+        "errors": [_error_data(error) for error in answer.errors],
+        "limit": answer.limit or None,
+        "heads": {str(predicate): answer.count(predicate) for predicate in answer.heads} if answer.result else {},
+        "head": str(head) if head else None,
+        "start": start,
+        "rows": [list(row) for row in shown],
+        "explanation": explained and explained[1],
+        "plan": list(answer.result.stats.lines()) if answer.result else [],
+    }
+    return Page(title="Rules", data=data, body=body, crumbs=crumbs(opened), here=HERE, fragment=fragment)
+
+
+def _form(opened: OpenedLace, rules: str, goal: str, outcome: Markup) -> Markup:
+    editor = tag(
+        "div",
+        tag("pre", rules, class_="editor-under", aria_hidden="true"),
+        tag("textarea", rules, name="rules", id="rules", rows="10", spellcheck="false", autocomplete="off",
+            autocapitalize="off", aria_describedby="caret-note", data_live=True),
+        class_="editor",
+    )  # fmt: skip
+    label = tag("label", "Rules", for_="rules", class_="visually-hidden")
+    note = tag("p", "", id="caret-note", class_="caret-note", aria_live="polite")
+    ask = tag("label", "Why, or why not", for_="goal")
+    box = tag("input", name="goal", id="goal", value=goal, placeholder="Signed('P…',Who)", spellcheck="false",
+              autocomplete="off")  # fmt: skip
+    question = tag("div", ask, box, tag("button", "Explain"), class_="inline")
+    row = tag("div", tag("button", "Evaluate", class_="primary"), question, class_="bar")
+    return tag("form", label, editor, note, row, outcome, method="post", action=f"{opened.base}/rules", class_="rules")
+
+
+def _error_data(error: InvalidInput) -> Data:
+    found: Data = {"message": error.message, "rule": error.rule, "found": error.found}
+    return {**found, **{name: getattr(error, name, 0) for name in ("line", "column", "advice")}}
+
+
+def _errors(answer: Asked) -> Markup | None:
+    if answer.limit:
+        return notice(
+            "bad", join(tag("strong", "Stopped. "), answer.limit, ". Rules on this page get less room than a node has.")
+        )
+    if not answer.errors:
+        return None
+    items = [
+        tag("li", tag("span", f"{error.line}:{error.column} ", class_="faint"), error.message,
+            error.found and f" (found {error.found})",
+            tag("pre", error.picture), error.advice and tag("p", error.advice, class_="note"))
+        for error in answer.errors
+    ]  # fmt: skip
+    return tag("div", tag("ul", items, class_="errors"), class_="notice bad", role="status")
+
+
+def _rows(
+    opened: OpenedLace,
+    answer: Asked,
+    head: Predicate | None,
+    shown: Sequence[tuple[str, ...]],
+    start: int,
+    limits: InspectorLimits,
+) -> Markup | None:
+    if answer.errors or answer.limit:
+        return None
+    if head is None:
+        return empty("Write a rule, and its facts appear here.")
+    total = answer.count(head)
+    heads = [
+        tag("li", tag("button", f"{predicate.name} ", tag("span", f"{answer.count(predicate):,}", class_="badge"),
+                      name="show", value=predicate, class_="tab",
+                      aria_pressed="true" if predicate == head else "false"))
+        for predicate in answer.heads
+    ]  # fmt: skip
+    keep = tag("input", type="hidden", name="show", value=head)
+    bar = tag("ul", heads, class_="tabs")
+    if not total:
+        body = empty(f"No {head.name} fact holds.", "The goal field asks why not: " + _example_goal(head))
+    elif not head.arity:
+        body = notice("good", f"{head.name} holds.")
+    else:
+        body = join(
+            _row_table(opened, head, answer.names(head), shown), _row_pager(start, len(shown), total, limits.page_rows)
+        )
+    return section("Rows", keep, bar, body, note=count(total, "row"))
+
+
+def _example_goal(head: Predicate) -> str:
+    return f"{head.name}({','.join(f'X{place + 1}' for place in range(head.arity))})"
+
+
+def _row_table(opened: OpenedLace, head: Predicate, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Markup:
+    hashes = [value for row in rows for value in row if _is_hash(value)]
+    known = summaries(opened, hashes)
+    cells = []
+    for row in rows:
+        goal = f"{head.name}({','.join(map(quote, row))})"
+        why = tag("button", "why", name="goal", value=goal, class_="small", aria_label=f"Why {goal}")
+        cells.append((*(_value(opened, value, known) for value in row), why))
+    columns = (*names, "")
+    return table(head.name, columns, cells)
+
+
+def _value(opened: OpenedLace, value: str, known: Mapping[str, str]) -> object:
+    if not _is_hash(value):
+        return tag("span", value, class_="value")
+    coordinate = known.get(value)
+    shown = hash_link(value, record_url(opened, value))
+    return join(shown, " ", tag("span", coordinate, class_="faint")) if coordinate else shown
+
+
+def _is_hash(value: str) -> bool:
+    return len(value) == RECORD_HASH_LENGTH and value[0] in RECORD_TYPES and value[1] == "." and value.endswith(".H3")
+
+
+def _row_pager(start: int, shown: int, total: int, step: int) -> Markup | None:
+    if total <= step:
+        return None
+    buttons = []
+    if start:
+        buttons.append(tag("button", "Earlier rows", name="start", value=max(0, start - step)))
+    if start + shown < total:
+        buttons.append(tag("button", "Next rows", name="start", value=start + step))
+    where = tag("span", f"{start + 1:,} to {start + shown:,} of {total:,}", class_="note")
+    return tag("div", where, buttons, class_="pager")
+
+
+def _explain(answer: Asked, goal: str) -> tuple[Markup, object]:
+    try:
+        found = answer.explain(goal)
+    except LaceError as error:
+        return notice("bad", tag("pre", str(error))), {"error": str(error)}
+    return show_explanation(found), found.to_json()
+
+
+def _explanation(goal: str, explained: tuple[Markup, object] | None) -> Markup | None:
+    return section("Explanation", explained[0], note=tag("code", goal)) if explained else None
+
+
+def _plan(stats: Stats) -> Markup:
+    """The query plan of each rule with its rows and times."""
+    rows = []
+    for plan in stats.plans:
+        head, *texts = str(plan).split("\n")
+        rows.append((tag("code", head), "", ""))
+        for text, node in zip(texts, reversed(chain(plan.root)), strict=True):
+            figures = stats.of(node)
+            rows.append((tag("code", text, class_="plan-node"), f"{figures.rows:,}", f"{figures.seconds * 1000:.2f}"))
+    rounds = "; ".join(f"{stratum}: {count(number, 'round')}" for stratum, number in stats.rounds.items())
+    figures_note = (
+        f"Loaded in {stats.load_seconds * 1000:.1f} ms, evaluated in {stats.seconds * 1000:.1f} ms, "
+        f"{size(stats.memory_bytes)} held. {rounds}"
+    )
+    listing = table("Query plan", ("Step", "Rows", "ms"), rows, right=frozenset({"Rows", "ms"}))
+    return tag("details", tag("summary", "Query plan"), tag("p", figures_note, class_="note"), listing, class_="plan")

@@ -1,0 +1,135 @@
+"""The small parts that pages are made of: links, hashes, times, tables, empty states.
+
+Rule: a hash is cut short for the eye and whole for the hand that copies it; a time is UTC, with the TAI text beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from urllib.parse import quote, urlencode
+
+from lace.errors import InvalidText
+from lace.inspector.html import Markup, join, tag
+from lace.limits import SECOND_NS
+from lace.notation.tai import TAI
+
+SHORT = 14
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def link(label: object, address: str, **attributes: object) -> Markup:
+    """A link."""
+    return tag("a", label, href=address, **attributes)
+
+
+def url(path: str, parameters: Mapping[str, object | None] | None = None) -> str:
+    """An address on this server; parameters that are None or empty are left out."""
+    given = {key: str(value) for key, value in (parameters or {}).items() if value not in (None, "")}
+    return quote(path, safe="/.-_~") + (f"?{urlencode(given)}" if given else "")
+
+
+def short(text: str) -> str:
+    """A hash as the eye takes it in."""
+    return f"{text[:SHORT]}…" if len(text) > SHORT + 1 else text
+
+
+def hash_link(text: str, address: str) -> Markup:
+    """A record's hash that leads to the record."""
+    return link(tag("code", short(text)), address, title=text, class_="hash")
+
+
+def copyable(text: str) -> Markup:
+    """A text with a button that copies it; without a script it is the text."""
+    button = tag("button", "Copy", type="button", class_="copy", data_copy=text, hidden=True, aria_label=f"Copy {text}")
+    return tag("span", tag("code", text, class_="whole"), button, class_="copyable")
+
+
+def signer(verifier: str | None, names: Mapping[str, str] | None = None) -> Markup:
+    """Who signed."""
+    if not verifier:
+        return tag("span", "unsigned", class_="faint")
+    known = (names or {}).get(verifier)
+    return tag("span", known or tag("code", short(verifier)), title=verifier, class_="signer")
+
+
+def instant(tai: str) -> Markup:
+    """A TAI text as a time of day."""
+    shown = utc(tai)
+    return tag("time", shown, datetime=shown.replace(" ", "T") + "Z", title=f"TAI {tai}") if shown else tag("code", tai)
+
+
+def utc(tai: str) -> str:
+    """A TAI text in UTC, to the second; empty if no calendar has it."""
+    try:
+        seconds = TAI.parse(tai).to_unix_ns() // SECOND_NS
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (InvalidText, ValueError, OverflowError, OSError):
+        return ""
+
+
+def size(number: int) -> str:
+    """A number of bytes the way people say it."""
+    value = float(number)
+    for unit in _UNITS:
+        if value < 1024 or unit == _UNITS[-1]:
+            return f"{number} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return str(number)
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: frozenset[str] = frozenset()
+) -> Markup:
+    """A table; on a narrow screen each row becomes a card whose cells carry their column's name."""
+    head = tag(
+        "tr", [tag("th", column, scope="col", class_="right" if column in right else None) for column in columns]
+    )
+    body = [
+        tag(
+            "tr",
+            [
+                tag("td", cell, data_column=column, class_="right" if column in right else None)
+                for column, cell in zip(columns, row, strict=True)
+            ],
+        )
+        for row in rows
+    ]
+    inner = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body))
+    return tag("div", inner, class_="table", tabindex="0", role="region", aria_label=caption)
+
+
+def fields(rows: Iterable[tuple[str, object]]) -> Markup:
+    """Names and values under each other."""
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in rows], class_="fields")
+
+
+def empty(title: str, advice: object = None) -> Markup:
+    """What stands where nothing is."""
+    return tag("div", tag("p", title, class_="empty-title"), advice and tag("p", advice), class_="empty")
+
+
+def notice(kind: str, body: object) -> Markup:
+    """A remark: `warning`, `bad` or `good`."""
+    return tag("div", body, class_=f"notice {kind}", role="alert" if kind == "bad" else "note")
+
+
+def section(title: str, *body: object, note: object = None) -> Markup:
+    """A part of a page under its heading."""
+    anchor = "".join(c if c.isalnum() else "-" for c in title.lower())
+    heading = tag("div", tag("h2", title, id=anchor), note and tag("p", note, class_="note"), class_="section-head")
+    return tag("section", heading, join(*body), aria_labelledby=anchor)
+
+
+def pager(forward: str | None, back: str | None = None) -> Markup | None:
+    """Links to the next page and to the first."""
+    if forward is None and back is None:
+        return None
+    first = link("First page", back, class_="button") if back else None
+    following = link("Next page", forward, class_="button", rel="next") if forward else None
+    return tag("nav", first, following, class_="pager", aria_label="Pages of this list")

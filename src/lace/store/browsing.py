@@ -1,0 +1,194 @@
+"""Pages of a store file for people who look around: spaces, names below a name, versions, what came last.
+
+Rule: every answer costs what it shows. A page begins at a key and ends at a limit, folders are jumped over instead of
+read through, and a count stops at the number it was told to stop at.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple, Self
+
+from lace.limits import StoreLimits
+from lace.notation.identifiers import RecordHash
+from lace.store.base import Entry, StoreRecordId
+from lace.store.connect import connect, store_errors
+from lace.store.coordinates import CoordinateIndex, Space, in_tip_order
+from lace.store.segments import as_codes
+from lace.store.symbols import SymbolTable, keyed_hash
+
+_AFTER_SLASH = "0"  # the character behind "/": a bound behind everything below a name
+_SAME_INSTANT = 64  # versions of one instant that are compared for the tip
+
+
+class Count(NamedTuple):
+    """A number, or the limit at which counting stopped."""
+
+    number: int
+    is_whole: bool
+
+    def __str__(self) -> str:
+        return f"{self.number:,}" if self.is_whole else f"{self.number:,}+"
+
+
+class Child(NamedTuple):
+    """What stands directly below a name: a folder of names, or a name with its tip."""
+
+    name: str  # whole, from the space's root; a folder ends in "/"
+    held: Count  # records below a folder, or versions of a name
+    tip: Entry | None  # None: a folder
+
+
+class Children(NamedTuple):
+    """One page of children."""
+
+    rows: tuple[Child, ...]
+    next: str | None  # where the next page starts; None: there is none
+
+
+class Browser:
+    """A second, reading pair of eyes on a store file; threads take turns."""
+
+    def __init__(self, path: str | Path, *, limits: StoreLimits | None = None) -> None:
+        self.path = Path(path)
+        self._lock = Lock()
+        self._connection = connect(self.path, create=False, read_only=True, limits=limits or StoreLimits())
+        with store_errors(str(self.path)):
+            secret = self._connection.execute("SELECT index_key FROM state").fetchone()[0]
+        self._symbols = SymbolTable(self._connection, keyed_hash(secret))
+        self._index = CoordinateIndex(self._connection, self._symbols)
+        self._spaces: tuple[int, list[Space]] = (-1, [])
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, store_errors(str(self.path)):
+            self._connection.execute("BEGIN DEFERRED")
+            try:
+                yield self._connection
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    # --- groups and apps
+
+    def spaces(self, *, start: tuple[str, str] = ("", ""), group: str | None = None, limit: int) -> list[Space]:
+        """The spaces from (group, app) on that hold something, in order."""
+        with self._reading():
+            every = self._every_space()
+            found: list[Space] = []
+            for space in every[bisect_left(every, start, key=_coordinate) :]:
+                if len(found) == limit or (group is not None and space.group > group):
+                    break
+                if group in (None, space.group) and self._holds(space):
+                    found.append(space)
+            return found
+
+    def _every_space(self) -> list[Space]:
+        """All spaces in order; kept while none is added, and none is ever taken out."""
+        newest = self._connection.execute("SELECT coalesce(max(id), 0) FROM spaces").fetchone()[0]
+        if self._spaces[0] != newest:
+            self._spaces = (newest, self._index.spaces(None, None))
+        return self._spaces[1]
+
+    def _holds(self, space: Space) -> bool:
+        query = "SELECT 1 FROM coordinates WHERE space = ? LIMIT 1"
+        return self._connection.execute(query, (space.id,)).fetchone() is not None
+
+    def count(self, space: Space, under: str = "", *, limit: int) -> Count:
+        """How many records stand in a space, or below one of its names."""
+        with self._reading():
+            return self._count(space, under, limit)
+
+    def _count(self, space: Space, under: str, limit: int) -> Count:
+        bound, values = _below(under)
+        query = f"SELECT count(*) FROM (SELECT 1 FROM coordinates WHERE space = ?{bound} LIMIT ?)"
+        found = self._connection.execute(query, (space.id, *values, limit + 1)).fetchone()[0]
+        return Count(min(found, limit), found <= limit)
+
+    def space(self, group: str, app: str) -> Space | None:
+        """The space of a group and app, if it ever held something."""
+        with self._reading():
+            codes = self._symbols.codes([group, app])
+            query = "SELECT id FROM spaces WHERE group_code = ? AND app_code = ?"
+            row = self._connection.execute(query, codes).fetchone()
+        return None if row is None else Space(row[0], group, app)
+
+    # --- names
+
+    def children(self, space: Space, under: str = "", *, start: str = "", limit: int, count_to: int) -> Children:
+        """What stands directly below a name (empty, or with its final slash), from `start` on."""
+        rows: list[Child] = []
+        bound = max(start, under)
+        with self._reading():
+            while (name := self._first_name(space, bound)) is not None and name.startswith(under):
+                if len(rows) == limit:
+                    return Children(tuple(rows), bound)
+                segment, slash, _ = name[len(under) :].partition("/")
+                if slash:
+                    folder = f"{under}{segment}/"
+                    rows.append(Child(folder, self._count(space, folder, count_to), None))
+                    bound = f"{under}{segment}{_AFTER_SLASH}"
+                else:
+                    rows.append(self._named(space, name, count_to))
+                    bound = f"{name}\0"
+        return Children(tuple(rows), None)
+
+    def _first_name(self, space: Space, bound: str) -> str | None:
+        query = "SELECT name FROM coordinates WHERE space = ? AND name >= ? ORDER BY name LIMIT 1"
+        row = self._connection.execute(query, (space.id, bound)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _named(self, space: Space, name: str, count_to: int) -> Child:
+        query = "SELECT count(*) FROM (SELECT 1 FROM coordinates WHERE space = ? AND name = ? LIMIT ?)"
+        found = self._connection.execute(query, (space.id, name, count_to + 1)).fetchone()[0]
+        return Child(name, Count(min(found, count_to), found <= count_to), self._newest(space, name, 1)[0])
+
+    def versions(self, space: Space, name: str, *, before: Entry | None = None, limit: int) -> list[Entry]:
+        """The versions of one coordinate, newest first, from behind an entry on; the first of all is the tip."""
+        with self._reading():
+            return self._newest(space, name, limit, before)
+
+    def _newest(self, space: Space, name: str, limit: int, before: Entry | None = None) -> list[Entry]:
+        where, values = "name = ?", (name,)
+        if before is not None:  # those of its own instant come again, and are passed over below
+            where, values = "name = ? AND tai <= ?", (name, before.tai)  # type: ignore[assignment]
+        where += " ORDER BY tai DESC, record DESC LIMIT ?"
+        found = self._index.select(space, where, (*values, limit + _SAME_INSTANT))
+        ordered = list(in_tip_order(reversed(found)))[::-1]
+        if before is not None:
+            ordered = [entry for entry in ordered if (entry.tai, entry.hash) < (before.tai, before.hash)]
+        return ordered[:limit]
+
+    # --- what came last
+
+    def newest_records(self, *, before: int | None = None, limit: int) -> list[tuple[StoreRecordId, RecordHash]]:
+        """Records by the order in which they came, the last first."""
+        with self._reading():
+            bound = (1 << 62) if before is None else before
+            query = "SELECT id, code FROM records WHERE id < ? ORDER BY id DESC LIMIT ?"
+            rows = self._connection.execute(query, (bound, limit)).fetchall()
+            texts = self._symbols.texts(as_codes(code for _, code in rows))
+        return [(StoreRecordId(row[0]), RecordHash(text)) for row, text in zip(rows, texts, strict=True)]
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _coordinate(space: Space) -> tuple[str, str]:
+    return space.group, space.app
+
+
+def _below(under: str) -> tuple[str, Sequence[str]]:
+    return (" AND name >= ? AND name < ?", (under, under[:-1] + _AFTER_SLASH)) if under else ("", ())
