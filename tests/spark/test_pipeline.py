@@ -148,6 +148,24 @@ def test_a_rerun_does_nothing_twice_and_new_input_is_added(spark: SparkSession, 
     assert sorted(hashes) == sorted({str(valid.hash) for valid in (*records, *more)})
 
 
+def test_a_rerun_with_nothing_new_does_nothing_however_many_batches_there_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = make_records(40, seed=3)
+    (tmp_path / "in").mkdir()
+    for number in range(4):  # batches are named by content, so four names are hardly ever in the order of arrival
+        write_bundle(tmp_path / "in" / f"{number}.bundle", records[10 * number : 10 * number + 10])
+        batches = pipeline(spark, tmp_path).run(["ingest"]).batches
+    assert batches != sorted(batches)
+    pipeline(spark, tmp_path).run()
+    manifest = (tmp_path / "out" / "manifest.json").read_text()
+    said: list[tuple[str, str]] = []
+    done = pipeline(spark, tmp_path, lambda *what: said.append(what)).run()
+    assert {what for _, what in said} == {"nothing new"}
+    assert done.batches == batches
+    assert (tmp_path / "out" / "manifest.json").read_text() == manifest
+
+
 class Crash(Exception):
     """The machine went away."""
 

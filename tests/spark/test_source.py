@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
+import os
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles
 
 from lace.intake.bundles import import_bundles
 from lace.records.model import Seal
 from lace.records.validate import validate
 from lace.records.write import encode_record
+from lace.spark.source import LaceDataSource
 from lace.store import open_store
 from lace.store.bundle import BundleReader, Frame
 from spark.archives import make_records, write_bundle
@@ -111,20 +113,6 @@ def test_validate_full_checks_signatures_hash_does_not_none_judges_nothing(spark
     assert bare["group"] is None
 
 
-def test_filters_are_answered_by_the_reader(spark: SparkSession, tmp_path: Path) -> None:
-    records = make_records(60)
-    write_bundle(tmp_path / "a.bundle", records)
-    frame = spark.read.format("lace").option("mode", "DROPMALFORMED").load(str(tmp_path))
-    chosen = frame.where("group = 'u' and app in ('ding', 'member') and name like 'links/%'")
-    wanted = {
-        str(v.hash) for v in records if v.parts.group == "u" and v.parts.app in ("ding", "member")
-        and v.parts.name.startswith("links/")
-    }  # fmt: skip
-    assert {row["hash"] for row in chosen.collect()} == wanted
-    plan = chosen._jdf.queryExecution().executedPlan().toString()
-    assert re.search(r"\bFilter\b", plan) is None, plan
-
-
 def test_a_store_reads_like_a_bundle(spark: SparkSession, tmp_path: Path) -> None:
     records = make_records(40)
     bundle = write_bundle(tmp_path / "a.bundle", records)
@@ -171,3 +159,27 @@ def test_a_stream_reads_each_new_bundle_exactly_once(spark: SparkSession, tmp_pa
     write_bundle(incoming / "a.bundle", records[20:])  # sorts before the one that was read
     assert run().count() == 40
     assert run().distinct().count() == 40
+
+
+def test_a_stream_takes_so_many_files_at_once_oldest_first(spark: SparkSession, tmp_path: Path) -> None:
+    incoming = tmp_path / "in"
+    incoming.mkdir()
+    records = make_records(12)
+    for number, age in enumerate((30, 10, 20)):
+        path = write_bundle(incoming / f"{number}.bundle", records[4 * number : 4 * number + 4])
+        os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
+    batches: list[set[str]] = []
+    stream = spark.readStream.format("lace").option("maxFilesPerTrigger", "1").load(str(incoming)).select("hash")
+    query = stream.writeStream.foreachBatch(lambda frame, _: batches.append({row["hash"] for row in frame.collect()}))
+    query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()
+    assert batches == [{v.hash for v in records[4 * n : 4 * n + 4]} for n in (0, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "taken"), [(ReadMaxFiles(2), 2), (ReadMaxBytes(1), 1), (ReadMaxBytes(10**9), 3), (ReadAllAvailable(), 3)]
+)
+def test_a_limit_bounds_a_micro_batch_and_never_stops_it(tmp_path: Path, limit: ReadLimit, taken: int) -> None:
+    for number, valid in enumerate(make_records(3)):
+        write_bundle(tmp_path / f"{number}.bundle", [valid])
+    source = LaceDataSource({"path": str(tmp_path)})
+    assert len(source.streamReader(source.schema()).latestOffset({}, limit)) == taken

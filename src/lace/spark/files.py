@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from lace.errors import InvalidInput
 from lace.notation import b64a
@@ -50,6 +51,14 @@ class RawRecord:
     def content(self) -> str:
         """The digest of the whole stored bytes: what makes two copies the same copy."""
         return b64a.encode(digest(self.stored))
+
+
+def local_path(name: str | Path) -> Path:
+    """The path that a text or a `file:` address names."""
+    text = str(name)
+    if not text.startswith("file:"):
+        return Path(text)
+    return Path(unquote(urlsplit(text).path))
 
 
 def input_files(paths: Iterable[Path]) -> list[Path]:

@@ -63,7 +63,7 @@ class Manifest:
 
     def write(self, directory: Path) -> None:
         """Replace the manifest on disk."""
-        body = json.dumps({"format": FORMAT, **asdict(self)}, indent=2, sort_keys=True)
+        body = json.dumps({"format": FORMAT, **asdict(self)}, indent=2)  # in the order in which batches came
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False, encoding="utf-8") as file:
             file.write(body + "\n")
             file.flush()

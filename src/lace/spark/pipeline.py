@@ -178,7 +178,7 @@ class Pipeline:
                 counts[predicate.name] = self.table(f"facts/{predicate.name}").count()
             return counts
 
-        self._step("facts", {"batches": self.manifest.batches}, work)
+        self._step("facts", {"batches": sorted(self.manifest.batches)}, work)
 
     def _records(self) -> DataFrame:
         return self.table("records").drop("batch")
@@ -216,7 +216,7 @@ class Pipeline:
                 counts |= {f"{name} requestable": rows for name, rows in asked.items()}
             return counts
 
-        self._step("evaluate", {"batches": self.manifest.batches, "peers": self._peers()}, work)
+        self._step("evaluate", {"batches": sorted(self.manifest.batches), "peers": self._peers()}, work)
 
     def _with_listing(self, peer: evaluate.PeerPolicy) -> evaluate.PeerPolicy:
         """The peer with the facts that its listing states."""
@@ -229,7 +229,7 @@ class Pipeline:
 
     def _advertise(self) -> None:
         for peer in self.settings.peers:
-            depends = {"batches": self.manifest.batches, "peer": self._peers()[peer.name]}
+            depends = {"batches": sorted(self.manifest.batches), "peer": self._peers()[peer.name]}
             self._step(f"advertise:{peer.name}", depends, partial(self._advertise_to, peer))
 
     def _advertise_to(self, peer: evaluate.PeerPolicy) -> Counts:
@@ -260,7 +260,7 @@ class Pipeline:
             rows = self.table("missing").groupBy("archive").count().collect()
             return dict.fromkeys(sorted(archives), 0) | {row["archive"]: row["count"] for row in rows}
 
-        self._step("reconcile", {"batches": self.manifest.batches, "others": others}, work)
+        self._step("reconcile", {"batches": sorted(self.manifest.batches), "others": others}, work)
 
     def _archive(self, path: Path) -> DataFrame:
         """Another archive's hashes: a pipeline's output, a listing as Parquet, or bundles and stores."""
@@ -285,11 +285,11 @@ class Pipeline:
             (self.settings.output / "report.html").write_text(report.page(found, shown), encoding="utf-8")
             return {"records": found.records, "quarantined": found.quarantined}
 
-        self._step("report", {"batches": self.manifest.batches, "peers": self._peers()}, work)
+        self._step("report", {"batches": sorted(self.manifest.batches), "peers": self._peers()}, work)
 
     def _publish(self) -> None:
         for peer in self.settings.peers:
-            depends = {"batches": self.manifest.batches, "peer": self._peers()[peer.name]}
+            depends = {"batches": sorted(self.manifest.batches), "peer": self._peers()[peer.name]}
             self._step(f"publish:{peer.name}", depends, partial(self._publish_to, peer.name))
 
     def _publish_to(self, peer: str) -> Counts:

@@ -23,6 +23,7 @@ from lace.policy.rewrite import body_atoms
 from lace.porcelain.query import column_names, only_output
 from lace.spark.executor import SparkSettings
 from lace.spark.executor import evaluate as run_checked
+from lace.spark.files import local_path
 from lace.spark.jobs.ingest import first_copies
 from lace.spark.jobs.validate import judged, records
 from lace.spark.pivot import relation_columns
@@ -90,7 +91,7 @@ def _require_relations(checked: CheckedProgram, given: Mapping[Predicate, DataFr
 
 def query_archive(
     spark: SparkSession,
-    paths: Sequence[Path],
+    paths: Sequence[Path | str] | Path | str,
     rules: str,
     goal: str | None = None,
     *,
@@ -100,7 +101,8 @@ def query_archive(
 ) -> SparkAnswer:
     """Evaluate rules over every valid record of some bundles, directories and stores."""
     bounds = limits or EngineLimits()
-    wide = records(judged(first_copies(raw_records(spark, paths))))
+    given = [paths] if isinstance(paths, str | Path) else paths
+    wide = records(judged(first_copies(raw_records(spark, [local_path(path) for path in given]))))
     checked = check_program(read_annotated(rules, name=name).program, LOCAL_PROFILE, bounds)
     return _answer(spark, checked, {}, wide, goal, bounds, settings)
 

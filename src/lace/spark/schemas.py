@@ -64,6 +64,26 @@ JUDGED = StructType([*WIDE.fields, CONTENT, *ORIGIN, STORED, *REFUSAL])
 RECORDS = StructType([*WIDE.fields, CONTENT, *ORIGIN])
 QUARANTINE = StructType([StructField("hash", StringType()), *ORIGIN, *REFUSAL, STORED])
 
+# What each column of a table of records is, for `DESCRIBE` and catalogs.
+COMMENTS = {
+    "hash": "the record's id: type letter, BLAKE3 of the record, H3",
+    "type": "B for a Blob, P for a Plex, S for a Seal",
+    "group": "first part of the coordinate",
+    "app": "second part of the coordinate",
+    "name": "third part of the coordinate",
+    "tai": "the time that the record states, TAI seconds:nanoseconds",
+    "signed_by": "the verifier that signed, of a Seal",
+    "signature": "the signature, of a Seal",
+    "blob_hash": "the Blob inside a Plex or Seal",
+    "plex_hash": "the Plex inside a Seal",
+    "data_length": "bytes of data in the Blob",
+    "headers": "the other headers, each with its place among those of its name",
+    "links": "well-formed +Link headers: relation, data, target",
+    "data": "the Blob's bytes",
+    "stored": "the whole stored record",
+    "_corrupt_record": "why this is no valid record; null for a valid one",
+}
+
 # Field names of the record definition that every record holds at most once -> their column.
 SINGLETON_COLUMNS = {
     predicates.TYPE: "type",

@@ -1,53 +1,57 @@
 """`spark.read.format("lace")`, `df.write.format("lace")`, `spark.readStream.format("lace")`.
 
-Rule: what Spark users know of file sources holds here: modes, a corrupt-record column, pushed filters, exactly-once
-streams. Record bytes are read from disk but enter a row only if the schema asks for them.
+Rule: what Spark users know of file sources holds here: modes, a corrupt-record column, exactly-once streams. Record
+bytes are read from disk but enter a row only if the schema asks for them.
+
+No filter is taken from Spark: Spark 4.3 keeps a pushed filter with the frame's relation, so a second query over the
+same frame would lose rows that only the first one did not want. Spark filters what we hand it.
 
 Options: `path` (file or directory; several separated by commas), `mode` PERMISSIVE | DROPMALFORMED | FAILFAST,
-`validate` full | hash | none, `data` true for the Blob's bytes, `stored` true for the whole record, `splitBytes`.
+`validate` full | hash | none, `data` true for the Blob's bytes, `stored` true for the whole record, `splitBytes`;
+for streams `maxFilesPerTrigger` and `maxBytesPerTrigger`.
 """
 
 from __future__ import annotations
 
-import uuid
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
     DataSource,
-    DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamReader,
-    EqualTo,
-    Filter,
-    In,
+    DataSourceWriter,
     InputPartition,
-    IsNotNull,
-    StringStartsWith,
-    WriterCommitMessage,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructField, StructType
+from pyspark.sql.utils import is_remote
 
 from lace.errors import InvalidInput, InvalidRecord
 from lace.records.model import ValidRecord
-from lace.records.validate import validate
 from lace.runtime.collector import seldom_collecting
-from lace.spark.files import Piece, RawRecord, input_files, read_piece, shares
+from lace.spark.files import Piece, RawRecord, input_files, local_path, read_piece, shares
 from lace.spark.judging import batches, judge
 from lace.spark.rows import RECORD_COLUMNS, arrow_schema, record_arrays
-from lace.spark.schemas import CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema
-from lace.store.bundle import BundleWriter, index_path
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.datasource import ReadLimit
+from lace.spark.schemas import COMMENTS, CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema
+from lace.spark.writer import LaceWriter
 
 FORMAT = "lace"
-BUNDLE_SUFFIX = ".bundle"
 MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 CHECKS = ("full", "hash", "none")
 _DEFAULT_SPLIT_BYTES = 64 << 20
@@ -59,6 +63,7 @@ _FRAME_FIELDS = [
     pa.field("offset", pa.int64()),
     pa.field(CORRUPT.name, pa.string()),
 ]
+_TABLE_OPTIONS = "lace.options"
 _FRAME_TYPES = {field.name: field.type for field in _FRAME_FIELDS}
 
 
@@ -71,9 +76,12 @@ class ReadOptions:
     check: str
     split_bytes: int
     columns: tuple[str, ...]
+    max_files: int | None = None  # a micro-batch
+    max_bytes: int | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], schema: StructType) -> ReadOptions:
+    def parse(cls, given: Mapping[str, str], schema: StructType) -> ReadOptions:
+        options = CaseInsensitiveDict(_remembered(schema) | dict(given))
         paths = tuple(path for path in options.get("path", options.get("paths", "")).split(",") if path)
         if not paths:
             raise InvalidInput("format lace needs a path: spark.read.format('lace').load(path)", rule="lace-path")
@@ -83,8 +91,10 @@ class ReadOptions:
             paths,
             _choice(options, "mode", MODES, str.upper),
             _choice(options, "validate", CHECKS, str.lower),
-            int(options.get("splitbytes", options.get("splitBytes", str(_DEFAULT_SPLIT_BYTES)))),
+            _number(options, "splitBytes") or _DEFAULT_SPLIT_BYTES,
             columns,
+            _number(options, "maxFilesPerTrigger"),
+            _number(options, "maxBytesPerTrigger"),
         )
 
 
@@ -93,6 +103,21 @@ def _choice(options: Mapping[str, str], name: str, allowed: Sequence[str], fold:
     if chosen not in allowed:
         raise InvalidInput(f"option {name} is one of {', '.join(allowed)}", rule=f"lace-{name}", found=chosen)
     return chosen
+
+
+def _number(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise InvalidInput(f"option {name} is a whole number above 0", rule=f"lace-{name.lower()}", found=text)
+    return int(text)
+
+
+def _remembered(schema: StructType) -> dict[str, str]:
+    """The options of `CREATE TABLE … USING lace`, which Spark 4.3 shows to `schema()` and never again."""
+    found = schema.fields[0].metadata.get(_TABLE_OPTIONS, {}) if schema.fields else {}
+    return dict(found)
 
 
 def _check_schema(schema: StructType) -> None:
@@ -117,7 +142,8 @@ class LaceDataSource(DataSource):
         """Every field of a record; its bytes only if asked for, the reason for a bad one where rows may be bad."""
         asked = [field for field in (DATA, STORED) if self.options.get(field.name, "false").lower() == "true"]
         permissive = self.options.get("mode", MODES[0]).upper() == MODES[0]
-        return StructType([*WIDE.fields, *asked, *([CORRUPT] if permissive else [])])
+        fields = [*WIDE.fields, *asked, *([CORRUPT] if permissive else [])]
+        return _commented(fields, dict(self.options) if "provider" in self.options else {})
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return LaceReader(ReadOptions.parse(self.options, schema))
@@ -125,8 +151,18 @@ class LaceDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         return LaceStreamReader(ReadOptions.parse(self.options, schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return LaceWriter(self.options.get("path", ""), schema, overwrite)
+
+
+def _commented(fields: Sequence[StructField], table_options: Mapping[str, str]) -> StructType:
+    """Columns with their comments; the schema of a catalog table remembers the table's options in the first one."""
+    notes = [{"comment": COMMENTS[field.name]} for field in fields]
+    if table_options:
+        notes[0][_TABLE_OPTIONS] = dict(table_options)  # type: ignore[assignment]
+    return StructType(
+        [StructField(f.name, f.dataType, f.nullable, note) for f, note in zip(fields, notes, strict=True)]
+    )
 
 
 @dataclass
@@ -137,71 +173,38 @@ class _PiecePartition(InputPartition):
 
 
 class LaceReader(DataSourceReader):
-    """Reads pieces; filters on plain fields are answered before a row is built."""
+    """Reads pieces. It holds options only: whatever else it held would show in every query over the same frame."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self.wanted: list[tuple[str, str, Any]] = []  # column, test, value
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take equality, membership and prefix tests on text fields; Spark keeps the others."""
-        bad_rows_matter = self.options.mode == MODES[0]
-        for item in filters:
-            test = _pushed(item)
-            if test is None or (bad_rows_matter and test[1] == "is"):
-                yield item
-            else:
-                self.wanted.append(test)
 
     def partitions(self) -> Sequence[InputPartition]:
-        files = input_files(Path(path) for path in self.options.paths)
+        files = input_files(map(local_path, self.options.paths))
         return [_PiecePartition(share) for share in shares(files, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _PiecePartition)
-        return read_batches(partition.share, self.options, self.wanted)
-
-
-_PUSHED_COLUMNS = frozenset(("hash", "type", "group", "app", "name", "tai", "signed_by", "blob_hash", "plex_hash"))
-
-
-def _pushed(item: Filter) -> tuple[str, str, Any] | None:
-    match item:
-        case EqualTo(attribute=(column,), value=value) if column in _PUSHED_COLUMNS:
-            return column, "in", frozenset([value])
-        case In(attribute=(column,), value=values) if column in _PUSHED_COLUMNS:
-            return column, "in", frozenset(values)
-        case StringStartsWith(attribute=(column,), value=value) if column in _PUSHED_COLUMNS:
-            return column, "starts", value
-        case IsNotNull(attribute=(column,)) if column in _PUSHED_COLUMNS:
-            return column, "is", None
-        case _:
-            return None
+        return read_batches(partition.share, self.options)
 
 
 _Judged = tuple[RawRecord, ValidRecord | None, str | None]  # as found, the record, why it is none
 
 
-def read_batches(
-    parts: Iterable[Piece], options: ReadOptions, wanted: list[tuple[str, str, Any]]
-) -> Iterator[pa.RecordBatch]:
+def read_batches(parts: Iterable[Piece], options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """Rows of pieces, in Arrow batches of the asked columns."""
     schema = arrow_schema(options.columns, _FRAME_FIELDS)
     for batch in batches(raw for piece in parts for raw in read_piece(piece)):
         with seldom_collecting():
-            found = _read_batch(batch, options, wanted, schema)
+            found = _read_batch(batch, options, schema)
         if found.num_rows:
             yield found
 
 
-def _read_batch(
-    batch: list[RawRecord], options: ReadOptions, wanted: list[tuple[str, str, Any]], schema: pa.Schema
-) -> pa.RecordBatch:
+def _read_batch(batch: list[RawRecord], options: ReadOptions, schema: pa.Schema) -> pa.RecordBatch:
     rows = _judged(batch, options.check)
     if options.mode == "FAILFAST":
         _fail_on_bad(rows)
-    kept = _passing([row for row in rows if row[2] is None or options.mode == MODES[0]], wanted)
-    columns = _columns(kept, schema.names)
+    columns = _columns([row for row in rows if row[2] is None or options.mode == MODES[0]], schema.names)
     return pa.record_batch([columns[name] for name in schema.names], schema=schema)
 
 
@@ -220,20 +223,6 @@ def _fail_on_bad(rows: list[_Judged]) -> None:
     for raw, _, reason in rows:
         if reason is not None:
             raise InvalidRecord(reason, rule="failfast", place=f"{raw.bundle} byte {raw.offset}")
-
-
-def _passing(rows: list[_Judged], wanted: list[tuple[str, str, Any]]) -> list[_Judged]:
-    """The rows that the pushed filters let through, before any other column is built."""
-    for column, test, value in wanted:
-        values = _columns(rows, [column])[column].to_pylist()
-        rows = [row for row, found in zip(rows, values, strict=True) if _lets_through(test, value, found)]
-    return rows
-
-
-def _lets_through(test: str, value: Any, found: str | None) -> bool:
-    if found is None:
-        return False
-    return test == "is" or (found in value if test == "in" else found.startswith(value))
 
 
 def _columns(rows: list[_Judged], names: Sequence[str]) -> dict[str, pa.Array]:
@@ -256,22 +245,36 @@ def _columns(rows: list[_Judged], names: Sequence[str]) -> dict[str, pa.Array]:
     return found
 
 
-class LaceStreamReader(DataSourceStreamReader):
-    """Picks up new files; an offset names every file read so far, so that a restart reads none twice.
+class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Picks up new files, oldest first; an offset names every file read so far, so that a restart reads none twice.
 
     Move finished bundles into the directory: a file is read once, as it is when it is first seen.
     """
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
+        self.target: frozenset[str] | None = None  # of a query that ends when it has read what is there now
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         return {}
 
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        if self.options.max_files is not None:
+            return ReadMaxFiles(self.options.max_files)
+        return ReadAllAvailable() if self.options.max_bytes is None else ReadMaxBytes(self.options.max_bytes)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        self.target = frozenset(map(str, self._files()))
+
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
-        files = input_files(Path(path) for path in self.options.paths)
-        seen = {str(file): file.stat().st_size for file in files if str(file) not in start}
-        return {**start, **seen}
+        new = {str(file): file.stat() for file in self._files() if str(file) not in start}
+        if self.target is not None:
+            new = {path: stat for path, stat in new.items() if path in self.target}
+        oldest_first = sorted(new, key=lambda path: (new[path].st_mtime_ns, path))
+        return {**start, **{path: new[path].st_size for path in _admitted(oldest_first, new, limit)}}
+
+    def _files(self) -> list[Path]:
+        return input_files(map(local_path, self.options.paths))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         new = [Path(path) for path in sorted(path for path in end if path not in start)]
@@ -279,73 +282,30 @@ class LaceStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _PiecePartition)
-        return read_batches(partition.share, self.options, [])
+        return read_batches(partition.share, self.options)
 
 
-@dataclass
-class _Written(WriterCommitMessage):
-    """A finished bundle under its temporary name; None for a task without rows."""
-
-    temporary: str | None
-    records: int
-
-
-class LaceWriter(DataSourceArrowWriter):
-    """Writes one bundle a task, under a hidden name until the whole job has succeeded."""
-
-    def __init__(self, path: str, schema: StructType, overwrite: bool) -> None:
-        if not path:
-            raise InvalidInput("format lace needs a path: df.write.format('lace').save(path)", rule="lace-path")
-        if "stored" not in schema.names:
-            raise WrongSchema("a frame written as lace has a column stored", rule="schema", found=str(schema.names))
-        self.directory = str(Path(path).absolute())  # tasks run in other folders
-        self.overwrite = overwrite
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        directory = Path(self.directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        target = directory / f".part-{uuid.uuid4().hex}{BUNDLE_SUFFIX}"
-        records = 0
-        with BundleWriter(target) as bundle:
-            for batch in iterator:
-                for stored in batch["stored"].to_pylist():
-                    bundle.write(validate(stored, verify_signature=False).stored)  # what is no record is not written
-                    records += 1
-        if not records:
-            _remove(target)
-        return _Written(str(target) if records else None, records)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        directory = Path(self.directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        if self.overwrite:
-            for old in directory.glob(f"part-*{BUNDLE_SUFFIX}"):
-                _remove(old)
-        for message in messages:
-            if isinstance(message, _Written) and message.temporary is not None:
-                _publish(Path(message.temporary))
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        for message in messages:
-            if isinstance(message, _Written) and message.temporary is not None:
-                _remove(Path(message.temporary))
-
-
-def _publish(hidden: Path) -> None:
-    """Give a bundle and its index their names; the index first, so that no reader sees a bundle without one."""
-    shown = hidden.with_name(hidden.name[1:])
-    index_path(hidden).rename(index_path(shown))
-    hidden.rename(shown)
-
-
-def _remove(bundle: Path) -> None:
-    bundle.unlink(missing_ok=True)
-    index_path(bundle).unlink(missing_ok=True)
+def _admitted(paths: Sequence[str], stats: Mapping[str, os.stat_result], limit: ReadLimit) -> Sequence[str]:
+    """The files of one micro-batch: at least one, so that a large file does not stop a stream."""
+    match limit:
+        case ReadMaxFiles(max_files=most):
+            return paths[:most]
+        case ReadMaxBytes(max_bytes=most):
+            sizes = accumulate(stats[path].st_size for path in paths)
+            return paths[: max(1, sum(size <= most for size in sizes))]
+        case _:
+            return paths
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make the format `lace` known to a session, whoever made it."""
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")  # else Spark refuses a reader that takes filters
+    """Make the format `lace` known to a session, whoever made it.
+
+    Spark finds it without this where the Python of its workers has lace installed. A local session whose maker named no
+    Python for the workers would take any `python3` on the PATH: it gets the one that runs us.
+    """
+    context = None if is_remote() else spark.sparkContext
+    if context is not None and "PYSPARK_PYTHON" not in os.environ and str(context.master).startswith("local"):
+        context.pythonExec = sys.executable
     spark.dataSource.register(LaceDataSource)
     return spark
 
