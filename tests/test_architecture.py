@@ -21,7 +21,7 @@ LAYERS = [
     {"interlace", "iltp", "store"},
     {"policy"},
     {"facts"},
-    {"records", "datalog"},
+    {"records", "datalog", "differences"},
     {"workers"},
     {"notation", "limits", "errors"},
 ]
@@ -34,7 +34,7 @@ LIBRARY_HOMES = {
     "blake3": {"notation"},
     "cryptography": {"transports/certificate.py"},
     "coincurve": {"records"},
-    "numpy": {"datalog/engine", "spark"},
+    "numpy": {"datalog/engine", "differences", "spark"},
     "starlette": {"inspector"},
     "uvicorn": {"inspector"},
     "click": {"cli"},

@@ -1,0 +1,171 @@
+"""Record ids as columns (070): 32 bytes of digest in four words, and the type letter.
+
+Rule: ids stand sorted by digest bytes, then by letter, and each stands once. The arrays are never changed.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lace.errors import InvalidText
+from lace.notation import b64a
+from lace.notation.identifiers import H3, RECORD_TYPES
+
+Words = npt.NDArray[np.uint64]
+Letters = npt.NDArray[np.uint8]
+Positions = npt.NDArray[np.int64]
+
+ID_BYTES = 33
+_PAYLOAD = slice(2, 45)  # of `P.<43 symbols>.H3`
+_TEXT_LENGTH = 48
+_TEXT = r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3"
+_TEXTS = re.compile(rf"{_TEXT}(?:\n{_TEXT})*+")
+_STANDARD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_TO_STANDARD = bytes.maketrans(b64a.ALPHABET.encode(), _STANDARD.encode())
+_FROM_STANDARD = bytes.maketrans(_STANDARD.encode(), b64a.ALPHABET.encode())
+
+
+Value = TypeVar("Value", np.uint64, np.int64)
+
+
+def distinct(values: npt.NDArray[Value]) -> npt.NDArray[Value]:
+    """Sorted, each once."""
+    ordered = np.sort(values)
+    if len(ordered) < 2:
+        return ordered
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ids:
+    """Sorted distinct record ids; `words` is four columns, the most significant first."""
+
+    words: Words
+    letters: Letters
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    @property
+    def nbytes(self) -> int:
+        """What the columns hold."""
+        return self.words.nbytes + self.letters.nbytes
+
+    def take(self, chosen: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Ids:
+        """Some of them, chosen by ascending position or by a mask."""
+        return Ids(np.ascontiguousarray(self.words[:, chosen]), np.ascontiguousarray(self.letters[chosen]))
+
+    def positions(self, wanted: Ids) -> Positions:
+        """Where each of some ids stands here, -1 for those that do not."""
+        found = np.full(len(wanted), -1, np.int64)
+        at = np.searchsorted(self.words[0], wanted.words[0])
+        open_ = np.arange(len(wanted))
+        # Ids that share their first word stand together; more than one is a grinder's work, and costs him the most.
+        while len(open_):
+            inside = at[open_] < len(self)
+            open_ = open_[inside]
+            here, there = self.words[:, at[open_]], wanted.words[:, open_]
+            open_ = open_[here[0] == there[0]]
+            here, there = self.words[:, at[open_]], wanted.words[:, open_]
+            same = (here[1:] == there[1:]).all(axis=0) & (self.letters[at[open_]] == wanted.letters[open_])
+            found[open_[same]] = at[open_[same]]
+            open_ = open_[~same]
+            at[open_] += 1
+        return found
+
+    def among(self, wanted: Ids) -> npt.NDArray[np.bool_]:
+        """Which of some ids stand here."""
+        return self.positions(wanted) >= 0
+
+    def without(self, others: Ids) -> Ids:
+        """These but for some others."""
+        if not len(others) or not len(self):
+            return self
+        return self.take(~others.among(self))
+
+    def with_(self, others: Ids) -> Ids:
+        """These and some others."""
+        if not len(others):
+            return self
+        if not len(self):
+            return others
+        fresh = others.without(self)
+        return sort_ids(
+            np.concatenate((self.words, fresh.words), axis=1), np.concatenate((self.letters, fresh.letters))
+        )
+
+    def texts(self) -> list[str]:
+        """The ids as `P.<b64a>.H3`, in the order of the columns."""
+        if not len(self):
+            return []
+        rows = np.zeros((len(self), ID_BYTES), np.uint8)
+        rows[:, :32] = digests_of(self)
+        symbols = b2a_base64(rows.tobytes(), newline=False).translate(_FROM_STANDARD).decode("ascii")
+        letters = self.letters.tobytes().decode("ascii")
+        return [f"{letters[i]}.{symbols[44 * i : 44 * i + 43]}.{H3}" for i in range(len(self))]
+
+    def to_bytes(self) -> bytes:
+        """A compact form for keeping: 33 bytes an id."""
+        rows = np.empty((len(self), ID_BYTES), np.uint8)
+        rows[:, :32] = digests_of(self)
+        rows[:, 32] = self.letters
+        return rows.tobytes()
+
+
+EMPTY = Ids(np.zeros((4, 0), np.uint64), np.zeros(0, np.uint8))
+
+
+def sort_ids(words: Words, letters: Letters) -> Ids:
+    """Ids of columns in any order; repeats are dropped."""
+    order = np.argsort(words[0])
+    first = words[0][order]
+    if len(first) > 1 and bool((first[1:] == first[:-1]).any()):
+        order = np.lexsort((letters, words[3], words[2], words[1], words[0]))
+        rows = np.vstack((words[:, order], letters[order].astype(np.uint64)))
+        order = order[np.concatenate(([True], (rows[:, 1:] != rows[:, :-1]).any(axis=0)))]
+    return Ids(np.ascontiguousarray(words[:, order]), letters[order])
+
+
+def ids_of_digests(digests: npt.NDArray[np.uint8], letters: Letters) -> Ids:
+    """Ids of an (n, 32) array of digest bytes and their letters."""
+    words = np.ascontiguousarray(digests).view(">u8").reshape(len(letters), 4).T.astype(np.uint64)
+    return sort_ids(words, letters)
+
+
+def digests_of(ids: Ids) -> npt.NDArray[np.uint8]:
+    """The digests as an (n, 32) array of bytes."""
+    return np.ascontiguousarray(ids.words.T.astype(">u8")).view(np.uint8).reshape(len(ids), 32)
+
+
+def ids_of_texts(records: Iterable[str]) -> Ids:
+    """The ids of some texts, each an exact H3 id; InvalidText for any other."""
+    text = "\n".join(records)
+    if not text:
+        return EMPTY
+    if not _TEXTS.fullmatch(text):
+        wrong = next(record for record in text.split("\n") if not _TEXTS.fullmatch(record))
+        raise InvalidText("not an H3 record id", rule="record-id", found=wrong[:80])
+    rows = np.frombuffer(f"{text}\n".encode(), np.uint8).reshape(-1, _TEXT_LENGTH + 1)
+    # 43 symbols and a zero symbol are 33 bytes, so that many ids are decoded as one text.
+    symbols = np.full((len(rows), 44), ord("0"), np.uint8)
+    symbols[:, :43] = rows[:, _PAYLOAD]
+    data = a2b_base64(symbols.tobytes().translate(_TO_STANDARD))
+    digests = np.frombuffer(data, np.uint8).reshape(-1, ID_BYTES)[:, :32]
+    return ids_of_digests(digests, np.ascontiguousarray(rows[:, 0]))
+
+
+def ids_of_bytes(data: bytes) -> Ids:
+    """What `Ids.to_bytes` gave; InvalidText if it cannot have."""
+    if len(data) % ID_BYTES:
+        raise InvalidText("kept ids are cut", rule="kept-ids", found=f"{len(data)} bytes")
+    rows = np.frombuffer(data, np.uint8).reshape(-1, ID_BYTES)
+    if not np.isin(rows[:, 32], np.frombuffer("".join(RECORD_TYPES).encode(), np.uint8)).all():
+        raise InvalidText("kept ids have an unknown letter", rule="kept-ids")
+    return ids_of_digests(rows[:, :32], rows[:, 32].copy())

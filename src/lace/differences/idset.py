@@ -1,0 +1,69 @@
+"""A set of ids that follows its changes (070, shared sets).
+
+Rule: a generation is a value. Changing a set makes another one that shares nearly everything with it, so a snapshot is
+the set itself, and linear things about it are what they were plus the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lace.differences.ids import EMPTY, Ids
+
+_MIN_PENDING = 4096  # changes that are kept beside the base before they are merged into it
+_PENDING_SHARE = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IdSet:
+    """A large sorted base, and what came and went since it was made."""
+
+    base: Ids = EMPTY
+    added: Ids = EMPTY  # none of them in base
+    removed: Ids = EMPTY  # all of them in base
+    generation: int = 0
+
+    def __len__(self) -> int:
+        return len(self.base) + len(self.added) - len(self.removed)
+
+    def among(self, wanted: Ids) -> npt.NDArray[np.bool_]:
+        """Which of some ids are in the set."""
+        return (self.base.among(wanted) & ~self.removed.among(wanted)) | self.added.among(wanted)
+
+    def change(self, added: Ids, removed: Ids) -> IdSet:
+        """The next generation: `removed` go first, then `added` come; what changes nothing is ignored."""
+        if not len(added) and not len(removed):
+            return self
+        going = removed.without(added)
+        coming = added.take(~self.among(added)) if len(added) else added
+        going = going.take(self.among(going)) if len(going) else going
+        if not len(coming) and not len(going):
+            return self
+        more = self.added.without(going).with_(coming.take(~self.base.among(coming)))
+        less = self.removed.without(coming).with_(going.take(self.base.among(going)))
+        changed = IdSet(self.base, more, less, self.generation + 1)
+        if len(more) + len(less) > max(_MIN_PENDING, len(self.base) // _PENDING_SHARE):
+            return IdSet(changed.ids(), generation=changed.generation)
+        return changed
+
+    def ids(self) -> Ids:
+        """All ids, sorted."""
+        return self.base.without(self.removed).with_(self.added)
+
+    def linear(self, measure: Callable[[Ids], npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+        """A linear measure of the set, from its parts."""
+        total = measure(self.base)
+        if len(self.added):
+            total = total + measure(self.added)
+        if len(self.removed):
+            total = total - measure(self.removed)
+        return total
+
+
+def set_of(ids: Ids) -> IdSet:
+    """The first generation of a set."""
+    return IdSet(ids)

@@ -1,0 +1,89 @@
+"""How summaries, symbols and short ids stand in fact lines (070).
+
+Rule: one text for one value. Whatever a peer sends instead is refused here, before it is used for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+import numpy as np
+
+from lace.differences.keyed import U64
+from lace.differences.sketch import SYMBOL_BYTES, Symbols, no_symbols
+from lace.differences.sums import COUNTERS
+from lace.errors import InvalidText
+from lace.notation import b64a
+
+SUM_BYTES = 16
+SHORT_BYTES = 8
+SYMBOLS_PER_LINE = 56  # a line of 1024 bytes holds them with everything around
+SHORT_IDS_PER_LINE = 90
+_MAX_COUNT_DIGITS = 18
+_SYMBOL = np.dtype([("sum", ">u8"), ("check", ">u4"), ("count", "u1")])
+
+
+def encode_summary(measured: U64) -> tuple[str, str, str]:
+    """Count, sums and counters of a measured set as texts (070-SUM-02, 070-EST-03)."""
+    sums = measured[1:3].astype(">u8").tobytes()
+    counters = (measured[3:] & np.uint64(0xFFFF)).astype(">u2").tobytes()
+    return str(int(measured[0])), b64a.encode(sums), b64a.encode(counters)
+
+
+def decode_summary(count: str, sums: str, counters: str) -> U64:
+    """What `encode_summary` gave; counters are known modulo 2^16."""
+    is_decimal = count.isascii() and count.isdigit() and (count == "0" or count[0] != "0")
+    if not is_decimal or len(count) > _MAX_COUNT_DIGITS:
+        _refuse("count", count)
+    measured = np.empty(3 + COUNTERS, np.uint64)
+    measured[0] = int(count)
+    measured[1:3] = np.frombuffer(_exact(sums, SUM_BYTES), ">u8")
+    measured[3:] = np.frombuffer(_exact(counters, 2 * COUNTERS), ">u2")
+    return measured
+
+
+def encode_symbols(symbols: Symbols) -> Iterator[str]:
+    """Symbols as texts of SYMBOLS_PER_LINE each, the last of what is left (070-SKETCH-05)."""
+    rows = np.empty(len(symbols), _SYMBOL)
+    rows["sum"], rows["check"], rows["count"] = symbols.sums, symbols.checks, symbols.counts
+    for start in range(0, len(rows), SYMBOLS_PER_LINE):
+        yield b64a.encode(rows[start : start + SYMBOLS_PER_LINE].tobytes())
+
+
+def decode_symbols(texts: list[str], expected: int) -> Symbols:
+    """Exactly so many symbols."""
+    if not texts and not expected:
+        return no_symbols()
+    data = b"".join([b64a.decode(text) for text in texts])
+    if len(data) != expected * SYMBOL_BYTES:
+        _refuse("symbols", f"{len(data)} bytes for {expected} symbols")
+    rows = np.frombuffer(data, _SYMBOL)
+    return Symbols(rows["count"].copy(), rows["sum"].astype(np.uint64), rows["check"].astype(np.uint32))
+
+
+def encode_short_ids(short: U64) -> Iterator[str]:
+    """Short ids, ascending, as texts of SHORT_IDS_PER_LINE each."""
+    for start in range(0, len(short), SHORT_IDS_PER_LINE):
+        yield b64a.encode(short[start : start + SHORT_IDS_PER_LINE].astype(">u8").tobytes())
+
+
+def decode_short_ids(texts: list[str]) -> U64:
+    """Strictly ascending short ids."""
+    data = b"".join([b64a.decode(text) for text in texts])
+    if len(data) % SHORT_BYTES:
+        _refuse("short ids", f"{len(data)} bytes")
+    short = np.frombuffer(data, ">u8").astype(np.uint64)
+    if len(short) > 1 and not bool((short[1:] > short[:-1]).all()):
+        _refuse("short ids", "not ascending")
+    return short
+
+
+def _exact(text: str, size: int) -> bytes:
+    if not b64a.is_canonical(text, size):
+        _refuse(f"text of {size} bytes", text)
+    return b64a.decode(text)
+
+
+def _refuse(what: str, found: str) -> NoReturn:
+    raise InvalidText(f"malformed {what} of a difference", rule="difference-text", found=found[:80])

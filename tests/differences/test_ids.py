@@ -1,0 +1,102 @@
+"""Ids as columns, and sets of them that change."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from differences.sets import random_ids
+from lace.differences.ids import EMPTY, Ids, ids_of_bytes, ids_of_texts, sort_ids
+from lace.differences.idset import IdSet, set_of
+from lace.errors import InvalidText
+from lace.notation import b64a
+
+ALL = random_ids(64, seed=1)
+TEXTS = ALL.texts()
+
+
+def test_texts_become_columns_and_texts_again() -> None:
+    assert ids_of_texts(TEXTS).texts() == TEXTS
+    assert ids_of_texts(reversed(TEXTS + TEXTS[:5])).texts() == TEXTS
+    assert ids_of_texts([]).texts() == []
+
+
+def test_columns_stand_in_the_order_of_digest_bytes_then_letters() -> None:
+    same = [f"{letter}.{b64a.encode(bytes(32))}.H3" for letter in "SBP"]
+    texts = ids_of_texts([*same, *TEXTS]).texts()
+    assert texts == sorted(texts, key=lambda text: (b64a.decode(text[2:45]), text[0]))
+    assert texts[:3] == [same[1], same[2], same[0]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "P.short.H3",
+        TEXTS[0][:-1] + "4",
+        "X" + TEXTS[0][1:],
+        TEXTS[0][:44] + "1" + TEXTS[0][45:],
+        TEXTS[0] + "\n",
+    ],
+)
+def test_what_is_no_exact_h3_id_is_refused(text: str) -> None:
+    with pytest.raises(InvalidText):
+        ids_of_texts([*TEXTS[:3], text])
+
+
+def test_kept_bytes_are_read_back_and_broken_ones_refused() -> None:
+    assert ids_of_bytes(ALL.to_bytes()).texts() == TEXTS
+    with pytest.raises(InvalidText):
+        ids_of_bytes(ALL.to_bytes()[:-1])
+    with pytest.raises(InvalidText):
+        ids_of_bytes(ALL.to_bytes()[:-1] + b"X")
+
+
+def test_ids_that_share_their_first_words_are_found_one_by_one() -> None:
+    """Somebody who grinds digests can make their beginnings alike."""
+    words = random_ids(6, seed=2).words.copy()
+    words[:3] = words[:3, :1]
+    twins = sort_ids(words, random_ids(6, seed=2).letters)
+    assert len(twins) == 6
+    assert list(twins.positions(twins)) == list(range(6))
+    assert not twins.take(slice(0, 3)).among(twins.take(slice(3, 6))).any()
+
+
+some = st.sets(st.integers(0, 63))
+
+
+def chosen(which: set[int]) -> Ids:
+    return ids_of_texts(TEXTS[i] for i in which)
+
+
+@given(st.lists(st.tuples(some, some), max_size=8))
+def test_a_set_that_changes_is_the_set_python_would_have(changes: list[tuple[set[int], set[int]]]) -> None:
+    held, expected = IdSet(), set[int]()
+    generations = [(held, set(expected))]
+    for added, removed in changes:
+        held = held.change(chosen(added), chosen(removed))
+        expected = (expected - removed) | added
+        generations.append((held, set(expected)))
+    for generation, members in generations:  # a snapshot is the set itself: later changes do not reach it
+        assert generation.ids().texts() == chosen(members).texts()
+        assert len(generation) == len(members)
+        assert [bool(found) for found in generation.among(ALL)] == [i in members for i in range(64)]
+
+
+def test_many_changes_are_merged_and_few_are_not() -> None:
+    base = random_ids(100_000, seed=3)
+    held = set_of(base)
+    few = held.change(random_ids(10, seed=4), base.take(slice(0, 5)))
+    assert few.base is base
+    assert len(few) == 100_005
+    many = held.change(random_ids(10_000, seed=5), EMPTY)
+    assert many.base is not base
+    assert len(many.added) == 0
+    assert len(many) == 110_000
+
+
+def test_a_change_that_changes_nothing_is_the_same_generation() -> None:
+    held = set_of(ALL)
+    assert held.change(ALL, EMPTY) is held
+    assert held.change(EMPTY, random_ids(5, seed=9)) is held
+    assert held.change(ALL, ALL) is held
