@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from interlace.pair import VERIFIER_A
 from lace.iltp.address import TcpAddress, UnixAddress
 from lace.notation.identifiers import Verifier
-from lace.runtime.admission import Admission, AdmissionLimits, Standing, network_prefix, peer_key
+from lace.runtime.admission import Admission, AdmissionLimits, Standing, peer_key
 from lace.transports.base import TransportProof
+from lace.transports.prefix import network_prefix
 
 LIMITS = AdmissionLimits(max_links=8, reserved_links=2, max_links_per_peer=3, max_held_bytes=100)
 

@@ -13,6 +13,7 @@ import click
 
 from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
+from lace.cli.leaving import leave_at_once
 from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
 from lace.cli.localpeer import PeerType, follow_locally, refuse_link_choices, their_options
 from lace.cli.output import json_option, print_json
@@ -63,6 +64,7 @@ def command(
         return follow_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json, ticks=ticks)
     terms = make_terms(module, exposed, is_open=True)
     choices = LinkChoices(command=child, **links)
+    choices.require_use_of_key([address])
     with opened(path, write=True) as lace:
         asyncio.run(_follow(lace, address, terms, choices, trace, as_json=as_json, ticks=ticks))
     return ExitCode.OK
@@ -90,7 +92,8 @@ async def _follow(
             loop.add_signal_handler(number, stop.set)
         node.keep_in_background(address, terms)
         await stop.wait()
-        await node.shutdown()
+        if not await node.shutdown():
+            leave_at_once("an evaluation was still running and is given up", ExitCode.OK)
 
 
 def _print_events(hooks: Hooks, *, as_json: bool, ticks: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
+from lace.cli.leaving import run_until_interrupted
 from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
 from lace.cli.localpeer import PeerType, exchange_locally, refuse_link_choices, their_options
 from lace.cli.outcome import exit_code_of, print_outcome
@@ -63,6 +63,7 @@ def command(
         return exchange_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json)
     terms = make_terms(module, exposed, is_open=False)
     choices = LinkChoices(command=child, **links)
+    choices.require_use_of_key([address])
     with opened(path, write=True) as lace:
         outcome, seconds, moved = exchange_once(lace, address, terms, choices, trace)
     print_outcome(outcome, seconds, *moved, as_json=as_json)
@@ -88,7 +89,7 @@ def exchange_once(
 
     with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
         _show_progress(hooks, meter)
-        outcome, moved = asyncio.run(run())
+        outcome, moved = run_until_interrupted(run())
     return outcome, time.monotonic() - started, moved
 
 

@@ -135,6 +135,7 @@ class LinkChoices:
     certificate: Path | None = None
     certificate_key: Path | None = None
     names: Sequence[WebSocketAddress] = ()
+    origins: Sequence[str] = ()
     unix_mode: int = 0o600
 
     def transport(self) -> tuple[TransportOptions, Verifier | None]:
@@ -158,10 +159,19 @@ class LinkChoices:
             client_tls=ClientTls(pin=self.pin, ca_file=self.ca),
             server_tls=server_tls,
             names=tuple(self.names),
+            origins=tuple(self.origins),
             command=tuple(self.command),
             stated_peer=self.peer,
         )
         return options, signer.verifier if signer else None
+
+    def require_use_of_key(self, addresses: Sequence[Address]) -> None:
+        """A key that no connection can show or state is a mistake, and told before anything is opened."""
+        from lace.iltp.address import TcpAddress
+
+        if self.key and addresses and all(isinstance(address, TcpAddress) for address in addresses):
+            where = ", ".join(map(str, addresses))
+            raise click.UsageError(f"--key proves nothing over {where}: tcp carries no proof; use wss, ws or unix")
 
 
 def make_terms(

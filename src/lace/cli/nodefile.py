@@ -11,6 +11,7 @@ Rule: an unknown name, a wrong type or a missing value is told with its place in
     certificate = "cert.pem"
     certificate_key = "key.pem"
     names = ["wss:notes.example.com"]
+    origins = ["https://notes.example.com"]
     metrics_port = 9464
     log = "json"
 
@@ -89,6 +90,7 @@ class NodeFile:
     certificate: Path | None = None
     certificate_key: Path | None = None
     names: Sequence[Address] = ()
+    origins: Sequence[str] = ()
     metrics_port: int | None = None
     log: str = "text"
     unix_mode: int = 0o600
@@ -133,6 +135,7 @@ class _Reader:
             certificate=self._file("certificate"),
             certificate_key=self._file("certificate_key"),
             names=self._addresses("names"),
+            origins=self._texts("origins"),
             metrics_port=self._number("metrics_port"),
             log=self._choice("log", ("text", "json")),
             unix_mode=self._mode("unix_mode"),

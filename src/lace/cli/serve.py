@@ -16,6 +16,7 @@ import click
 
 from lace.cli.arguments import opened
 from lace.cli.failure import ExitCode
+from lace.cli.leaving import leave_at_once
 from lace.cli.links import (
     AddressType,
     LinkChoices,
@@ -72,6 +73,7 @@ class Serving:
 @click.option("--cert", "certificate", type=click.Path(exists=True, path_type=Path), help="For wss: certificate chain.")
 @click.option("--cert-key", "certificate_key", type=click.Path(exists=True, path_type=Path), help="For wss: its key.")
 @click.option("--name", "names", type=AddressType(), multiple=True, help="For ws: another address that peers dial.")
+@click.option("--origin", "origins", multiple=True, metavar="URL", help="For ws: let web pages of this origin speak.")
 @click.option("--metrics", "metrics_port", type=click.IntRange(1, 65535), help="Counters for Prometheus on this port.")
 @click.option("--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="How to log.")
 @click.option("--events", "every_event", is_flag=True, help="Log everything that happens on a link.")
@@ -122,6 +124,7 @@ def _require_sense(serving: Serving) -> None:
     """What could never work is told before anything is bound."""
     from lace.iltp.address import TcpAddress, WebSocketAddress
 
+    serving.choices.require_use_of_key([*serving.listen, *(kept.address for kept in serving.kept)])
     for address in serving.listen:
         if serving.choices.trust and isinstance(address, TcpAddress):
             raise click.UsageError(f"{address} proves no identity, so --trust would refuse everybody there")
@@ -161,6 +164,7 @@ def _file_choices(file: NodeFile) -> LinkChoices:
         certificate=file.certificate,
         certificate_key=file.certificate_key,
         names=[name for name in file.names if isinstance(name, WebSocketAddress)],
+        origins=file.origins,
         unix_mode=file.unix_mode,
     )
 
@@ -195,9 +199,10 @@ async def _serve(serving: Serving, trace: Path | None) -> None:
         finally:
             notify_systemd("STOPPING=1")
             log.say("stopping", "stopping")
-            await node.shutdown()
             if metrics is not None:
                 metrics.close()
+            if not await node.shutdown():
+                leave_at_once("an evaluation was still running and is given up", ExitCode.OK)
     log.say("stopped", "stopped")
 
 

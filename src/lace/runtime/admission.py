@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
 
-from lace.iltp.address import StdioAddress, UnixAddress, bracketed
+from lace.iltp.address import StdioAddress, UnixAddress
 from lace.limits import MIB
 from lace.transports.base import TransportProof
-
-IPV6_PREFIX_BITS = 64  # what a provider gives to one customer, at least
+from lace.transports.prefix import network_prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +47,6 @@ def peer_key(proof: TransportProof) -> str:
     if isinstance(address, StdioAddress | UnixAddress):
         return str(address)
     return network_prefix(address.host)
-
-
-def network_prefix(host: str) -> str:
-    """What one attacker has at hand: an IPv4 address, a /64 of IPv6; a name stays as it is.
-
-    >>> network_prefix("2001:db8:1:2:3::4"), network_prefix("::ffff:192.0.2.7")
-    ('2001:db8:1:2::/64', '192.0.2.7')
-    """
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return bracketed(host)
-    if not isinstance(address, IPv6Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    shift = 128 - IPV6_PREFIX_BITS
-    return f"{IPv6Address(int(address) >> shift << shift)}/{IPV6_PREFIX_BITS}"
 
 
 class Admission:

@@ -79,6 +79,8 @@ class TransportLimits:
     connect_timeout_s: float = 10.0
     close_timeout_s: float = 5.0
     max_pending_accepts: int = 64
+    max_handshakes: int = 256  # WebSocket connections that have not upgraded yet
+    max_handshakes_per_prefix: int = 32  # of them, from one network prefix
     max_message_bytes: int = MIB  # of one WebSocket message received
     message_bytes: int = 256 * 1024  # of one WebSocket message sent
     keepalive_s: float = 20.0

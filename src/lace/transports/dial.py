@@ -33,6 +33,7 @@ class TransportOptions:
     client_tls: ClientTls = field(default_factory=ClientTls)
     server_tls: ServerTls | None = None
     names: Sequence[WebSocketAddress] = ()  # other addresses under which a ws server may be dialled with a proof
+    origins: Sequence[str] = ()  # of web pages that may speak with a ws server; all others are turned away
     command: Sequence[str] = ()  # the child to speak with over stdio
     stated_peer: Verifier | None = None  # who is at the other end of stdio, as the parent states
     limits: TransportLimits = field(default_factory=TransportLimits)
@@ -83,7 +84,9 @@ async def listen(address: Address, options: TransportOptions) -> Listener:
         case WebSocketAddress():
             from lace.transports.websocket import ServerIdentity, listen_websocket
 
-            identity = ServerIdentity(clock=options.clock, signer=options.signer, names=options.names)
+            identity = ServerIdentity(
+                clock=options.clock, signer=options.signer, names=options.names, origins=options.origins
+            )
             return await listen_websocket(address, identity, options.server_tls, limits)
         case _:
             assert_never(address)

@@ -22,9 +22,10 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.http11 import USER_AGENT, Request, Response
 
 from lace.errors import InvalidText, TransportError
-from lace.iltp.address import WEBSOCKET_PATH, WebSocketAddress, parse_address
+from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
 from lace.transports.base import WRITE_BUFFER_BYTES, TransportLimits, TransportProof
+from lace.transports.doorway import Doorway, GuardedConnection, Refused, guarded
 from lace.transports.pipe import DEFAULT_LIMITS
 from lace.transports.proof import (
     HEADER,
@@ -118,6 +119,7 @@ class ServerIdentity:
     clock: Clock
     signer: Signer | None = None
     names: Sequence[WebSocketAddress] = ()
+    origins: Sequence[str] = ()  # of web pages that may speak with us; programs have none
 
 
 async def dial_websocket(
@@ -259,6 +261,8 @@ class WebSocketListener:
         self._context = server_context(tls) if tls and address.secure else None
         self._certificate = certificate_sha256(tls) if tls and address.secure else None
         self._memory = ProofMemory(limits.proof_window_s, limits.max_remembered_proofs)
+        self._started = identity.clock()
+        self._doorway = Doorway(limits, identity.origins, identity.names)
         self._upgrades: WeakKeyDictionary[ServerConnection, _Upgraded] = WeakKeyDictionary()
         self._queue: asyncio.Queue[WebSocketStream | None] = asyncio.Queue(limits.max_pending_accepts)
         self._server: Server | None = None
@@ -273,6 +277,7 @@ class WebSocketListener:
                 self.address.host,
                 self.address.port,
                 ssl=self._context,
+                create_connection=guarded(self._doorway),
                 process_request=self._check_request,
                 process_response=self._answer,
                 compression=None,
@@ -316,16 +321,17 @@ class WebSocketListener:
         await self.close()
 
     def _check_request(self, connection: ServerConnection, request: Request) -> Response | None:
-        if request.path != WEBSOCKET_PATH:  # 060-WS-03: there is nothing else to ask for
-            return connection.respond(HTTPStatus.NOT_FOUND, "only /interlace is here\n")
         try:
-            upgraded = self._upgraded(connection, request)
+            dialled = self._doorway.check(request, self.address, connection.local_address[0])
+            upgraded = self._upgraded(connection, request, dialled)
+        except Refused as refused:
+            return connection.respond(refused.status, f"{refused}\n")
         except (ProofRefused, InvalidText) as error:
             return connection.respond(HTTPStatus.FORBIDDEN, f"{error}\n")
         self._upgrades[connection] = upgraded
         return None
 
-    def _upgraded(self, connection: ServerConnection, request: Request) -> _Upgraded:
+    def _upgraded(self, connection: ServerConnection, request: Request, dialled: WebSocketAddress) -> _Upgraded:
         headers = request.headers.get_all(HEADER)
         if not headers:
             return _Upgraded()
@@ -333,21 +339,20 @@ class WebSocketListener:
             raise ProofRefused("identity refused: one identity header is enough")
         claim = parse_claim(headers[0])
         now = self._identity.clock()
-        upgrade = Upgrade(self._dialled(connection, request), self._certificate, request.headers["Sec-WebSocket-Key"])
+        upgrade = Upgrade(dialled, self._certificate, request.headers["Sec-WebSocket-Key"])
         peer = check_claim(claim, client_message(upgrade, claim), now, self._limits.proof_window_s)
         if peer is not None:
             self._check_name(connection, upgrade.address)
+            self._check_age(claim)
             self._memory.remember(claim, now)
         signer = self._identity.signer
         answer = sign_as_server(upgrade, claim, signer, os.urandom(NONCE_BYTES), now) if signer else None
         return _Upgraded(peer, answer)
 
-    def _dialled(self, connection: ServerConnection, request: Request) -> WebSocketAddress:
-        """The address that the dialer named, as its Host header tells it."""
-        address = parse_address(f"{self.address.scheme}:{request.headers.get('Host', '')}")
-        if not isinstance(address, WebSocketAddress):
-            raise ProofRefused("identity refused: no host was named")
-        return address
+    def _check_age(self, claim: Claim) -> None:
+        """Nonces do not outlive us: over plain ws, a proof from before we began may be one that was read and kept."""
+        if self._certificate is None and claim.tai < self._started:
+            raise ProofRefused("identity refused: this proof is older than the server; try again")
 
     def _check_name(self, connection: ServerConnection, dialled: WebSocketAddress) -> None:
         """Over plain ws only the address keeps a relay from reusing a proof, so it must be one of ours."""
@@ -364,6 +369,8 @@ class WebSocketListener:
 
     async def _offer(self, connection: ServerConnection) -> None:
         """Queue an upgraded connection; the library closes it when this returns, so wait for its end."""
+        if isinstance(connection, GuardedConnection):
+            connection.upgraded()
         upgraded = self._upgrades.pop(connection, _Upgraded())
         host, port = connection.remote_address[:2]
         proof = TransportProof(
