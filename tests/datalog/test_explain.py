@@ -13,7 +13,9 @@ from executors.cases import NAMES, read_case
 from executors.programs import VALUES, Scenario, scenarios
 from lace.datalog import reference
 from lace.datalog.annotations import canonicalize
-from lace.datalog.explain import Known, Proof, why, why_not
+from lace.datalog.engine import Base
+from lace.datalog.engine.asking import AskedFacts, BaseFacts
+from lace.datalog.explain import AllDerived, Known, Proof, why, why_not
 from lace.datalog.explain.data import absence_json, proof_dot, proof_json, proof_nodes
 from lace.datalog.explain.text import format_absence, format_proof
 from lace.datalog.formatting import format_fact
@@ -22,7 +24,8 @@ from lace.datalog.source import MemorySource, Row
 from lace.datalog.syntax import Fact, Predicate, Program
 from lace.datalog.validate import RAW_PROFILE, check_program
 from lace.errors import LaceError, LimitExceeded, NotFound
-from lace.limits import ExplainLimits
+from lace.limits import EngineLimits, ExplainLimits
+from lace.porcelain.explain import Explainer, explain
 
 FEWER = settings(max_examples=settings().max_examples // 2)
 
@@ -30,10 +33,13 @@ FEWER = settings(max_examples=settings().max_examples // 2)
 class Explained:
     """A program over facts, evaluated, with a checker beside it."""
 
-    def __init__(self, program: Program, facts: list[Fact]) -> None:
+    def __init__(self, program: Program, facts: list[Fact], *, on_demand: bool = False) -> None:
         checked = check_program(program, RAW_PROFILE)
         self.derived = reference.evaluate(checked, facts)
-        self.known = Known(checked, MemorySource(facts), self.derived.__getitem__)
+        self.known = Known(checked, MemorySource(facts), AllDerived(self.derived.__getitem__))
+        if on_demand:
+            base = Base(facts)
+            self.known = Known(checked, BaseFacts(base), AskedFacts(checked, base, EngineLimits()), max_indexed_rows=0)
         self.checker = Checker(program, facts, self.derived)
 
     def why(self, text: str) -> Proof:
@@ -51,10 +57,11 @@ def explained(rules: str, facts: str) -> Explained:
 
 
 @pytest.mark.clause("030-CLASS-13")
+@pytest.mark.parametrize("on_demand", [False, True])
 @FEWER
-@given(scenarios)
-def test_every_derived_fact_has_a_proof_from_base_facts(scenario: Scenario) -> None:
-    case = Explained(scenario.program, list(scenario.facts))
+@given(scenario=scenarios)
+def test_every_derived_fact_has_a_proof_from_base_facts(on_demand: bool, scenario: Scenario) -> None:
+    case = Explained(scenario.program, list(scenario.facts), on_demand=on_demand)
     for predicate, rows in case.derived.items():
         for row in sorted(rows)[:12]:
             proof = why(case.known, Fact(predicate, row))
@@ -64,10 +71,11 @@ def test_every_derived_fact_has_a_proof_from_base_facts(scenario: Scenario) -> N
 
 
 @pytest.mark.clause("030-CLASS-13")
+@pytest.mark.parametrize("on_demand", [False, True])
 @FEWER
-@given(scenarios)
-def test_every_absence_is_true_and_says_where_each_rule_failed(scenario: Scenario) -> None:
-    case = Explained(scenario.program, list(scenario.facts))
+@given(scenario=scenarios)
+def test_every_absence_is_true_and_says_where_each_rule_failed(on_demand: bool, scenario: Scenario) -> None:
+    case = Explained(scenario.program, list(scenario.facts), on_demand=on_demand)
     for missing in absent_facts(case.derived, list(VALUES[:3]), 4):
         absence = why_not(case.known, missing)
         case.checker.check_absence(absence)
@@ -82,7 +90,7 @@ VALID_CASES = [name for name in NAMES if not read_case(name).error and not name.
 def test_every_case_is_explained(name: str) -> None:
     case = read_case(name)
     program, facts = parse_program(case.rules), case.base_facts()
-    explained = Explained(program, facts)
+    explained = Explained(program, facts, on_demand=True)
     values = sorted({value for f in facts for value in f.values})[:4]
     for predicate, rows in explained.derived.items():
         for row in sorted(rows)[:10]:
@@ -104,7 +112,7 @@ def test_a_proof_may_be_thousands_deep() -> None:
     case = Explained(parse_program("R(X) :- First(X).\nR(Y) :- R(X), E(X,Y)."), [])
     facts = list(parse_facts(edges + "\nFirst('0')"))
     derived = {Predicate("R", 1): {(str(n),) for n in range(3001)}}
-    known = Known(case.known.checked, MemorySource(facts), derived.__getitem__)
+    known = Known(case.known.checked, MemorySource(facts), AllDerived(derived.__getitem__))
     proof = why(known, Fact(Predicate("R", 1), ("3000",)))
     assert proof.rank == 3001
     Checker(case.known.checked.program, facts, derived).check_proof(proof)
@@ -122,7 +130,9 @@ def test_non_linear_recursion_is_shared_not_repeated() -> None:
     checked = check_program(program, RAW_PROFILE)
     rows = {(f"{x:03}", f"{y:03}") for x in range(61) for y in range(x + 1, 61)}
     derived = {Predicate("T", 2): rows}
-    proof = why(Known(checked, MemorySource(facts), derived.__getitem__), Fact(Predicate("T", 2), ("000", "060")))
+    proof = why(
+        Known(checked, MemorySource(facts), AllDerived(derived.__getitem__)), Fact(Predicate("T", 2), ("000", "060"))
+    )
     Checker(program, facts, derived).check_proof(proof)
     assert len(proof_nodes(proof)) <= 60 + 60 + 59
 
@@ -220,9 +230,8 @@ class QueriedOnly:
 def test_a_store_is_asked_for_what_is_bound_and_never_read_whole() -> None:
     case = read_case("records-newest-2")
     checked, facts = case.check(), case.base_facts()
-    derived = reference.evaluate(checked, facts)
-    del derived[Predicate("Before", 2)]  # read only inside Cardinality: nobody has to materialise it
-    known = Known(checked, QueriedOnly(facts), derived.__getitem__, max_indexed_rows=0)
+    derived = AskedFacts(checked, Base(facts), EngineLimits())
+    known = Known(checked, QueriedOnly(facts), derived, max_indexed_rows=0)
     complete = reference.evaluate(checked, facts)
     checker = Checker(checked.program, facts, complete)
     for row in complete[Predicate("Selected", 1)]:
@@ -241,3 +250,45 @@ def test_a_limit_ends_a_search_that_looks_at_too_much() -> None:
     assert "10 or more bindings got there" in format_absence(
         why_not(wide.known, fact("A()"), ExplainLimits(max_bindings=10))
     )
+
+
+CLOSURE = "T(X,Y) :- E(X,Y).\nT(X,Z) :- E(X,Y), T(Y,Z)."
+
+
+def islands(count: int, length: int) -> list[Fact]:
+    edge = Predicate("E", 2)
+    return [Fact(edge, (f"{i}-{n}", f"{i}-{n + 1}")) for i in range(count) for n in range(length)]
+
+
+@pytest.mark.parametrize("goal", ["T('3-0','3-9')", "T('3-0',X)", "T('3-9','3-0')", "T('3-0','4-0')", "T(X,'3-0')"])
+def test_an_explanation_derives_only_what_its_goal_needs(goal: str) -> None:
+    explainer = Explainer(islands(50, 12), CLOSURE)
+    explanation = explainer.explain(goal)
+    held = explainer.result
+    assert explanation.holds == (goal in ("T('3-0','3-9')", "T('3-0',X)"))
+    assert held.demanded is not None
+    derived = sum(held.run_of(copy.predicate).rows for copy in held.demanded.copies[Predicate("T", 2)])
+    assert derived <= 12 * 13 / 2 < len(reference.evaluate(explainer.checked, islands(1, 12))[Predicate("T", 2)]) * 50
+
+
+def test_a_goal_with_a_repeated_variable_is_explained_by_the_first_fact_that_has_one_value_twice() -> None:
+    facts = list(parse_facts("E('b','c')\nE('c','b')\nE('a','b')"))
+    assert str(explain(facts, CLOSURE, "T(X,X)")).startswith("T('b','b')\n")
+    assert not explain(facts[2:], CLOSURE, "T(X,X)").holds
+
+
+def test_the_first_fact_of_many_is_the_first_in_text_order() -> None:
+    facts = list(parse_facts("E('z','a')\nE('b','z')\nE('b','c')\nE('ab','é')"))
+    assert str(explain(facts, CLOSURE, "T(X,Y)")).startswith("T('ab','é')\n")
+    assert str(explain(facts, CLOSURE, "T('b',Y)")).startswith("T('b','a')\n")
+
+
+def test_asking_for_many_patterns_one_by_one_ends_in_one_evaluation_of_all() -> None:
+    facts = islands(60, 3)
+    base = Base(facts)
+    checked = check_program(parse_program(CLOSURE), RAW_PROFILE)
+    asked = AskedFacts(checked, base, EngineLimits())
+    for i in range(60):
+        assert list(asked.rows(Predicate("T", 2), (f"{i}-0", None))) == [(f"{i}-0", f"{i}-{n}") for n in (1, 2, 3)]
+    assert asked.latest is not None
+    assert asked.latest.count(Predicate("T", 2)) == 60 * 6

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from engine.programs import BASE, LEVELS, VALUES, random_facts, random_program
 from engine.rankings import RANKED, rank_fact
 from lace.datalog import reference
-from lace.datalog.engine import evaluate
+from lace.datalog.demand import demand
+from lace.datalog.engine import answering, evaluate
+from lace.datalog.meter import Meter
 from lace.datalog.parser import parse_atom, parse_program
 from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Fact, Predicate, Term, Variable
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
-from lace.errors import LaceError
+from lace.errors import LaceError, LimitExceeded
+from lace.limits import EngineLimits
 
 seeds = st.integers(0, 2**32)
 
@@ -96,3 +99,74 @@ Odd(Y) :- Edge(Y,Z), Edge(Z,_), not Edge(Z,Y)."""
     program, goal = checked(text), parse_atom("Reach('a',Y)")
     expected = reference.evaluate(program, edges, goals=[goal])
     assert set(evaluate(program, edges, goals=[goal]).rows(goal.predicate)) == expected[goal.predicate]
+
+
+def work(program: CheckedProgram, facts: list[Fact], goals: list[Atom] | None = None) -> int:
+    meter = Meter(EngineLimits())
+    evaluate(program, facts, goals=goals, meter=meter)
+    return meter.rows
+
+
+@pytest.mark.clause("030-EVAL-04")
+@given(seeds)
+@settings(max_examples=100, deadline=None)
+def test_demand_that_is_raced_against_full_evaluation_answers_the_same(seed: int) -> None:
+    random = Random(seed)
+    program, facts = check_program(random_program(random), RAW_PROFILE), random_facts(random)
+    goal = random_goal(random)
+    expected = evaluate(program, facts, goals=[goal]).rows(goal.predicate)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answering, "_HEAD_START", random.choice([0, 600, 2_000]))
+        patch.setattr(answering, "_SHARE", random.choice([0.0001, 0.25, 10]))
+        assert evaluate(program, facts, goals=[goal]).rows(goal.predicate) == expected
+
+
+CHAIN = "Path(X,Y) :- Edge(X,Y).\nPath(X,Z) :- Edge(X,Y), Path(Y,Z)."
+
+
+def chain(length: int) -> list[Fact]:
+    return [Fact(Predicate("Edge", 2), (f"{n:05}", f"{n + 1:05}")) for n in range(length)]
+
+
+@pytest.mark.parametrize("goal", ["Path('00000',Y)", "Path(X,'00700')", "Path(X,Y)", "Path(X,X)", "Path(_,_)"])
+def test_a_goal_that_needs_nearly_everything_costs_at_most_1_3_times_no_goal(goal: str) -> None:
+    program, facts, atom = checked(CHAIN), chain(700), parse_atom(goal)
+    assert work(program, facts, [atom]) <= 1.3 * work(program, facts)
+
+
+def test_a_predicate_that_is_read_in_full_is_not_derived_in_part_beside() -> None:
+    text = CHAIN + "\nAll(X,Y) :- Path(X,Y).\nAll(X,X) :- Path('00000',X)."
+    demanded = demand(checked(text), [parse_atom("All(X,Y)")], lambda atom: 700)
+    (copy,) = demanded.copies[Predicate("Path", 2)]
+    assert copy.asked is None
+
+
+def test_rules_that_a_goal_does_not_need_are_not_evaluated() -> None:
+    text = "Pair(X,Y) :- Edge(X,_), Edge(Y,_).\nPath(X,Y) :- Edge(X,Y)."
+    result = evaluate(checked(text), chain(50), goals=[parse_atom("Path(X,Y)")])
+    assert result.count(Predicate("Path", 2)) == 50
+    assert result.stats.rows_touched < 1_500
+
+
+def test_a_small_relation_in_a_rule_asks_for_little_even_if_the_goal_is_free() -> None:
+    text = CHAIN + "\nReached(Y) :- Start(X), Path(X,Y)."
+    facts = [*chain(2_000), Fact(Predicate("Start", 1), ("01990",))]
+    result = evaluate(checked(text), facts, goals=[parse_atom("Reached(Y)")])
+    assert result.count(Predicate("Reached", 1)) == 10
+    assert sum(result.run_of(copy.predicate).rows for copy in result.demanded.copies[Predicate("Path", 2)]) <= 55
+
+
+def test_a_long_walk_is_not_given_up_for_an_evaluation_that_hits_a_limit() -> None:
+    limits = EngineLimits(max_derived_facts_per_predicate=20_000)
+    text = "Path(X,Y) :- Edge(X,Y).\nPath(X,Z) :- Path(X,Y), Edge(Y,Z)."
+    result = evaluate(checked(text), chain(5_000), goals=[parse_atom("Path('00000',Y)")], limits=limits)
+    assert result.count(Predicate("Path", 2)) == 5_000
+    with pytest.raises(LimitExceeded):
+        evaluate(checked(text), chain(5_000), limits=limits)
+
+
+def test_many_goals_that_differ_in_constants_are_one_question() -> None:
+    goals = [parse_atom(f"Path('{n:05}',Y)") for n in range(0, 60, 3)]
+    result = evaluate(checked(CHAIN), chain(60), goals=goals)
+    assert result.count(Predicate("Path", 2)) == sum(60 - n for n in range(0, 60, 3))
+    assert len(result.stats.plans) < 20

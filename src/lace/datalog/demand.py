@@ -1,15 +1,17 @@
-"""Evaluate only what a goal asks for (030-EVAL-04): magic sets.
+"""Evaluate only what a goal asks for (030-EVAL-04): magic sets, where they pay.
 
 Rule: for the facts that match a goal, the rewritten program derives exactly what the whole program derives.
 
 A goal with bound places becomes a demand; each rule gets a copy that runs only where its head is demanded, and each
-derived atom of its body is demanded for the values that reach it. What is negated or counted is demanded too, as long
-as the result can still be stratified; otherwise, and where a count is a rank, it is evaluated in full.
+derived atom of its body is demanded for the values that reach it. Values are passed on only where few reach an atom,
+judged by the sizes of base facts: asking for nearly everything costs more than deriving it. What is negated or counted
+is demanded too, as long as the result can still be stratified; otherwise, and where a count is a rank, it is evaluated
+in full. A predicate that is read in full anywhere is read so everywhere, and rules that no goal needs are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lace.datalog.formatting import format_literal
@@ -21,6 +23,7 @@ from lace.datalog.syntax import (
     Cardinality,
     Compare,
     Constant,
+    Fact,
     Literal,
     Negated,
     Positive,
@@ -37,30 +40,65 @@ from lace.datalog.terms import names_among, variable_names
 from lace.datalog.validate import CheckedProgram
 
 Places = tuple[int, ...]  # the bound places of a predicate
+RowsOf = Callable[[Atom], int]  # how many base facts match the constants of an atom
+_PAYS_BELOW = 4  # demand pays if this many times as many rows would be read without it
+_FEW_GOALS = 8  # that differ in constants only; more of them are joined instead of being written as rules
+_MARK = "?"  # no name of a lacegram holds it
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What a rewritten program derives of a predicate: the facts that have asked values at `places`."""
+
+    predicate: Predicate  # under which the facts stand
+    places: Places
+    asked: Predicate | None  # the asked values; None where all facts are derived
 
 
 @dataclass(frozen=True, slots=True)
 class Demanded:
-    """A program that answers goals, and where the answers for each asked predicate stand."""
+    """A program that answers goals: what to give it, where the answers stand, and what else it knows."""
 
     checked: CheckedProgram
     answers: Mapping[Predicate, Predicate]
+    seeds: tuple[Fact, ...] = ()  # base facts that say what the goals ask for
+    copies: Mapping[Predicate, tuple[Copy, ...]] = field(default_factory=dict)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether anything is derived in part only."""
+        return any(copy.asked is not None for copies in self.copies.values() for copy in copies)
 
 
-def demand(checked: CheckedProgram, goals: Iterable[Atom]) -> Demanded:
-    """Rewrite a program for goals."""
+def demand(checked: CheckedProgram, goals: Iterable[Atom], rows_of: RowsOf | None = None) -> Demanded:
+    """Rewrite a program for goals; without sizes every value that can be passed on is."""
     asked = list(dict.fromkeys(goals))
-    for in_full in (_ranked(checked.program), _negated_or_counted(checked.program)):
-        rewriting = _Rewriting(checked, _with_all_they_read(checked.program, in_full))
-        answers = rewriting.ask(asked)
-        program = Program(tuple(dict.fromkeys(rewriting.rules)))
-        if not any(forbidden_cycles(program)):
+    sizes = _Weights(checked.program, rows_of) if rows_of is not None else None
+    ranked = _ranked(checked.program).difference(goal.predicate for goal in asked)  # whose facts are wanted, not counts
+    for in_full in (ranked, _negated_or_counted(checked.program)):
+        rewriting = _rewritten(checked, _with_all_they_read(checked.program, in_full), asked, sizes)
+        if not any(forbidden_cycles(rewriting.program)):
             break
-    derived = frozenset(rule.head.predicate for rule in program.rules)
-    read = {found[0].predicate for rule in program.rules for found in map(read_atom, rule.body) if found}
-    # Safe because each copy binds its head and tests by the same atoms as its original.
-    done = CheckedProgram(program, checked.profile, strata(program), derived, frozenset(read - derived))
-    return Demanded(done, answers)
+    return rewriting.demanded()
+
+
+def only_what_goals_read(checked: CheckedProgram, goals: Iterable[Atom]) -> Demanded:
+    """The rules that goals need, each as it is: nothing is derived in part."""
+    return _rewritten(checked, checked.derived, list(dict.fromkeys(goals)), None).demanded()
+
+
+def _rewritten(
+    checked: CheckedProgram, in_full: frozenset[Predicate], goals: list[Atom], sizes: _Weights | None
+) -> _Rewriting:
+    """Again and again until no predicate is derived both in full and in part."""
+    whole: set[Predicate] = set()
+    while True:
+        rewriting = _Rewriting(checked, in_full, frozenset(whole), sizes)
+        rewriting.ask(goals)
+        also_in_full = rewriting.both_ways()
+        if not also_in_full:
+            return rewriting
+        whole |= also_in_full
 
 
 def _ranked(program: Program) -> set[Predicate]:
@@ -72,10 +110,11 @@ def _negated_or_counted(program: Program) -> set[Predicate]:
     return {literal.atom.predicate for literal in literals if isinstance(literal, Negated | Cardinality)}
 
 
-def _with_all_they_read(program: Program, predicates: set[Predicate]) -> frozenset[Predicate]:
+def _with_all_they_read(program: Program, predicates: Iterable[Predicate]) -> frozenset[Predicate]:
     """A part that is evaluated in full is the original program, so it can neither lose its strata nor its ranks."""
     graph = derived_graph(program)
-    found, queue = set(predicates), list(predicates)
+    found = set(predicates)
+    queue = list(found)
     while queue:
         new = graph.get(queue.pop(), set()) - found
         found |= new
@@ -83,37 +122,114 @@ def _with_all_they_read(program: Program, predicates: set[Predicate]) -> frozens
     return frozenset(found)
 
 
+class _Weights:
+    """How many base rows stand under an atom or a predicate."""
+
+    def __init__(self, program: Program, rows_of: RowsOf) -> None:
+        self._program = program
+        self._rows_of = rows_of
+        self._under: dict[Predicate, int] = {}
+
+    def rows(self, atom: Atom) -> int:
+        """The base facts that an atom reads."""
+        return self._rows_of(atom)
+
+    def under(self, predicate: Predicate) -> int:
+        """The base rows that deriving all of a predicate reads at least."""
+        found = self._under.get(predicate)
+        if found is None:
+            heads = _with_all_they_read(self._program, [predicate])
+            rules = [rule for rule in self._program.rules if rule.head.predicate in heads]
+            read = [found[0] for rule in rules for found in map(read_atom, rule.body) if found]
+            found = sum(self._rows_of(atom) for atom in dict.fromkeys(read) if atom.predicate not in heads)
+            self._under[predicate] = found
+        return found
+
+
 @dataclass(slots=True)
 class _Rewriting:
     """Rules collected on demand."""
 
     checked: CheckedProgram
-    in_full: frozenset[Predicate]
-    rules: list[Rule] = field(default_factory=list)
+    in_full: frozenset[Predicate]  # with everything below them
+    whole: frozenset[Predicate]  # read without demand, though what they read may be demanded
+    sizes: _Weights | None
+    rules: dict[Rule, None] = field(default_factory=dict)
+    seeds: list[Fact] = field(default_factory=list)
+    answers: dict[Predicate, Predicate] = field(default_factory=dict)
     _done: set[tuple[Predicate, Places]] = field(default_factory=set)
     _waiting: list[tuple[Predicate, Places]] = field(default_factory=list)
 
-    def ask(self, goals: list[Atom]) -> dict[Predicate, Predicate]:
+    @property
+    def program(self) -> Program:
+        """The rules so far."""
+        return Program(tuple(self.rules), self.checked.program.source)
+
+    def demanded(self) -> Demanded:
+        """The program that answers the goals."""
+        program = self.program
+        derived = frozenset(rule.head.predicate for rule in program.rules)
+        read = {found[0].predicate for rule in program.rules for found in map(read_atom, rule.body) if found}
+        # Safe because each copy binds its head and tests by the same atoms as its original.
+        base = frozenset(read.union(self.answers.values()) - derived)
+        done = CheckedProgram(program, self.checked.profile, strata(program), derived, base)
+        return Demanded(done, self.answers, tuple(self.seeds), self._copies())
+
+    def _copies(self) -> dict[Predicate, tuple[Copy, ...]]:
+        copies: dict[Predicate, tuple[Copy, ...]] = {}
+        for predicate, places in sorted(self._done):
+            asked = _asked_predicate(predicate, places) if places else None
+            copy = Copy(_adorned(predicate, places), places, asked)
+            copies[predicate] = (*copies.get(predicate, ()), copy)
+        return copies
+
+    def both_ways(self) -> set[Predicate]:
+        """Predicates that were asked for in full and in part."""
+        full = {predicate for predicate, places in self._done if not places}
+        return {predicate for predicate, places in self._done if places and predicate in full}
+
+    def ask(self, goals: list[Atom]) -> None:
         """Rules for every goal; each predicate's answers are collected under one name."""
-        answers: dict[Predicate, Predicate] = {}
+        alone = {goal.predicate for goal in goals if _is_free(goal)}
+        alike: dict[tuple[Predicate, Places, tuple[Term, ...]], list[Atom]] = {}
         for goal in goals:
-            answer = answers[goal.predicate] = Predicate(f"{goal.predicate.name}?", goal.predicate.arity)
-            shown = Atom(goal.predicate, tuple(_named(goal.terms)))
+            if goal.predicate in alone:  # all of its facts: no need to copy them
+                self.answers[goal.predicate] = self._demanded(goal, ()).predicate
+                continue
+            self.answers[goal.predicate] = Predicate(f"{goal.predicate.name}{_MARK}", goal.predicate.arity)
             bound = tuple(n for n, term in enumerate(goal.terms) if isinstance(term, Constant))
-            read = self._demanded(shown, bound)
-            self.rules.append(Rule(Atom(answer, shown.terms), (Positive(read),)))
-            if read.predicate != goal.predicate:
-                self.rules.append(Rule(_magic(goal, bound), (TrueLiteral(),)))
+            alike.setdefault((goal.predicate, bound, tuple(_free_terms(goal.terms))), []).append(goal)
+        for (_, bound, terms), group in alike.items():
+            self._ask_alike(group, bound, terms)
         while self._waiting:
             self._rewrite(*self._waiting.pop())
-        return answers
+
+    def _ask_alike(self, goals: list[Atom], bound: Places, terms: tuple[Term, ...]) -> None:
+        """Goals that differ in their constants only: what they ask for is given as facts."""
+        predicate = goals[0].predicate
+        read = self._demanded(Atom(predicate, terms), bound)
+        names = tuple(terms[n] for n in bound)
+        given = Predicate(f"{_asked_predicate(predicate, bound).name}{_MARK}given", len(bound))
+        restricted = read.predicate not in (predicate, _adorned(predicate, ()))
+        if restricted:
+            asked = Atom(_asked_predicate(predicate, bound), names)
+            self.rules[Rule(asked, (Positive(Atom(given, names)),))] = None
+        if restricted or len(goals) > _FEW_GOALS:
+            self.seeds += [Fact(given, _constants(goal)) for goal in goals]
+        if len(goals) > _FEW_GOALS:
+            body = (Positive(read), Positive(Atom(given, names)))
+            self.rules[Rule(Atom(self.answers[predicate], terms), body)] = None
+            return
+        for goal in goals:
+            shown = tuple(_named(goal.terms))
+            self.rules[Rule(Atom(self.answers[predicate], shown), (Positive(Atom(read.predicate, shown)),))] = None
 
     def _demanded(self, atom: Atom, bound: Places) -> Atom:
         """The atom to read instead of a derived one."""
         predicate = atom.predicate
         if predicate not in self.checked.derived:
             return atom
-        if predicate in self.in_full:
+        if predicate in self.in_full or predicate in self.whole:
             bound = ()
         if (predicate, bound) not in self._done:
             self._done.add((predicate, bound))
@@ -122,52 +238,92 @@ class _Rewriting:
 
     def _rewrite(self, predicate: Predicate, bound: Places) -> None:
         for rule in self.checked.program.rules:
-            if rule.head.predicate == predicate:
+            if rule.head.predicate != predicate:
+                continue
+            if predicate in self.in_full:
+                for literal in rule.body:
+                    read = read_atom(literal)
+                    if read is not None:
+                        self._demanded(read[0], ())
+                self.rules[rule] = None
+            else:
                 self._rewrite_rule(rule, bound)
 
     def _rewrite_rule(self, rule: Rule, bound: Places) -> None:
         head = Atom(_adorned(rule.head.predicate, bound), rule.head.terms)
         body: list[Literal] = [Positive(_magic(rule.head, bound))] if bound else []
         known = set(names_among(rule.head.terms[n] for n in bound))
+        reach = dict.fromkeys(known, 1)  # how many values of a variable get as far as here; 1 stands for few
         tests: list[Literal] = [lit for lit in rule.body if isinstance(lit, Unequal | Compare | TextShape)]
         for positive in _passing_order(rule, known, self.checked.derived):
             body += _ready(tests, known, body)
-            read = self._pass(positive.atom, _bound_places(positive.atom, known), body)
+            read = self._pass(positive.atom, reach, body)
+            self._spread(positive.atom, reach)
             body.append(Positive(read))
             known.update(variable_names(positive))
         body += _ready(tests, known, body)
         closing: list[Literal] = []
         for literal in rule.body:
             if isinstance(literal, Negated):
-                closing.append(Negated(self._pass(literal.atom, _bound_places(literal.atom, known), body)))
+                closing.append(Negated(self._pass(literal.atom, reach, body)))
             elif isinstance(literal, Cardinality):
-                read = self._pass(literal.atom, _bound_places(literal.atom, known), body)
+                read = self._pass(literal.atom, reach, body)
                 closing.append(Cardinality(read, literal.operator, literal.bound))
-        self.rules.append(Rule(head, tuple(body + closing) or (TrueLiteral(),)))
+        self.rules[Rule(head, tuple(body + closing) or (TrueLiteral(),), rule.place)] = None
 
-    def _pass(self, atom: Atom, bound: Places, body: list[Literal]) -> Atom:
-        """Demand a body atom for the values that reach it."""
-        read = self._demanded(atom, bound)
+    def _pass(self, atom: Atom, reach: Mapping[str, int], body: list[Literal]) -> Atom:
+        """Demand a body atom for the values that reach it, if they are few."""
+        bound = _bound_places(atom, reach.keys())
+        read = self._demanded(atom, bound if self._pays(atom, reach) else ())
         if read.predicate not in (atom.predicate, _adorned(atom.predicate, ())):
             magic = _magic(atom, bound)
             if Positive(magic) not in body:
-                self.rules.append(Rule(magic, tuple(body) or (TrueLiteral(),)))
+                self.rules.setdefault(Rule(magic, tuple(body) or (TrueLiteral(),)), None)
         return read
+
+    def _pays(self, atom: Atom, reach: Mapping[str, int]) -> bool:
+        reaching = max((reach.get(name, 1) for name in names_among(atom.terms)), default=1)
+        if self.sizes is None or reaching <= 1 or atom.predicate not in self.checked.derived:
+            return True
+        return reaching * _PAYS_BELOW <= self.sizes.under(atom.predicate)
+
+    def _spread(self, atom: Atom, reach: dict[str, int]) -> None:
+        """Values go on from one variable of an atom to all of them; what starts here is as much as the atom has."""
+        names = names_among(atom.terms)
+        derived = atom.predicate in self.checked.derived
+        from_few = any(reach.get(name, 2) <= 1 for name in names)
+        if from_few or self.sizes is None or (derived and _constants(atom)):
+            own = 1
+        elif derived:
+            own = max(2, self.sizes.under(atom.predicate))
+        else:
+            own = max(2, self.sizes.rows(atom))
+        for name in names:
+            reach[name] = min(reach.get(name, own), own)
+
+
+def _is_free(goal: Atom) -> bool:
+    """Whether a goal asks for every fact of its predicate."""
+    names = names_among(goal.terms)
+    return len(names) == len(set(names)) and not _constants(goal)
 
 
 def _adorned(predicate: Predicate, bound: Places) -> Predicate:
-    """The copy for some bound places; no name of a lacegram holds `?`."""
+    """The copy for some bound places."""
     if not bound:
         return predicate
-    return Predicate(f"{predicate.name}?{'_'.join(map(str, bound))}", predicate.arity)
+    return Predicate(f"{predicate.name}{_MARK}{'_'.join(map(str, bound))}", predicate.arity)
+
+
+def _asked_predicate(predicate: Predicate, bound: Places) -> Predicate:
+    return Predicate(f"{_adorned(predicate, bound).name}{_MARK}asked", len(bound))
 
 
 def _magic(atom: Atom, bound: Places) -> Atom:
-    name = f"{_adorned(atom.predicate, bound).name}?asked"
-    return Atom(Predicate(name, len(bound)), tuple(atom.terms[n] for n in bound))
+    return Atom(_asked_predicate(atom.predicate, bound), tuple(atom.terms[n] for n in bound))
 
 
-def _bound_places(atom: Atom, known: set[str]) -> Places:
+def _bound_places(atom: Atom, known: Collection[str]) -> Places:
     return tuple(
         n
         for n, term in enumerate(atom.terms)
@@ -178,7 +334,17 @@ def _bound_places(atom: Atom, known: set[str]) -> Places:
 def _named(terms: tuple[Term, ...]) -> Iterator[Term]:
     """A goal's terms with `_` made a variable of its own, so that a head can show it."""
     for n, term in enumerate(terms):
-        yield Variable(f"Any?{n}") if isinstance(term, Anonymous) else term
+        yield Variable(f"Any{_MARK}{n}") if isinstance(term, Anonymous) else term
+
+
+def _free_terms(terms: tuple[Term, ...]) -> Iterator[Term]:
+    """The same with every constant made a variable too."""
+    for n, term in enumerate(_named(terms)):
+        yield Variable(f"Given{_MARK}{n}") if isinstance(term, Constant) else term
+
+
+def _constants(atom: Atom) -> tuple[str, ...]:
+    return tuple(term.value for term in atom.terms if isinstance(term, Constant))
 
 
 def _ready(tests: list[Literal], known: set[str], body: list[Literal]) -> list[Literal]:

@@ -12,6 +12,7 @@ from threading import Lock
 
 from lace.datalog.annotations import Sidecar, read_annotated_all
 from lace.datalog.engine import Base, Result, evaluate
+from lace.datalog.engine.asking import AskedFacts
 from lace.datalog.explain import Known, why, why_not
 from lace.datalog.parser import parse_atom
 from lace.datalog.source import Row
@@ -77,12 +78,12 @@ class Asked:
 
     def explain(self, goal: str) -> Explanation:
         """Why the first fact that matches a goal holds, or why none does."""
-        if self.checked is None or self.snapshot is None or self.result is None:
+        if self.checked is None or self.snapshot is None or self.base is None:
             raise LaceError("the rules have errors")
         if self._known is None:
-            self._known = Known(self.checked, self.snapshot, self.result.rows)
+            self._known = Known(self.checked, self.snapshot, AskedFacts(self.checked, self.base, TYPING_LIMITS))
         atom = parse_atom(goal)
-        row = next(self._known.matches(atom, {}), None)
+        row = self._known.first(atom)
         if row is None:
             return Explanation(why_not(self._known, atom, EXPLAIN_LIMITS), self.annotations or {})
         return Explanation(why(self._known, Fact(atom.predicate, row), EXPLAIN_LIMITS), self.annotations or {})

@@ -1,6 +1,6 @@
 """Why a fact holds over a lace, or why it does not: `lace.explain`.
 
-Rule: one evaluation answers any number of questions about one snapshot.
+Rule: an explanation costs about what a query of its goal costs: only facts that it looks at are derived.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lace.datalog.annotations import Sidecar, read_annotated
-from lace.datalog.engine import Result, evaluate
+from lace.datalog.engine import Base, CombinedSource, Result, evaluate
+from lace.datalog.engine.asking import AskedFacts, BaseFacts
 from lace.datalog.explain import Absence, Known, Proof, why, why_not
 from lace.datalog.explain.data import Json, absence_json, proof_dot, proof_json
 from lace.datalog.explain.text import format_absence, format_proof
 from lace.datalog.formatting import format_atom
 from lace.datalog.parser import parse_atom
-from lace.datalog.source import FactSource, MemorySource
+from lace.datalog.source import FactSource
 from lace.datalog.syntax import Atom, Fact
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, check_program
+from lace.datalog.validate import check_program
 from lace.errors import NotFound
-from lace.facts.predicates import HAVE
 from lace.limits import EngineLimits, ExplainLimits
-from lace.porcelain.query import HasStore
+from lace.porcelain.query import HasStore, base_of, profile_of
 
 _DEFAULT_LIMITS = EngineLimits()
 _DEFAULT_EXPLAIN_LIMITS = ExplainLimits()
@@ -58,7 +58,7 @@ class Explanation:
 
 
 class Explainer:
-    """Rules evaluated over one snapshot, ready to say why."""
+    """Rules over one snapshot, ready to say why; what an explanation stands on is derived when it is asked for."""
 
     def __init__(
         self,
@@ -69,23 +69,30 @@ class Explainer:
         limits: EngineLimits = _DEFAULT_LIMITS,
         explain_limits: ExplainLimits = _DEFAULT_EXPLAIN_LIMITS,
     ) -> None:
-        source = _source(asked)
+        self._base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
         annotated = read_annotated(rules, name=name, limits=limits)
-        predicates = frozenset(source.predicates())
-        profile = LOCAL_PROFILE if HAVE in predicates else RAW_PROFILE.with_base(predicates)
-        checked = check_program(annotated.program, profile, limits)
         self.annotations = annotated.sidecar
-        self.result: Result = evaluate(checked, source, limits=limits)
-        self._known = Known(checked, source, self.result.rows)
-        self._limits = explain_limits
+        self.checked = check_program(annotated.program, profile_of(self._base), limits)
+        self._derived = AskedFacts(self.checked, self._base, limits)
+        in_columns = self._base.columns is not None
+        source: FactSource = CombinedSource(self._base.parts) if in_columns else BaseFacts(self._base)
+        self._known = Known(self.checked, source, self._derived, **({} if in_columns else {"max_indexed_rows": 0}))
+        self._limits = limits
+        self._explain_limits = explain_limits
+
+    @property
+    def result(self) -> Result:
+        """The evaluation behind the last explanation; without one, that of the whole program."""
+        return self._derived.latest or evaluate(self.checked, self._base, limits=self._limits)
 
     def explain(self, goal: str | Atom) -> Explanation:
         """A proof of the first fact that matches the goal, or why there is none."""
-        atom = parse_atom(goal) if isinstance(goal, str) else goal
-        row = next(self._known.matches(atom, {}), None)
+        atom = parse_atom(goal, limits=self._limits) if isinstance(goal, str) else goal
+        self._derived.forget_oldest()
+        row = self._known.first(atom)
         if row is None:
-            return Explanation(why_not(self._known, atom, self._limits), self.annotations)
-        return Explanation(why(self._known, Fact(atom.predicate, row), self._limits), self.annotations)
+            return Explanation(why_not(self._known, atom, self._explain_limits), self.annotations)
+        return Explanation(why(self._known, Fact(atom.predicate, row), self._explain_limits), self.annotations)
 
 
 def explain(asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str) -> Explanation:
@@ -102,9 +109,3 @@ def explain(asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str
           there is no Edge('b',Y)
     """
     return Explainer(asked, rules).explain(goal)
-
-
-def _source(asked: HasStore | FactSource | Iterable[Fact]) -> FactSource:
-    if isinstance(asked, HasStore):
-        return asked.store.snapshot()
-    return MemorySource(asked) if isinstance(asked, Iterable) else asked

@@ -149,14 +149,13 @@ def base_of(lace: HasStore, limits: EngineLimits = _DEFAULT_LIMITS) -> Base:
 
 
 def _over_base(base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits) -> Answer:
-    checked = check_program(program, _profile(base), limits)
+    checked = check_program(program, profile_of(base), limits)
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
-    goals = [atom] if goal is not None else None
-    result = evaluate(checked, base, extra=extra, goals=goals, limits=limits)
+    result = evaluate(checked, base, extra=extra, goals=[_any_fact(atom) if goal is None else atom], limits=limits)
     return Answer(atom.predicate, column_names(atom), result, base, limits)
 
 
-def _profile(base: Base) -> Profile:
+def profile_of(base: Base) -> Profile:
     """Over records the record predicates are reserved; over other facts whatever has facts is."""
     predicates = {predicate for part in base.parts for predicate in part.predicates()}
     return LOCAL_PROFILE if HAVE in predicates else RAW_PROFILE.with_base(predicates)
@@ -175,6 +174,11 @@ def only_output(checked: CheckedProgram) -> Atom:
         heads = ", ".join(map(str, outputs or sorted(checked.derived)))
         raise InvalidLacegram(f"which facts? several heads could be asked for: {heads}", rule="goal")
     return next(rule.head for rule in checked.program.rules if rule.head.predicate == outputs[0])
+
+
+def _any_fact(head: Atom) -> Atom:
+    """A goal for every fact of a predicate."""
+    return Atom(head.predicate, (ANONYMOUS,) * head.predicate.arity)
 
 
 def column_names(goal: Atom) -> tuple[str, ...]:

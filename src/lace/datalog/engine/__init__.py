@@ -1,7 +1,7 @@
 """The embedded engine: dictionary-encoded columns, semi-naive, incremental (030)."""
 
+from lace.datalog.engine.answering import evaluate
 from lace.datalog.engine.base import Base, CombinedSource, RowSource
-from lace.datalog.engine.evaluate import evaluate
 from lace.datalog.engine.maintain import Changes, Materialized, materialize
 from lace.datalog.engine.result import Result
 from lace.datalog.engine.stats import Stats

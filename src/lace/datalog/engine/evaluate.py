@@ -6,13 +6,11 @@ order of rules, atoms or facts: rules run in canonical order and see what stood 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from time import perf_counter
 
-from lace.datalog.demand import Demanded, demand
-from lace.datalog.engine.base import Base, Facts, RowSource, admit
+from lace.datalog.engine.base import Base, RowSource
 from lace.datalog.engine.relation import Relation
-from lace.datalog.engine.result import Result
 from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.vector import VectorExecutor
@@ -20,37 +18,12 @@ from lace.datalog.meter import Meter
 from lace.datalog.plan import RulePlan, Scan, Version
 from lace.datalog.planner import plan_rounds, plan_start
 from lace.datalog.ranking import ranked_predicates
-from lace.datalog.source import FactSource
 from lace.datalog.stratify import Stratum
-from lace.datalog.syntax import Atom, Constant, Fact, Predicate
+from lace.datalog.syntax import Constant, Predicate
 from lace.datalog.terms import literal_terms
 from lace.datalog.validate import CheckedProgram
-from lace.limits import EngineLimits
 
-_DEFAULT_LIMITS = EngineLimits()
 _REPLAN_GROWTH = 16  # a stratum that grew this much is planned anew
-
-
-def evaluate(
-    checked: CheckedProgram,
-    source: Base | Facts | Sequence[FactSource],
-    *,
-    extra: Iterable[Fact] = (),
-    goals: Iterable[Atom] | None = None,
-    limits: EngineLimits = _DEFAULT_LIMITS,
-    meter: Meter | None = None,
-) -> Result:
-    """Every derived fact; with goals, the facts that match them and no more work than they need.
-
-    A `meter` counts what the evaluation uses, and can be asked to stop it; its limits should be the same.
-    """
-    base = source if isinstance(source, Base) else Base(source, limits)
-    demanded = demand(checked, goals) if goals is not None else Demanded(checked, {})
-    own = RowSource(extra)
-    admit(checked, [*base.parts, own], limits)
-    evaluation = Evaluation(demanded.checked, base, own, meter or Meter(limits))
-    evaluation.run()
-    return Result(evaluation, base, demanded.answers)
 
 
 class LiveSizes:
@@ -115,12 +88,21 @@ class Evaluation:
 
     def run(self) -> None:
         """Complete every stratum (030-EVAL-02)."""
-        started = perf_counter()
         self.meter.begin()
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """Complete every stratum, one step at each `next`, so that two evaluations can take turns."""
         for stratum in self.checked.strata:
-            if not self._deferred.issuperset(stratum.predicates):
-                self._complete(stratum)
-        self.stats.seconds = perf_counter() - started
+            if self._deferred.issuperset(stratum.predicates):
+                continue
+            rounds, under_way = self._rounds(stratum), True
+            while under_way:
+                started = perf_counter()
+                under_way = next(rounds, False)
+                self.stats.seconds += perf_counter() - started
+                yield
         self.stats.memory_bytes = self.memory_bytes()
         self.stats.rows_touched = self.meter.rows
 
@@ -142,11 +124,16 @@ class Evaluation:
         self._complete(stratum)
 
     def _complete(self, stratum: Stratum) -> None:
+        for _ in self._rounds(stratum):
+            pass
+
+    def _rounds(self, stratum: Stratum) -> Iterator[bool]:
+        """Complete a stratum; true after each round and each batch of rows that is not the last."""
         own = [self.relation(predicate) for predicate in stratum.predicates]
         sizes = LiveSizes(self.executor, frozenset(stratum.predicates))
         start = plan_start(stratum, sizes, self.ranks)
         self.stats.plans += start
-        rounds = self._round(start, own, 0)
+        rounds = yield from self._round(start, own, 0)
         plans: tuple[RulePlan, ...] = ()
         planned_at = 0
         while stratum.recursive and any(relation.runs(Version.DELTA) for relation in own):
@@ -154,12 +141,12 @@ class Evaluation:
             if not plans or rows > planned_at * _REPLAN_GROWTH:
                 plans, planned_at = plan_rounds(stratum, sizes, self.ranks), rows
                 self.stats.plans += plans
-            rounds = self._round(plans, own, rounds)
+            rounds = yield from self._round(plans, own, rounds)
         for relation in own:
             relation.finish()
         self.stats.rounds[", ".join(map(str, stratum.predicates))] = rounds
 
-    def _round(self, plans: tuple[RulePlan, ...], own: list[Relation], rounds: int) -> int:
+    def _round(self, plans: tuple[RulePlan, ...], own: list[Relation], rounds: int) -> Generator[bool, None, int]:
         """Apply plans to what stands now; what they find counts from the next round on."""
         for plan in plans:
             relation = self.relation(plan.root.predicate)
@@ -170,6 +157,8 @@ class Evaluation:
                 relation.offer(columns, rows)
                 self._require_room(relation)
                 self.meter.hold((relation.found - known) * row_bytes(relation.predicate))
+                yield True
+                self.meter.enter(plan.rule)  # another evaluation may have had its turn
             self.stats.add(plan.root, relation.found - before, perf_counter() - started)
         if not sum(relation.advance() for relation in own):
             return rounds  # 030-LIM-06: a round that adds nothing is not counted

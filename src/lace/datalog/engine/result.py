@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lace.datalog.demand import Demanded
 from lace.datalog.engine.base import Base
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.relation import Relation
+from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import distinct_codes
 from lace.datalog.source import Row
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
 class Result:
     """The facts of every predicate of the program, base and derived."""
 
-    def __init__(self, evaluation: Evaluation, base: Base, answers: Mapping[Predicate, Predicate]) -> None:
+    def __init__(self, evaluation: Evaluation, base: Base, demanded: Demanded | None = None) -> None:
         self._evaluation = evaluation
+        self.demanded = demanded  # with goals: the program that was run for them
         self._base = base
         self._kept: dict[Predicate, list[list[str]]] = {}
-        self._answers = answers  # with goals: the predicates that hold what was asked for
+        self._answers: Mapping[Predicate, Predicate] = (
+            demanded.answers if demanded else {}
+        )  # with goals: the predicates that hold what was asked for
 
     @property
     def stats(self) -> Stats:
@@ -49,6 +54,15 @@ class Result:
         if self._answers and predicate not in self._answers:
             raise LaceError(f"{predicate} was not asked for by a goal")
         return self._evaluation.relation(self._answers.get(predicate, predicate))
+
+    @property
+    def ranked(self) -> frozenset[Predicate]:
+        """Predicates that were counted by rank, and so have no facts here unless somebody reads them."""
+        return frozenset(predicate for predicate, _ in self._evaluation.ranks)
+
+    def run_of(self, predicate: Predicate) -> Run:
+        """The facts of a predicate of the program that was run, which need not be the one that was written."""
+        return self._evaluation.relation(predicate).whole()
 
     def count(self, predicate: Predicate) -> int:
         """How many facts a predicate has."""

@@ -98,7 +98,7 @@ class Absence:
 def why_not(known: Known, goal: Fact | Atom, limits: ExplainLimits = _DEFAULT_LIMITS) -> Absence:
     """Why a fact, or any fact that matches an atom, does not hold; LaceError if one does."""
     atom = goal if isinstance(goal, Atom) else Atom(goal.predicate, tuple(map(Constant, goal.values)))
-    found = next(known.matches(atom, {}), None)
+    found = known.first(atom)
     if found is not None:
         raise LaceError(f"{format_fact(Fact(atom.predicate, found))} holds: ask why")
     return _explained(known, atom, limits, ())
@@ -139,8 +139,9 @@ def _attempt(known: Known, rule: Rule, binding: Binding, limits: ExplainLimits, 
 
 def _distinct(known: Known, literal: Literal, bindings: list[Binding]) -> Iterator[Binding]:
     seen: set[tuple[str, ...]] = set()
+    known.prepare(literal, bindings)
     for binding in bindings:
-        for extended, _ in extend(known, literal, binding):
+        for extended, _ in extend(known, literal, binding, known.rows):
             key = tuple(extended.values())  # names come in one order for all bindings of a rule
             if key not in seen:
                 seen.add(key)
@@ -195,7 +196,7 @@ def _nearest(known: Known, predicate: Predicate, pattern: Pattern) -> Fact | Non
     kept_sets += [[place] for place in bound] if len(bound) > 2 else []
     for kept in kept_sets:
         relaxed = tuple(value if place in kept else None for place, value in enumerate(pattern))
-        row = next(known.rows(predicate, relaxed), None) if kept else None
+        row = known.glance(predicate, relaxed) if kept else None
         if row is not None:
             return Fact(predicate, row)
     return None

@@ -1,17 +1,19 @@
-"""The facts that an explanation reads: base facts by query, derived facts by index.
+"""The facts that an explanation reads: base facts by query, derived facts from whoever derives them.
 
-Rule: nothing is scanned that a bound value can find. A predicate that is read only inside `Cardinality` is not
-materialised (P31): its facts for a pattern are worked out from its rules when they are asked for.
+Rule: nothing is scanned that a bound value can find, and nothing derived that no step of the explanation asks for. That
+something does not hold, or how often it does, is said only of facts that are known completely (`rows`); what a proof
+stands on may be any facts that stand on each other (`support`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from lace.datalog.binding import Binding, match, value_of
 from lace.datalog.comparisons import cardinality_holds, compare, text_shape
-from lace.datalog.source import FactSource, MemorySource, Row
+from lace.datalog.source import FactSource, Row
 from lace.datalog.stratify import read_atom
 from lace.datalog.syntax import (
     Atom,
@@ -36,14 +38,33 @@ Pattern = tuple[str | None, ...]
 Trail = tuple["Trail", Row | None] | None  # the row each literal so far took, the last one first
 
 
+class DerivedFacts(Protocol):
+    """Whoever derives facts for an explanation."""
+
+    def first(self, goal: Atom) -> Row | None:
+        """The fact that matches a goal and comes first in text order."""
+
+    def rows(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
+        """Every fact of a derived predicate that has the given values."""
+
+    def found(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
+        """Facts that have the given values; with each of them all that one derivation of it stands on."""
+
+    def glance(self, predicate: Predicate, pattern: Pattern) -> Row | None:
+        """A fact that has the given values if one is easily found."""
+
+    def prepare(self, predicate: Predicate, patterns: Iterable[Pattern]) -> None:
+        """These patterns are asked for next."""
+
+
 class Known:
-    """Everything that holds: a snapshot's base facts and what an executor derived from them."""
+    """Everything that holds: a snapshot's base facts and what an executor derives from them."""
 
     def __init__(
         self,
         checked: CheckedProgram,
         source: FactSource,
-        derived: Callable[[Predicate], Iterable[Row]],
+        derived: DerivedFacts,
         *,
         index_after: int = 64,
         max_indexed_rows: int = 1 << 19,
@@ -59,38 +80,51 @@ class Known:
         self._max_indexed_rows = max_indexed_rows
         self._asked: Counter[Predicate] = Counter()
         self._indexes: dict[Predicate, _Index] = {}
-        self._on_demand = _counted_only(checked)
         self._orders: dict[tuple[int, frozenset[str]], list[int]] = {}  # by rule (they live as long as the program)
 
     def is_derived(self, predicate: Predicate) -> bool:
         """Whether rules, and not the snapshot, say what holds."""
         return predicate in self.rules
 
+    def first(self, goal: Atom) -> Row | None:
+        """The first fact that matches a goal."""
+        if goal.predicate in self.rules:
+            return self._derived.first(goal)
+        return min(self.matches(goal, {}), default=None)
+
     def rows(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
         """The facts of a predicate that have the given values; None is free."""
-        if predicate in self._on_demand:
-            return self._worked_out(predicate, pattern)
+        if predicate in self.rules:
+            return self._derived.rows(predicate, pattern)
         index = self._indexes.get(predicate)
-        if index is None and self._is_better_queried(predicate):
-            return self._source.query(predicate, *pattern)
         if index is None:
-            rows = self._derived(predicate) if predicate in self.rules else self._source.iterate(predicate)
-            index = self._indexes[predicate] = _Index(rows)
+            self._asked[predicate] += 1
+            often = self._asked[predicate] > self._index_after
+            if not often or self._source.count(predicate) > self._max_indexed_rows:
+                return self._source.query(predicate, *pattern)
+            index = self._indexes[predicate] = _Index(self._source.iterate(predicate))
         return index.find(pattern)
 
-    def _is_better_queried(self, predicate: Predicate) -> bool:
-        if predicate in self.rules or isinstance(self._source, MemorySource):
-            return False
-        self._asked[predicate] += 1
-        return self._asked[predicate] <= self._index_after or self._source.count(predicate) > self._max_indexed_rows
+    def support(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
+        """Facts enough to prove whatever was derived so far."""
+        derived = predicate in self.rules
+        return self._derived.found(predicate, pattern) if derived else self.rows(predicate, pattern)
+
+    def glance(self, predicate: Predicate, pattern: Pattern) -> Row | None:
+        """A fact that has the given values if one is easily found."""
+        derived = predicate in self.rules
+        return self._derived.glance(predicate, pattern) if derived else next(self.rows(predicate, pattern), None)
+
+    def prepare(self, literal: Literal, bindings: Iterable[Binding]) -> None:
+        """A literal is tested under these bindings next."""
+        read = read_atom(literal)
+        if read is not None and read[0].predicate in self.rules:
+            patterns = (pattern_of(read[0].terms, binding) for binding in bindings)
+            self._derived.prepare(read[0].predicate, patterns)
 
     def size(self, predicate: Predicate) -> int:
-        """About how many facts a predicate has, for choosing an order; what is worked out on demand counts as many."""
-        if predicate in self._on_demand:
-            return 1 << 62
-        if predicate not in self.rules:
-            return self._source.count(predicate)
-        return len(self._indexes[predicate].rows) if predicate in self._indexes else 1 << 31
+        """About how many facts a predicate has, for choosing an order; what has to be derived counts as many."""
+        return 1 << 31 if predicate in self.rules else self._source.count(predicate)
 
     def holds(self, fact: Fact) -> bool:
         """Whether a fact is there."""
@@ -111,18 +145,31 @@ class Known:
             found = self._orders[key] = _ordered(self, rule, set(binding))
         return found
 
-    def _worked_out(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
-        found: set[Row] = set()
-        for rule in self.rules[predicate]:
-            binding = bind_head(rule, pattern)
-            if binding is None:
-                continue
-            literals = [rule.body[place] for place in self.order(rule, binding)]
-            for solution, _ in solutions(self, literals, binding):
-                row = tuple(value_of(term, solution) for term in rule.head.terms)
-                if row not in found:
-                    found.add(row)
-                    yield row
+
+class AllDerived:
+    """Derived facts of an executor that derived all of them."""
+
+    def __init__(self, rows_of: Callable[[Predicate], Iterable[Row]]) -> None:
+        self._rows_of = rows_of
+        self._indexes: dict[Predicate, _Index] = {}
+
+    def first(self, goal: Atom) -> Row | None:
+        rows = self.rows(goal.predicate, pattern_of(goal.terms, {}))
+        return next((row for row in rows if match(goal, row, {}) is not None), None)
+
+    def rows(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
+        if predicate not in self._indexes:
+            self._indexes[predicate] = _Index(self._rows_of(predicate))
+        return self._indexes[predicate].find(pattern)
+
+    def found(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
+        return self.rows(predicate, pattern)
+
+    def glance(self, predicate: Predicate, pattern: Pattern) -> Row | None:
+        return next(self.rows(predicate, pattern), None)
+
+    def prepare(self, predicate: Predicate, patterns: Iterable[Pattern]) -> None:
+        pass
 
 
 class _Index:
@@ -142,18 +189,6 @@ class _Index:
             for row in self.rows:
                 table.setdefault(tuple(row[i] for i in positions), []).append(row)
         return iter(table.get(tuple(value for value in pattern if value is not None), ()))
-
-
-def _counted_only(checked: CheckedProgram) -> frozenset[Predicate]:
-    """Derived predicates, not recursive, that no positive or negated atom reads and some cardinality test counts."""
-    read: dict[str, set[Predicate]] = {"positive": set(), "negative": set(), "counted": set()}
-    for rule in checked.program.rules:
-        for literal in rule.body:
-            found = read_atom(literal)
-            if found is not None:
-                read[found[1]].add(found[0].predicate)
-    recursive = {predicate for stratum in checked.strata if stratum.recursive for predicate in stratum.predicates}
-    return frozenset((read["counted"] & checked.derived) - read["positive"] - read["negative"] - recursive)
 
 
 def bind_head(rule: Rule, pattern: Pattern) -> Binding | None:
@@ -204,10 +239,13 @@ def _cost(known: Known, literal: Literal, bound: set[str], bindable: set[str]) -
     return (1 if touching else 2), free, known.size(literal.atom.predicate)
 
 
-def solutions(
+def supports(
     known: Known, literals: Sequence[Literal], binding: Binding
 ) -> Iterator[tuple[Binding, tuple[Row | None, ...]]]:
-    """Every binding under which all literals hold, with the row that each positive one took; depth first, on a list."""
+    """Every binding under which all literals hold by facts derived so far, with the row that each positive one took.
+
+    Depth first, on a list: a proof may be deeper than Python's stack.
+    """
     stack: list[Iterator[tuple[Binding, Trail]]] = [iter([(binding, None)])]
     while stack:
         found = next(stack[-1], None)
@@ -220,7 +258,7 @@ def solutions(
 
 
 def _extended(known: Known, literal: Literal, binding: Binding, trail: Trail) -> Iterator[tuple[Binding, Trail]]:
-    for extended, row in extend(known, literal, binding):
+    for extended, row in extend(known, literal, binding, known.support):
         yield extended, (trail, row)
 
 
@@ -232,10 +270,12 @@ def _rows_of(trail: Trail) -> tuple[Row | None, ...]:
     return tuple(reversed(rows))
 
 
-def extend(known: Known, literal: Literal, binding: Binding) -> Iterator[tuple[Binding, Row | None]]:
-    """The ways in which a literal holds under a binding."""
+def extend(
+    known: Known, literal: Literal, binding: Binding, rows_of: Callable[[Predicate, Pattern], Iterator[Row]]
+) -> Iterator[tuple[Binding, Row | None]]:
+    """The ways in which a literal holds under a binding, a positive one by rows from `rows_of`."""
     if isinstance(literal, Positive):
-        for row in known.rows(literal.atom.predicate, pattern_of(literal.atom.terms, binding)):
+        for row in rows_of(literal.atom.predicate, pattern_of(literal.atom.terms, binding)):
             extended = match(literal.atom, row, binding)
             if extended is not None:
                 yield extended, row

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from lace.datalog.binding import Binding, value_of
-from lace.datalog.explain.known import Known, bind_head, solutions
+from lace.datalog.explain.known import Known, bind_head, supports
 from lace.datalog.formatting import format_fact
 from lace.datalog.source import Row
 from lace.datalog.syntax import (
@@ -158,7 +158,7 @@ class _Search:
             if binding is None:
                 continue
             order = self._known.order(rule, binding)
-            for solution, rows in solutions(self._known, [rule.body[place] for place in order], binding):
+            for solution, rows in supports(self._known, [rule.body[place] for place in order], binding):
                 taken = {place: row for place, row in zip(order, rows, strict=True) if row is not None}
                 yield self._instance(node, rule, solution, taken)
 

@@ -1,0 +1,154 @@
+"""Evaluate a program, or only what goals ask of it (030-EVAL-04).
+
+Rule: a goal never costs much more than the program without it. Demand is tried first; where it does more work than a
+share of what reading the base facts takes, evaluation without it runs beside it, step by step, and whichever is done
+first answers. So a demand that spreads over everything costs at most 1.3 times what it should have saved, and one that
+pays is never given up for an evaluation that may have no end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lace.datalog.demand import Demanded, demand, only_what_goals_read
+from lace.datalog.engine.base import Base, Facts, RowSource, admit
+from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.engine.result import Result
+from lace.datalog.meter import Meter
+from lace.datalog.source import FactSource
+from lace.datalog.stratify import read_atom
+from lace.datalog.syntax import Atom, Constant, Fact
+from lace.datalog.validate import CheckedProgram
+from lace.errors import LimitExceeded
+from lace.limits import EngineLimits
+
+_DEFAULT_LIMITS = EngineLimits()
+_SHARE = 0.22  # of the work without demand that demand may add to it
+_GROWTH = 1.2  # how much further each turn goes
+_HEAD_START = 100_000  # rows of work, some milliseconds, that no demand is questioned for
+
+
+def evaluate(
+    checked: CheckedProgram,
+    source: Base | Facts | Sequence[FactSource],
+    *,
+    extra: Iterable[Fact] = (),
+    goals: Iterable[Atom] | None = None,
+    limits: EngineLimits = _DEFAULT_LIMITS,
+    meter: Meter | None = None,
+) -> Result:
+    """Every derived fact; with goals, the facts that match them and no more work than they need.
+
+    A `meter` counts what the evaluation uses, and can be asked to stop it; its limits should be the same.
+    """
+    meter = meter or Meter(limits)
+    base = source if isinstance(source, Base) else Base(source, limits)
+    own = RowSource(extra)
+    admit(checked, [*base.parts, own], limits)
+    if goals is None:
+        evaluation = Evaluation(checked, base, own, meter)
+        evaluation.run()
+        return Result(evaluation, base)
+    meter.begin()
+    asked = list(goals)
+    sizes = BaseSizes(base, own)
+    demanded = demand(checked, asked, sizes.rows)
+    if not demanded.is_restricted:
+        return _finished(_Attempt(demanded, base, own, meter), base)
+    return _race(checked, demanded, asked, base, own, meter, sizes)
+
+
+class BaseSizes:
+    """How many base facts an atom reads."""
+
+    def __init__(self, base: Base, own: RowSource) -> None:
+        self._base = base
+        self._own = own
+
+    def rows(self, atom: Atom) -> int:
+        """The facts that have the constants of an atom; an evaluation will look at the same selection."""
+        find = self._base.dictionary.find
+        constants = tuple((n, find(term.value)) for n, term in enumerate(atom.terms) if isinstance(term, Constant))
+        found = sum(run.select((constants, ())).rows for run in self._base.runs(atom.predicate))
+        return found + len(self._own.rows(atom.predicate))
+
+    def read_by(self, checked: CheckedProgram) -> int:
+        """The base facts that a program reads at least."""
+        read = [found[0] for rule in checked.program.rules for found in map(read_atom, rule.body) if found]
+        return sum(self.rows(atom) for atom in dict.fromkeys(read) if atom.predicate in checked.base)
+
+
+class _Attempt:
+    """One way to answer, under way."""
+
+    def __init__(self, demanded: Demanded, base: Base, own: RowSource, meter: Meter) -> None:
+        self.demanded = demanded
+        self._meter = meter
+        given = RowSource(demanded.seeds)
+        for predicate in own.predicates():
+            given.add(predicate, own.rows(predicate))
+        self.evaluation = Evaluation(demanded.checked, base, given, meter)
+        self._steps: Iterator[None] = self.evaluation.steps()
+        self.work = 0  # rows touched so far
+        self.held_bytes = 0
+        self.failed: LimitExceeded | None = None
+
+    def advance(self, work: float) -> bool:
+        """Go on until so much work is done in all; True if there is an answer."""
+        if self.failed is not None:
+            return False
+        before = self._meter.rows - self.work, self._meter.held_bytes - self.held_bytes
+        try:
+            for _ in self._steps:
+                self.work = self._meter.rows - before[0]
+                if self.work > work:
+                    return False
+        except LimitExceeded as error:
+            self.failed = error
+            return False
+        finally:
+            self.work = self._meter.rows - before[0]
+            self.held_bytes = self._meter.held_bytes - before[1]
+        return True
+
+    def drop(self) -> None:
+        """Another answers: what was derived here goes."""
+        self._meter.held_bytes -= self.held_bytes
+
+
+def _finished(attempt: _Attempt, base: Base) -> Result:
+    attempt.advance(float("inf"))
+    if attempt.failed is not None:
+        raise attempt.failed
+    return Result(attempt.evaluation, base, attempt.demanded)
+
+
+def _race(
+    checked: CheckedProgram,
+    demanded: Demanded,
+    goals: list[Atom],
+    base: Base,
+    own: RowSource,
+    meter: Meter,
+    sizes: BaseSizes,
+) -> Result:
+    """Demand and evaluation without it in turns, so that neither does much after the other could have answered."""
+    few = _Attempt(demanded, base, own, meter)
+    if few.advance(_HEAD_START):
+        return _finished(few, base)
+    plain = only_what_goals_read(checked, goals)
+    if few.advance(max(_HEAD_START, _SHARE * sizes.read_by(plain.checked))):
+        return _finished(few, base)
+    everything = _Attempt(plain, base, own, meter)
+    first, other = _first_done(few, everything)
+    other.drop()
+    return _finished(first, base)
+
+
+def _first_done(few: _Attempt, everything: _Attempt) -> tuple[_Attempt, _Attempt]:
+    while few.failed is None and everything.failed is None:
+        if everything.advance(few.work / _SHARE):
+            return everything, few
+        if few.advance(_GROWTH * _SHARE * everything.work):
+            return few, everything
+    return (everything, few) if everything.failed is None else (few, everything)
