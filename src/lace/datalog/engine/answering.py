@@ -25,6 +25,7 @@ from lace.limits import EngineLimits
 _DEFAULT_LIMITS = EngineLimits()
 _SHARE = 0.22  # of the work without demand that demand may add to it
 _GROWTH = 1.2  # how much further each turn goes
+_SHARED_LIMITS = ("max_rows_touched", "max_peer_rows_touched")  # spent for both ways, so that neither can go on
 _HEAD_START = 100_000  # rows of work, some milliseconds, that no demand is questioned for
 
 
@@ -104,6 +105,8 @@ class _Attempt:
                 if self.work > work:
                     return False
         except LimitExceeded as error:
+            if error.limit in _SHARED_LIMITS:
+                raise
             self.failed = error
             return False
         finally:
@@ -146,9 +149,11 @@ def _race(
 
 
 def _first_done(few: _Attempt, everything: _Attempt) -> tuple[_Attempt, _Attempt]:
-    while few.failed is None and everything.failed is None:
+    while everything.failed is None:
         if everything.advance(few.work / _SHARE):
             return everything, few
         if few.advance(_GROWTH * _SHARE * everything.work):
             return few, everything
-    return (everything, few) if everything.failed is None else (few, everything)
+        if few.failed is not None:
+            return everything, few
+    return few, everything
