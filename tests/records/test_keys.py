@@ -5,17 +5,18 @@ from __future__ import annotations
 import copy
 import pickle
 import traceback
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidRecord, InvalidSignature, InvalidText, KeyUnavailable, LaceError
-from lace.notation import b64a
+from lace.notation import b64a, compiled
 from lace.notation.digest import digest, key_deriver
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
-from lace.records import curve, exact, keys
+from lace.records import curve, exact, keys, libsecp
 from lace.records.exact import N, P
 from lace.records.keys import (
     SigningKey,
@@ -268,9 +269,8 @@ def test_a_point_of_odd_y_is_refused() -> None:
 
 @pytest.mark.clause("009-VER-08")
 def test_a_signature_of_bip340_itself_does_not_verify() -> None:
-    from coincurve import PrivateKey
-
-    signature = PrivateKey(KEY._scalar).sign_schnorr(MESSAGE)
+    coincurve = pytest.importorskip("coincurve")  # no wheel for every Python
+    signature = coincurve.PrivateKey(KEY._scalar).sign_schnorr(MESSAGE)
     refused(PX, MESSAGE, signature, "not made by this key")
 
 
@@ -328,7 +328,7 @@ COMBINE_X = st.one_of(
     st.one_of(st.integers(0, N - 1), st.just(0)),
 )
 def test_the_library_and_the_exact_arithmetic_agree(x: int, s: int, e: int) -> None:
-    assert curve.has_library()
+    assert curve.has_library() is not compiled.IS_PURE
     assert curve.combiner()(be32(x), s, e) == exact.combine(be32(x), s, e)
 
 
@@ -362,3 +362,27 @@ def test_threads_verify_side_by_side() -> None:
         results = list(pool.map(verify_batch, [tasks, bad] * 4))
     assert results[::2] == [[None] * 40] * 4
     assert all(reason is not None for result in results[1::2] for reason in result)
+
+
+@pytest.mark.parametrize("find", [libsecp.compiled_binding, libsecp.declared_binding])
+def test_every_binding_of_the_library_gives_the_same_bytes(
+    find: Callable[[], libsecp.Binding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two wheels carry the library for different Pythons; whichever is found must not be noticed."""
+    found = find()
+    if found == libsecp.NOTHING:
+        pytest.skip(f"{find.__name__}: its wheel is not installed for this Python")
+    monkeypatch.setattr(curve, "_ffi", found[0])
+    monkeypatch.setattr(curve, "_lib", found[1])
+    monkeypatch.setattr(curve, "_CONTEXT", curve._new_context())
+    key = SigningKey(bytes(31) + b"\x05")
+    assert key.sign(MESSAGE, b"\x02" * 32) == SIGNATURE
+    wrong = SIGNATURE[:-1] + bytes([SIGNATURE[-1] ^ 1])
+    assert [reason is None for reason in verify_batch([(PX, MESSAGE, SIGNATURE)] * 40 + [(PX, MESSAGE, wrong)])] == [
+        *[True] * 40,
+        False,
+    ]
+    for x, s, e in ((int.from_bytes(PX, "big"), 5, 7), (NOT_ON_CURVE, 1, 1), (N, 1, 1), (1, N - 1, N - 1)):
+        assert curve.combiner()(be32(x), s, e) == exact.combine(be32(x), s, e)
+    assert curve.multiply_add(be32(3), be32(4), be32(N - 12)) == bytes(32)
+    assert curve.negate(be32(1)) == be32(N - 1)

@@ -34,6 +34,7 @@ The beginning of a hash will do, P.FCj42pghb4, where only one record has it.
 seconds, a colon and nine digits of nanoseconds: 1640995237:000000000."""
 
 ENVIRONMENT = """  LACE_HOME         where keys are kept (default $XDG_DATA_HOME/lace, else ~/.local/share/lace)
+  LACE_PURE         set to 1: use no compiled hash or curve library, only the slow plain ones
   NO_COLOR          set to anything: no colours in tables"""
 
 

@@ -6,9 +6,21 @@ Rule: no other module imports blake3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from blake3 import blake3
+from lace.notation.compiled import IS_PURE
+
+if TYPE_CHECKING:
+    from blake3 import blake3
+else:
+    try:
+        if IS_PURE:
+            raise ImportError("LACE_PURE is set")
+        from blake3 import blake3
+    except ImportError:
+        from lace.notation.plainblake3 import PlainBlake3
+
+        blake3 = PlainBlake3
 
 
 class Hasher(Protocol):

@@ -1,7 +1,8 @@
 """secp256k1 for 009: multiples of G, and s·G − e·P, through libsecp256k1 where it is installed.
 
-Rule: the only module that knows the curve library. `exact` holds the same operations in plain Python integers: for
-machines without the library, for the inputs that the fast way cannot take, and for tests to compare with.
+Rule: the only module that computes with the curve library; `libsecp` finds it. `exact` holds the same operations in
+plain Python integers: for machines without the library, for the inputs that the fast way cannot take, and for tests to
+compare with.
 
 The fast way is one public-key recovery. ECDSA recovery gives Q = r⁻¹·(s'·R − z·G) for the point R with x-coordinate r;
 with R = P (even y, so recovery id 0), s' = −e·r and z = −s·r it is Q = s·G − e·P, in one call instead of three.
@@ -14,15 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from os import urandom
 from typing import Any, NamedTuple
 
-from lace.records import exact
+from lace.records import exact, libsecp
 from lace.records.exact import N
 
-try:
-    from coincurve._libsecp256k1 import ffi as _ffi
-    from coincurve._libsecp256k1 import lib as _lib
-except ImportError:  # no wheel for this machine: the exact arithmetic serves
-    _ffi = _lib = None
-
+_ffi, _lib = libsecp.binding()
 Combine = Callable[[bytes, int, int], bytes | None]
 _COMPRESSED = 258  # SECP256K1_EC_COMPRESSED
 _EVEN = b"\x02"
