@@ -43,7 +43,11 @@ def rows() -> list[str]:
 def main(arguments: list[str]) -> int:
     """Check the index, or write it."""
     index = FOLDER / "README.md"
-    text = HEAD + "\n".join(rows()) + "\n"
+    try:
+        text = HEAD + "\n".join(rows()) + "\n"
+    except ValueError as error:
+        print(error)
+        return 1
     if "--write" in arguments:
         index.write_text(text, encoding="utf-8")
         return 0
