@@ -33,6 +33,7 @@ from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, 
 if TYPE_CHECKING:
     from lace.cli.nodefile import NodeFile, PolicyWords
     from lace.iltp.address import Address
+    from lace.porcelain.lace import Lace
     from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo, Node, NodeLimits
     from lace.runtime.session import Outcome
     from lace.transports.dial import TransportOptions
@@ -75,6 +76,9 @@ class Serving:
 @click.option("--name", "names", type=AddressType(), multiple=True, help="For ws: another address that peers dial.")
 @click.option("--origin", "origins", multiple=True, metavar="URL", help="For ws: let web pages of this origin speak.")
 @click.option("--metrics", "metrics_port", type=click.IntRange(1, 65535), help="Counters for Prometheus on this port.")
+@click.option(
+    "--watch", type=click.Path(path_type=Path), metavar="SOCKET", help="Where `lace inspect --node` may look."
+)
 @click.option("--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="How to log.")
 @click.option("--events", "every_event", is_flag=True, help="Log everything that happens on a link.")
 @trace_option
@@ -90,6 +94,7 @@ def command(
     log_format: str,
     every_event: bool,
     trace: Path | None,
+    watch: Path | None,
     **links: Any,
 ) -> ExitCode:
     """Accept peers and exchange with each of them until stopped.
@@ -110,7 +115,7 @@ def command(
         log = Logbook(as_json=log_format == "json", every_event=every_event)
         serving = Serving(path, addresses, terms, LinkChoices(**links), (), None, metrics_port, log)
     _require_sense(serving)
-    asyncio.run(_serve(serving, trace))
+    asyncio.run(_serve(serving, trace, watch))
     return ExitCode.OK
 
 
@@ -177,33 +182,40 @@ def _policy_terms(words: PolicyWords) -> ExchangeTerms:
     return _terms(module, chosen_exposures(words.expose, module))
 
 
-async def _serve(serving: Serving, trace: Path | None) -> None:
-    from lace.runtime.metrics import serve_metrics
+async def _serve(serving: Serving, trace: Path | None, watch: Path | None) -> None:
     from lace.runtime.node import Hooks
+    from lace.runtime.watching import watched
 
     log = serving.log
     hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)
     hooks.on_limited = log.limited
-    stop = asyncio.Event()
     with opened(serving.store, write=True) as lace, captured(trace, hooks):
-        node = make_node(lace, serving.choices, hooks, serving.limits)
-        _end_with_parent(serving.listen, hooks, stop)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
-        try:
-            await _begin(node, serving)
-            notify_systemd("READY=1")
-            await stop.wait()
-        finally:
-            notify_systemd("STOPPING=1")
-            log.say("stopping", "stopping")
-            if metrics is not None:
-                metrics.close()
-            if not await node.shutdown():
-                leave_at_once("an evaluation was still running and is given up", ExitCode.OK)
+        async with watched(watch, hooks) as heard:
+            await _serve_lace(serving, lace, heard)
     log.say("stopped", "stopped")
+
+
+async def _serve_lace(serving: Serving, lace: Lace, hooks: Hooks) -> None:
+    from lace.runtime.metrics import serve_metrics
+
+    stop = asyncio.Event()
+    node = make_node(lace, serving.choices, hooks, serving.limits)
+    _end_with_parent(serving.listen, hooks, stop)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
+    try:
+        await _begin(node, serving)
+        notify_systemd("READY=1")
+        await stop.wait()
+    finally:
+        notify_systemd("STOPPING=1")
+        serving.log.say("stopping", "stopping")
+        if metrics is not None:
+            metrics.close()
+        if not await node.shutdown():
+            leave_at_once("an evaluation was still running and is given up", ExitCode.OK)
 
 
 async def _begin(node: Node, serving: Serving) -> None:

@@ -20,11 +20,15 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from lace.errors import InvalidInput, LaceError, NotFound
+from lace.inspector.archives import archive_page
 from lace.inspector.asking import Answers
 from lace.inspector.browse import browse, recent
+from lace.inspector.conversation import capture_page
+from lace.inspector.exposure import exposure_page
 from lace.inspector.guard import CONTENT_POLICY
 from lace.inspector.history import compare
 from lace.inspector.html import tag
+from lace.inspector.node import node_page
 from lace.inspector.opened import Inspected, OpenedLace
 from lace.inspector.overview import overview
 from lace.inspector.page import Navigation, Page, respond
@@ -58,9 +62,17 @@ class _Pages:
             ("/recent", lambda opened, asked: recent(opened, asked, limits)),
             ("/record/{record}", lambda opened, asked: record_page(opened, asked, limits)),
             ("/compare", lambda opened, asked: compare(opened, asked, limits)),
+            ("/exposure", exposure_page),
             ("/rules", lambda opened, asked: rules_page(opened, asked, limits, answers)),
         ]
-        plain: list[tuple[str, PlainPage]] = [("/", lambda asked: overview(self.inspected))]
+        inspected = self.inspected
+        plain: list[tuple[str, PlainPage]] = [
+            ("/", lambda asked: overview(inspected)),
+            ("/capture/{capture}", self._capture),
+            ("/archive/{archive}", self._archive),
+        ]
+        if inspected.node:
+            plain.append(("/node", lambda asked: node_page(inspected.node, asked)))
         return [
             *(Route(f"/lace/{{lace}}{path}", self._of_lace(page), methods=["GET", "POST"]) for path, page in lace),
             *(Route(path, self._plain(page), methods=["GET", "POST"]) for path, page in plain),
@@ -84,6 +96,18 @@ class _Pages:
             return self._respond(request, await run_in_threadpool(_told, lambda: page(asked)), None)
 
         return answer
+
+    def _capture(self, asked: Asked) -> Page:
+        path = self.inspected.captures.get(asked["capture"])
+        return (
+            capture_page(asked["capture"], path, asked, self.limits) if path else _missing("There is no such capture.")
+        )
+
+    def _archive(self, asked: Asked) -> Page:
+        path = self.inspected.archives.get(asked["archive"])
+        return (
+            archive_page(asked["archive"], path, asked, self.limits) if path else _missing("There is no such archive.")
+        )
 
     async def _asked(self, request: Request) -> dict[str, str]:
         """Parameters of the path, the address and the form, which is read up to a limit."""
@@ -118,13 +142,16 @@ class _Pages:
 
     def navigation(self, opened: OpenedLace | None) -> Navigation:
         """The places of the lace that is being looked at, or of the only one."""
-        laces = self.inspected.laces
+        inspected, laces = self.inspected, self.inspected.laces
         opened = opened or (next(iter(laces.values())) if len(laces) == 1 else None)
+        plain = [(name, f"/capture/{name}") for name in inspected.captures]
+        plain += [(name, f"/archive/{name}") for name in inspected.archives]
+        plain += [("Node", "/node")] if inspected.node else []
         if opened is None:
-            return Navigation(())
-        base = opened.base
-        places = [("Browse", base), ("Recent", f"{base}/recent"), ("Rules", f"{base}/rules")]
-        return Navigation((), opened.slug if len(laces) > 1 else "", places)
+            return Navigation(plain)
+        pages = [("Browse", ""), ("Recent", "/recent"), ("Rules", "/rules"), ("Exposure", "/exposure")]
+        places = [(label, opened.base + path) for label, path in pages]
+        return Navigation(plain, opened.slug if len(laces) > 1 else "", places)
 
 
 def _told(work: Callable[[], Page]) -> Page:

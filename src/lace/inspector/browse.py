@@ -6,6 +6,7 @@ Rule: a page begins at a key; nothing is counted beyond a limit, and no page rea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from lace.errors import LaceError
 from lace.inspector.html import Markup, join, tag
@@ -84,14 +85,20 @@ def _spaces(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimit
         "p", f"{count(stat.records, 'record')}, {size(stat.stored_bytes)} in ", tag("code", opened.path), class_="lead"
     )
     listing = (
-        join(table("Groups and apps", ("Group", "App", "Records"), rows, right=frozenset({"Records"})),
-             pager(following, url(opened.base, {"group": group}) if asked.get("from_group") else None))
-        if rows else _nothing(opened, group)
-    )  # fmt: skip
+        join(
+            table("Groups and apps", ("Group", "App", "Records"), rows, right=frozenset({"Records"})),
+            pager(following, url(opened.base, {"group": group}) if asked.get("from_group") else None),
+        )
+        if rows
+        else _nothing(opened, group)
+    )
     return Page(
-        title=group or opened.slug, data=data, body=join(heading, lead, listing),
-        crumbs=crumbs(opened, group or "") if group else (), here=HERE,
-    )  # fmt: skip
+        title=group or opened.slug,
+        data=data,
+        body=join(heading, lead, listing),
+        crumbs=crumbs(opened, group or "") if group else (),
+        here=HERE,
+    )
 
 
 def _nothing(opened: OpenedLace, group: str | None) -> Markup:
@@ -122,9 +129,12 @@ def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
     if found and space and found.next is not None:
         following = _space_url(opened, space, under=under, **{"from": found.next})
     data: Data = {
-        "group": group, "app": app, "under": under,
-        "names": [_child_data(child) for child in rows], "next": following,
-    }  # fmt: skip
+        "group": group,
+        "app": app,
+        "under": under,
+        "names": [_child_data(child) for child in rows],
+        "next": following,
+    }
     title = under.rstrip("/").rpartition("/")[2] or app
     if rows and space:
         first = _space_url(opened, space, under=under) if start else None
@@ -135,9 +145,12 @@ def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
         listing = empty("Nothing is stored below this name.", link("All groups and apps", opened.base))
     lead = tag("p", copyable(f"//{group}//{app}//{under}"), class_="lead")
     return Page(
-        title=title, data=data, body=join(tag("h1", title), lead, listing), here=HERE,
+        title=title,
+        data=data,
+        body=join(tag("h1", title), lead, listing),
+        here=HERE,
         crumbs=crumbs(opened, group, app, under.rstrip("/")),
-    )  # fmt: skip
+    )
 
 
 def _jump(opened: OpenedLace, space: Space, under: str, start: str) -> Markup:
@@ -172,9 +185,12 @@ def _child_data(child: Child) -> Data:
 def entry_data(entry: Entry) -> Data:
     """A version for programs."""
     return {
-        "hash": entry.hash, "tai": entry.tai, "utc": utc(entry.tai), "signer": entry.signer,
+        "hash": entry.hash,
+        "tai": entry.tai,
+        "utc": utc(entry.tai),
+        "signer": entry.signer,
         "data_length": entry.data_length,
-    }  # fmt: skip
+    }
 
 
 def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
@@ -186,6 +202,26 @@ def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
     rows = [_summary(record, body) for (_, record), body in zip(shown, bodies, strict=True)]
     more = len(shown) < len(found) or len(found) == limits.page_rows
     following = url(f"{opened.base}/recent", {"before": shown[-1][0]}) if shown and more else None
+    body = (
+        join(
+            record_table(opened, "What came last", rows),
+            pager(following, f"{opened.base}/recent" if before is not None else None),
+        )
+        if rows
+        else _nothing(opened, None)
+    )
+    lead = tag("p", "By the order in which records were stored here, whatever their own time says.", class_="lead")
+    return Page(
+        title="What came last",
+        data={"records": rows, "next": following},
+        here=RECENT,
+        body=join(tag("h1", "What came last"), lead, body),
+        crumbs=crumbs(opened),
+    )
+
+
+def record_table(opened: OpenedLace, caption: str, rows: Sequence[Data]) -> Markup:
+    """Records with what their own headers say."""
     cells = [
         (
             hash_link(row["hash"], record_url(opened, row["hash"])),
@@ -196,17 +232,7 @@ def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
         )
         for row in rows
     ]
-    columns = ("Record", "Coordinate", "Time", "Signed by", "Size")
-    body = (
-        join(table("What came last", columns, cells, right=frozenset({"Size"})),
-             pager(following, f"{opened.base}/recent" if before is not None else None))
-        if rows else _nothing(opened, None)
-    )  # fmt: skip
-    lead = tag("p", "By the order in which records were stored here, whatever their own time says.", class_="lead")
-    return Page(
-        title="What came last", data={"records": rows, "next": following}, here=RECENT,
-        body=join(tag("h1", "What came last"), lead, body), crumbs=crumbs(opened),
-    )  # fmt: skip
+    return table(caption, ("Record", "Coordinate", "Time", "Signed by", "Size"), cells, right=frozenset({"Size"}))
 
 
 def _summary(record: RecordHash, body: bytes | None) -> Data:
@@ -220,16 +246,20 @@ def _summary(record: RecordHash, body: bytes | None) -> Data:
         return found
     parts = valid.parts
     coordinate = f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else ""
-    return {**found, "coordinate": coordinate, "tai": parts.tai, "signer": parts.signed_by or None,
-            "data_length": valid.data_length}  # fmt: skip
+    return {
+        **found,
+        "coordinate": coordinate,
+        "tai": parts.tai,
+        "signer": parts.signed_by or None,
+        "data_length": valid.data_length,
+    }
 
 
-def summaries(opened: OpenedLace, records: Sequence[str]) -> dict[str, str]:
-    """The coordinates of some stored records, of as many as a page may read."""
+def summaries(opened: OpenedLace, records: Sequence[str]) -> list[Data]:
+    """What the headers of some stored records say; nothing for those beyond what a page may read."""
     wanted = [RecordHash(record) for record in dict.fromkeys(records)]
-    bodies = opened.lace.store.get_first(wanted, _RECENT_BYTES)
-    found = ((record, _summary(record, body)["coordinate"]) for record, body in zip(wanted, bodies, strict=False))
-    return {record: coordinate for record, coordinate in found if coordinate}
+    bodies = opened.lace.store.get_first(wanted, _RECENT_BYTES) if wanted else []
+    return [_summary(record, body) for record, body in zip_longest(wanted, bodies)]
 
 
 def _number(text: str | None) -> int | None:

@@ -101,10 +101,17 @@ def show_content(
     views = content.views()
     view = wanted if wanted in views else views[0]
     tabs = [
-        tag("li", link(name.upper() if name == "json" else name.capitalize(), address_of(name) + "#content",
-                       aria_current="true" if name == view else None))
-        for name in VIEWS if name in views
-    ]  # fmt: skip
+        tag(
+            "li",
+            link(
+                name.upper() if name == "json" else name.capitalize(),
+                address_of(name) + "#content",
+                aria_current="true" if name == view else None,
+            ),
+        )
+        for name in VIEWS
+        if name in views
+    ]
     download = link(f"Download {size(content.length)}", raw, class_="button", download=True)
     bar = tag("div", tag("ul", tabs, class_="tabs"), download, class_="bar")
     trouble = notice("warning", content.trouble) if content.trouble else None

@@ -43,11 +43,17 @@ def show_history(opened: OpenedLace, record: ValidRecord, versions: Sequence[Ent
         mark = tag("span", "this one", class_="badge") if entry.hash == record.hash else None
         tip = tag("span", "tip", class_="badge good") if place == 0 else None
         rows.append(
-            (join(hash_link(entry.hash, record_url(opened, entry.hash)), " ", tip, " ", mark), instant(entry.tai),
-             signer(entry.signer), size(entry.data_length), change)
-        )  # fmt: skip
-    listing = table("Versions, newest first", ("Version", "Time", "Signed by", "Size", "Change"), rows,
-                    right=frozenset({"Size"}))  # fmt: skip
+            (
+                join(hash_link(entry.hash, record_url(opened, entry.hash)), " ", tip, " ", mark),
+                instant(entry.tai),
+                signer(entry.signer),
+                size(entry.data_length),
+                change,
+            )
+        )
+    listing = table(
+        "Versions, newest first", ("Version", "Time", "Signed by", "Size", "Change"), rows, right=frozenset({"Size"})
+    )
     more = len(versions) > limits.versions
     return join(conflict(versions), listing, more and tag("p", f"The newest {len(shown)} versions.", class_="note"))
 
@@ -58,8 +64,11 @@ def conflict(versions: Sequence[Entry]) -> Markup | None:
     if len(writers) < 2:
         return None
     listed = [tag("li", tag("code", writer), ": ", _newest_of(versions, writer)) for writer in writers]
-    said = tag("p", tag("strong", f"{len(writers)} writers at one coordinate."),
-               " The tip is the newest whoever wrote it; rules can trust one key and not another.")  # fmt: skip
+    said = tag(
+        "p",
+        tag("strong", f"{len(writers)} writers at one coordinate."),
+        " The tip is the newest whoever wrote it; rules can trust one key and not another.",
+    )
     return notice("warning", join(said, tag("ul", listed)))
 
 
@@ -79,19 +88,38 @@ def compare(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimit
     lines = list(difference(opened, older, newer, limits))
     cut = lines[:_MOST_LINES]
     ends = [
-        (label, join(hash_link(one.hash, record_url(opened, one.hash)), " ", instant(one.parts.tai), " ",
-                     signer(one.parts.signed_by or None)))
+        (
+            label,
+            join(
+                hash_link(one.hash, record_url(opened, one.hash)),
+                " ",
+                instant(one.parts.tai),
+                " ",
+                signer(one.parts.signed_by or None),
+            ),
+        )
         for label, one in (("Older", older), ("Newer", newer))
-    ]  # fmt: skip
-    body = tag("pre", [_line(line) for line in cut], class_="difference", tabindex="0", role="region",
-               aria_label="Difference") if lines else empty("Headers and content are the same.")  # fmt: skip
+    ]
+    body = (
+        tag(
+            "pre",
+            [_line(line) for line in cut],
+            class_="difference",
+            tabindex="0",
+            role="region",
+            aria_label="Difference",
+        )
+        if lines
+        else empty("Headers and content are the same.")
+    )
     parts = newer.parts
     return Page(
-        title=f"{short(older.hash)} and {short(newer.hash)}", here=HERE,
+        title=f"{short(older.hash)} and {short(newer.hash)}",
+        here=HERE,
         data={"older": older.hash, "newer": newer.hash, "difference": lines},
         body=join(tag("h1", "What changed"), fields(ends), body),
         crumbs=crumbs(opened, parts.group, parts.app, parts.name),
-    )  # fmt: skip
+    )
 
 
 def difference(opened: OpenedLace, older: ValidRecord, newer: ValidRecord, limits: InspectorLimits) -> Iterator[str]:

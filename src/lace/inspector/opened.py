@@ -21,7 +21,7 @@ from lace.store.browsing import Browser
 
 T = TypeVar("T")
 _SQLITE = b"SQLite format 3\0"
-MANIFEST = "manifest.json"
+ARCHIVE_MARKS = ("manifest.json", "report.json", "tables")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +104,8 @@ def open_all(
 
 def _open(inspected: Inspected, path: Path) -> None:
     if path.is_dir():
-        if not (path / MANIFEST).exists():
-            error = StoreError(f"{path}: this directory is no archive, it has no {MANIFEST}")
+        if not any((path / mark).exists() for mark in ARCHIVE_MARKS):
+            error = StoreError(f"{path}: this directory is no archive: it has none of {', '.join(ARCHIVE_MARKS)}")
             error.add_note("`lace pipeline run --output` makes archives")
             raise error
         inspected.archives[_slug(path, inspected.archives)] = path

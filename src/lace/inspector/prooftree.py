@@ -72,8 +72,12 @@ def _step(nodes: list[Json], step: Json, depth: int, shown: set[int], waiting: d
 def _counted(step: Json) -> Markup:
     test = f"Cardinality({step['atom']},'{step['operator']}',{step['bound']})"
     examples = [tag("li", tag("code", fact)) for fact in step["examples"]]
-    return join(tag("code", test), " ", tag("span", f"counted {step['count']:,}", class_="badge"),
-                examples and tag("ul", examples))  # fmt: skip
+    return join(
+        tag("code", test),
+        " ",
+        tag("span", f"counted {step['count']:,}", class_="badge"),
+        examples and tag("ul", examples),
+    )
 
 
 def _rule(node: Json) -> Markup:
@@ -122,14 +126,23 @@ def _miss(miss: Json, depth: int) -> Markup:
             said: list[object] = [tag("p", "There is no ", tag("code", miss["atom"]), ".")]
             if miss["nearest"]:
                 places = ", ".join(str(place + 1) for place in miss["differs"])
-                said.append(tag("p", "The nearest miss is ", tag("code", miss["nearest"]),
-                                f", which differs in term {places}.", class_="nearest"))  # fmt: skip
+                said.append(
+                    tag(
+                        "p",
+                        "The nearest miss is ",
+                        tag("code", miss["nearest"]),
+                        f", which differs in term {places}.",
+                        class_="nearest",
+                    )
+                )
             if miss["because"] and not miss["because"]["cut"]:
                 said.append(_absence(miss["because"], depth + 1))
             return join(said)
         case "blocked":
-            return join(tag("p", tag("code", f"not {miss['atom']}"), " is false, because this holds:"),
-                        show_proof(miss["proof"]))  # fmt: skip
+            return join(
+                tag("p", tag("code", f"not {miss['atom']}"), " is false, because this holds:"),
+                show_proof(miss["proof"]),
+            )
         case "count":
             return tag("p", _counted(miss), " is false.")
         case _:

@@ -49,14 +49,27 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
         section("Facts", _facts(facts), note="What rules see of this record."),
     )
     data = {
-        "hash": record.hash, "type": record.type, "group": parts.group, "app": parts.app, "name": parts.name,
-        "tai": parts.tai, "utc": utc(parts.tai) if parts.tai else "", "signer": parts.signed_by or None,
-        "signature": parts.signature or None, "blob": parts.blob_hash, "plex": parts.plex_hash or None,
-        "headers": [list(header) for header in parts.headers], "content_length": content.length,
-        "content_text": content.text, "content_is_cut": not content.is_whole,
+        "hash": record.hash,
+        "type": record.type,
+        "group": parts.group,
+        "app": parts.app,
+        "name": parts.name,
+        "tai": parts.tai,
+        "utc": utc(parts.tai) if parts.tai else "",
+        "signer": parts.signed_by or None,
+        "signature": parts.signature or None,
+        "blob": parts.blob_hash,
+        "plex": parts.plex_hash or None,
+        "headers": [list(header) for header in parts.headers],
+        "content_length": content.length,
+        "content_text": content.text,
+        "content_is_cut": not content.is_whole,
         "content_trouble": content.trouble or None,
-        "is_tip": is_tip, "versions": entries_data(versions), **found.data(), "facts": facts,
-    }  # fmt: skip
+        "is_tip": is_tip,
+        "versions": entries_data(versions),
+        **found.data(),
+        "facts": facts,
+    }
     return Page(title=title, data=data, body=body, crumbs=crumbs(opened, parts.group, parts.app, parts.name), here=HERE)
 
 

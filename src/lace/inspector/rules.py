@@ -44,13 +44,11 @@ def rules_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLi
         _rows(opened, answer, head, shown, start, limits),
         _plan(answer.result.stats) if answer.result else None,
     )
-    fragment = tag(
-        "div", outcome, id="outcome", data_errors=json.dumps([_error_data(error) for error in answer.errors])
-    )
+    fragment = tag("div", outcome, id="outcome", data_errors=json.dumps([error_data(error) for error in answer.errors]))
     body = join(tag("h1", "Rules"), _form(opened, rules, goal, fragment))
     data: Data = {
         "rules": rules,
-        "errors": [_error_data(error) for error in answer.errors],
+        "errors": [error_data(error) for error in answer.errors],
         "limit": answer.limit or None,
         "heads": {str(predicate): answer.count(predicate) for predicate in answer.heads} if answer.result else {},
         "head": str(head) if head else None,
@@ -66,21 +64,39 @@ def _form(opened: OpenedLace, rules: str, goal: str, outcome: Markup) -> Markup:
     editor = tag(
         "div",
         tag("pre", rules, class_="editor-under", aria_hidden="true"),
-        tag("textarea", rules, name="rules", id="rules", rows="10", spellcheck="false", autocomplete="off",
-            autocapitalize="off", aria_describedby="caret-note", data_live=True),
+        tag(
+            "textarea",
+            rules,
+            name="rules",
+            id="rules",
+            rows="10",
+            spellcheck="false",
+            autocomplete="off",
+            autocapitalize="off",
+            aria_describedby="caret-note",
+            data_live=True,
+        ),
         class_="editor",
-    )  # fmt: skip
+    )
     label = tag("label", "Rules", for_="rules", class_="visually-hidden")
     note = tag("p", "", id="caret-note", class_="caret-note", aria_live="polite")
     ask = tag("label", "Why, or why not", for_="goal")
-    box = tag("input", name="goal", id="goal", value=goal, placeholder="Signed('P…',Who)", spellcheck="false",
-              autocomplete="off")  # fmt: skip
+    box = tag(
+        "input",
+        name="goal",
+        id="goal",
+        value=goal,
+        placeholder="Signed('P…',Who)",
+        spellcheck="false",
+        autocomplete="off",
+    )
     question = tag("div", ask, box, tag("button", "Explain"), class_="inline")
     row = tag("div", tag("button", "Evaluate", class_="primary"), question, class_="bar")
     return tag("form", label, editor, note, row, outcome, method="post", action=f"{opened.base}/rules", class_="rules")
 
 
-def _error_data(error: InvalidInput) -> Data:
+def error_data(error: InvalidInput) -> Data:
+    """An error with its place."""
     found: Data = {"message": error.message, "rule": error.rule, "found": error.found}
     return {**found, **{name: getattr(error, name, 0) for name in ("line", "column", "advice")}}
 
@@ -93,11 +109,16 @@ def _errors(answer: Asked) -> Markup | None:
     if not answer.errors:
         return None
     items = [
-        tag("li", tag("span", f"{error.line}:{error.column} ", class_="faint"), error.message,
+        tag(
+            "li",
+            tag("span", f"{error.line}:{error.column} ", class_="faint"),
+            error.message,
             error.found and f" (found {error.found})",
-            tag("pre", error.picture), error.advice and tag("p", error.advice, class_="note"))
+            tag("pre", error.picture),
+            error.advice and tag("p", error.advice, class_="note"),
+        )
         for error in answer.errors
-    ]  # fmt: skip
+    ]
     return tag("div", tag("ul", items, class_="errors"), class_="notice bad", role="status")
 
 
@@ -115,11 +136,20 @@ def _rows(
         return empty("Write a rule, and its facts appear here.")
     total = answer.count(head)
     heads = [
-        tag("li", tag("button", f"{predicate.name} ", tag("span", f"{answer.count(predicate):,}", class_="badge"),
-                      name="show", value=predicate, class_="tab",
-                      aria_pressed="true" if predicate == head else "false"))
+        tag(
+            "li",
+            tag(
+                "button",
+                f"{predicate.name} ",
+                tag("span", f"{answer.count(predicate):,}", class_="badge"),
+                name="show",
+                value=predicate,
+                class_="tab",
+                aria_pressed="true" if predicate == head else "false",
+            ),
+        )
         for predicate in answer.heads
-    ]  # fmt: skip
+    ]
     keep = tag("input", type="hidden", name="show", value=head)
     bar = tag("ul", heads, class_="tabs")
     if not total:
@@ -128,7 +158,7 @@ def _rows(
         body = notice("good", f"{head.name} holds.")
     else:
         body = join(
-            _row_table(opened, head, answer.names(head), shown), _row_pager(start, len(shown), total, limits.page_rows)
+            _row_table(opened, head, answer.names(head), shown), row_pager(start, len(shown), total, limits.page_rows)
         )
     return section("Rows", keep, bar, body, note=count(total, "row"))
 
@@ -139,7 +169,7 @@ def _example_goal(head: Predicate) -> str:
 
 def _row_table(opened: OpenedLace, head: Predicate, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Markup:
     hashes = [value for row in rows for value in row if _is_hash(value)]
-    known = summaries(opened, hashes)
+    known = {row["hash"]: row["coordinate"] for row in summaries(opened, hashes)}
     cells = []
     for row in rows:
         goal = f"{head.name}({','.join(map(quote, row))})"
@@ -161,7 +191,8 @@ def _is_hash(value: str) -> bool:
     return len(value) == RECORD_HASH_LENGTH and value[0] in RECORD_TYPES and value[1] == "." and value.endswith(".H3")
 
 
-def _row_pager(start: int, shown: int, total: int, step: int) -> Markup | None:
+def row_pager(start: int, shown: int, total: int, step: int) -> Markup | None:
+    """Buttons of the form that show other rows."""
     if total <= step:
         return None
     buttons = []

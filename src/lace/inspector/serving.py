@@ -32,9 +32,14 @@ class Inspector:
         self.inspected = inspected
         app = Guard(make_app(inspected), token=self.token, port=self.port)
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none",
+            app,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            ws="none",
             timeout_graceful_shutdown=2,
-        )  # fmt: skip
+        )
         self._server = uvicorn.Server(config)
 
     @property

@@ -109,6 +109,11 @@ def fields(rows: Iterable[tuple[str, object]]) -> Markup:
     return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in rows], class_="fields")
 
 
+def figure(number: object, label: str) -> Markup:
+    """One number that a page is about."""
+    return tag("div", tag("b", number), tag("span", label), class_="figure")
+
+
 def empty(title: str, advice: object = None) -> Markup:
     """What stands where nothing is."""
     return tag("div", tag("p", title, class_="empty-title"), advice and tag("p", advice), class_="empty")

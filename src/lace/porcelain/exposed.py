@@ -37,7 +37,7 @@ def visible_records(
     from lace.datalog.engine import evaluate  # numpy, only where something is evaluated
 
     program = lower_view(viewer, exposures, limits=limits)
-    result = evaluate(program, [snapshot], extra=_runtime_facts(viewer, at), limits=limits)
+    result = evaluate(program, [snapshot], extra=runtime_facts(viewer, at), limits=limits)
     return frozenset(record for _, record in result.rows(CAN_QUERY_RECORD, ordered=False))
 
 
@@ -49,7 +49,8 @@ def visible_facts(snapshot: Snapshot, admitted: frozenset[str]) -> Iterator[Fact
             yield Fact(predicate, row)
 
 
-def _runtime_facts(viewer: Viewer, at: TAI) -> list[Fact]:
+def runtime_facts(viewer: Viewer, at: TAI) -> list[Fact]:
+    """What a node knows of a moment and of a viewer; a verifier counts as proven."""
     facts = [Fact(START_TAI, (at,)), Fact(TICK_TAI, (at,))]
     with suppress(InvalidText):  # an opaque label proves nobody
         facts.append(Fact(PEER, (Verifier.parse(viewer),)))

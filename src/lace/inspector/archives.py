@@ -1,0 +1,197 @@
+"""An archive that the pipeline made: its report, and its tables row by row.
+
+Rule: read from the files as they lie there; a page reads the footers of a table's files and the rows that it shows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lace.inspector.html import Markup, join, tag
+from lace.inspector.opened import InspectorLimits
+from lace.inspector.page import Data, Page
+from lace.inspector.words import count, empty, link, notice, pager, section, size, table, url
+
+_REPORT = "report.json"
+_TABLES = "tables"
+_LONGEST = 160  # characters of one cell
+_BAR, _ROW, _LABEL = 420, 24, 260
+_TITLES = {
+    "by_type": "Records by type",
+    "by_coordinate": "Records by group and app",
+    "rejected_by_rule": "Refused, by rule",
+    "growth_by_month": "Growth by month",
+    "selected_by_peer": "Selected, by peer",
+    "selected_by_coordinate": "Selected, by group and app",
+}
+_MOST_BARS = 24
+
+
+def archive_page(name: str, path: Path, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+    """The report, or one table."""
+    wanted = asked.get("table", "")
+    if wanted in table_names(path):
+        return _table_page(name, path, wanted, asked, limits)
+    report = _json(path / _REPORT)
+    tables = [_table_data(path, table_name) for table_name in table_names(path)]
+    body = join(
+        tag("h1", name),
+        tag("p", "An archive in ", tag("code", path), class_="lead"),
+        _report(report) if report else empty("There is no report yet.", "`lace pipeline report` writes one."),
+        section("Tables", _tables(name, tables)),
+    )
+    return Page(title=name, data={"path": str(path), "report": report, "tables": tables}, body=body, here=name)
+
+
+def table_names(path: Path) -> list[str]:
+    """The tables of an archive."""
+    folder = path / _TABLES
+    return sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+
+
+def _json(path: Path) -> Data | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _files(path: Path, name: str) -> list[Path]:
+    found = (path / _TABLES / name).rglob("*.parquet")
+    return sorted(one for one in found if not one.name.startswith(("_", ".")))
+
+
+def _table_data(path: Path, name: str) -> Data:
+    files = _files(path, name)
+    found: Data = {"name": name, "files": len(files), "bytes": sum(one.stat().st_size for one in files)}
+    parquet = _parquet()
+    if parquet is not None:
+        found["rows"] = sum(parquet.read_metadata(one).num_rows for one in files)
+    return found
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        return None
+    return pyarrow.parquet
+
+
+def _tables(name: str, tables: list[Data]) -> Markup:
+    if not tables:
+        return empty("This archive has no tables.")
+    rows = [
+        (
+            link(one["name"], url(f"/archive/{name}", {"table": one["name"]})),
+            f"{one['rows']:,}" if "rows" in one else "",
+            f"{one['files']:,}",
+            size(one["bytes"]),
+        )
+        for one in tables
+    ]
+    return table("Tables", ("Table", "Rows", "Files", "Size"), rows, right=frozenset({"Rows", "Files", "Size"}))
+
+
+def _report(report: Data) -> Markup:
+    numbers = [(key, value) for key, value in report.items() if isinstance(value, int)]
+    figures = [
+        tag(
+            "div",
+            tag("b", size(value) if key.endswith("bytes") else f"{value:,}"),
+            tag("span", key.replace("_", " ")),
+            class_="figure",
+        )
+        for key, value in numbers
+    ]
+    charts = [section(title, _chart(title, report[key])) for key, title in _TITLES.items() if report.get(key)]
+    return join(tag("div", figures, class_="figures"), charts)
+
+
+def _chart(title: str, counts: list[Any]) -> Markup:
+    """Bars, and the same for those who cannot see them."""
+    pairs = [(str(label), int(number)) for label, number in counts][:_MOST_BARS]
+    most = max((number for _, number in pairs), default=1) or 1
+    bars = []
+    for place, (label, number) in enumerate(pairs):
+        y = place * _ROW
+        width = max(2, round(_BAR * number / most))
+        shown = label if len(label) <= 36 else f"…{label[-35:]}"
+        bars.append(tag("text", shown, x=_LABEL - 8, y=y + 16, text_anchor="end"))
+        bars.append(tag("rect", x=_LABEL, y=y + 2, width=width, height=_ROW - 7, rx=2))
+        bars.append(tag("text", f"{number:,}", x=_LABEL + width + 6, y=y + 16))
+    told = "; ".join(f"{label}: {number:,}" for label, number in pairs)
+    view = f"0 0 {_LABEL + _BAR + 80} {len(pairs) * _ROW}"
+    return tag("svg", bars, viewBox=view, class_="chart", role="img", aria_label=f"{title}. {told}")
+
+
+def _table_page(name: str, path: Path, wanted: str, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+    start = int(asked["start"]) if asked.get("start", "").isdecimal() and len(asked["start"]) < 15 else 0
+    base = f"/archive/{name}"
+    parquet = _parquet()
+    if parquet is None:
+        body = notice("warning", "Tables need pyarrow: pip install 'lace-protocol[arrow]'")
+        return Page(
+            title=wanted, data={"error": "pyarrow is not installed"}, body=body, here=name, crumbs=[(name, base)]
+        )
+    rows = list(_rows(parquet, _files(path, wanted), start, limits.page_rows + 1))
+    shown = rows[: limits.page_rows]
+    columns = list(dict.fromkeys(key for row in shown for key in row))
+    following = url(base, {"table": wanted, "start": start + len(shown)}) if len(rows) > len(shown) else None
+    cells = [[_cell(row.get(column)) for column in columns] for row in shown]
+    listing = table(wanted, columns, cells) if shown else empty("No rows.")
+    first = url(base, {"table": wanted}) if start else None
+    body = join(
+        tag("h1", wanted), tag("p", f"From row {start + 1:,}.", class_="lead"), listing, pager(following, first)
+    )
+    data: Data = {
+        "table": wanted,
+        "start": start,
+        "columns": columns,
+        "rows": [_plain(row) for row in shown],
+        "next": following,
+    }
+    return Page(title=wanted, data=data, body=body, here=name, crumbs=[(name, base)])
+
+
+def _rows(parquet: Any, files: list[Path], start: int, limit: int) -> Iterator[Mapping[str, Any]]:
+    """Rows from a place on; files and row groups before it are stepped over by their footers."""
+    left = limit
+    for path in files:
+        with parquet.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                rows = file.metadata.row_group(number).num_rows
+                if start >= rows:
+                    start -= rows
+                    continue
+                found = file.read_row_group(number).slice(start, left).to_pylist()
+                start = 0
+                left -= len(found)
+                yield from found
+                if left <= 0:
+                    return
+
+
+def _cell(value: Any) -> Markup:
+    plain = _plain_value(value)
+    shown = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, default=str)
+    cut = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+    return (
+        tag("span", cut, title=shown if cut != shown else None)
+        if value is not None
+        else tag("span", "none", class_="faint")
+    )
+
+
+def _plain(row: Mapping[str, Any]) -> Data:
+    return {key: _plain_value(value) for key, value in row.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return f"{count(len(value), 'byte')}"
+    return value if isinstance(value, str | int | float | bool | list | dict | None) else str(value)

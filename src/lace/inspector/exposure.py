@@ -1,0 +1,299 @@
+"""The exposure page: two rule files and a viewer give what the viewer sees, what it would be sent, and the plan.
+
+Rule: the gates that an exchange lowers decide here too, over one snapshot. What a peer has not shown yet (its
+advertisements) counts as nothing, and the page says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lace.datalog.engine import evaluate
+from lace.datalog.syntax import Predicate
+from lace.errors import InvalidInput, LaceError
+from lace.facts.predicates import CAN_QUERY_RECORD
+from lace.inspector.asking import TYPING_LIMITS
+from lace.inspector.browse import crumbs, record_table, summaries
+from lace.inspector.html import Markup, join, tag
+from lace.inspector.opened import OpenedLace
+from lace.inspector.page import Data, Page
+from lace.inspector.rules import error_data, row_pager
+from lace.inspector.words import copyable, count, empty, fields, figure, notice, section, table
+from lace.policy.compile import ExchangePlan, agree
+from lace.policy.exposure import Exposure
+from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
+from lace.policy.notice import Notice, exposure_notices
+from lace.policy.operand import Module
+from lace.policy.origin import Viewer
+from lace.policy.provenance import LoweredRule
+from lace.porcelain.exchange import exposures, selector
+from lace.porcelain.exposed import runtime_facts
+from lace.porcelain.query import base_of
+from lace.runtime.clock import SystemClock
+
+T = TypeVar("T")
+HERE = "Exposure"
+_ROWS = 20  # of each list: there are two, and the plan below them
+_WORDS = "all, a coordinate such as //u//notes//, a hash, or rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was written into the form."""
+
+    ours: str
+    theirs: str
+    expose: str
+    viewer: str
+    send_gate: bool
+
+    @classmethod
+    def of(cls, asked: Mapping[str, str]) -> Choice:
+        """The form, with what stands there at first."""
+        text = {key: asked.get(key, "").replace("\r\n", "\n").strip() for key in ("ours", "theirs", "expose", "viewer")}
+        return cls(
+            text["ours"] or "all",
+            text["theirs"] or "all",
+            text["expose"] or "selected",
+            text["viewer"],
+            asked.get("send_gate", "on") == "on",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What follows from a choice; `errors` by field if nothing does."""
+
+    errors: Sequence[Data]
+    plan: ExchangePlan | None = None
+    policy: LoweredPolicy | None = None
+    notices: Sequence[Notice] = ()
+    visible: tuple[int, Sequence[str]] = (0, ())
+    sent: tuple[int, Sequence[str]] = (0, ())
+    limit: str = ""
+
+
+def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
+    """The form and what follows from it."""
+    choice = Choice.of(asked)
+    start = int(asked["start"]) if asked.get("start", "").isdecimal() and len(asked["start"]) < 12 else 0
+    shown = work_out(opened, choice, start, _ROWS)
+    outcome = tag("div", _outcome(opened, shown, start), id="outcome", data_errors=json.dumps(shown.errors))
+    total = opened.lace.stat().records
+    body = join(
+        tag("h1", "Exposure"),
+        tag(
+            "p",
+            "What the rules of a peer see of this lace, what it would be sent, and the plan that both sides "
+            "would compute.",
+            class_="lead",
+        ),
+        _form(opened, choice, outcome),
+    )
+    data: Data = {
+        "errors": shown.errors,
+        "limit": shown.limit or None,
+        "records": total,
+        "viewer": shown.policy.viewer if shown.policy else None,
+        "view": str(shown.policy.view) if shown.policy else None,
+        "visible": {"count": shown.visible[0], "start": start, "records": list(shown.visible[1])},
+        "sent": {"count": shown.sent[0], "start": start, "records": list(shown.sent[1])},
+        "notices": [{"code": one.code, "text": one.text, "remedy": one.remedy} for one in shown.notices],
+        "plan": shown.plan.id if shown.plan else None,
+        "transcript": list(shown.plan.contents.lines) if shown.plan else [],
+        "rules": [_rule_data(rule) for rule in shown.policy.provenance.rules] if shown.policy else [],
+    }
+    return Page(title="Exposure", data=data, body=body, crumbs=crumbs(opened), here=HERE, fragment=outcome)
+
+
+def work_out(opened: OpenedLace, choice: Choice, start: int, limit: int) -> Shown:
+    """What a choice means over the lace as it stands."""
+    errors: list[Data] = []
+    ours = _read(errors, "ours", choice.ours, selector)
+    theirs = _read(errors, "theirs", choice.theirs, selector)
+    exposed = _read(errors, "expose", choice.expose, lambda text: exposures(text, ours)) if ours else None
+    if ours is None or theirs is None or exposed is None:
+        return Shown(errors)
+    try:
+        return _work_out(opened, choice, (ours, theirs), exposed, start, limit)
+    except LaceError as error:
+        return Shown([], limit=str(error))
+
+
+def _work_out(
+    opened: OpenedLace,
+    choice: Choice,
+    modules: tuple[Module, Module],
+    exposed: tuple[Exposure, ...],
+    start: int,
+    limit: int,
+) -> Shown:
+    plan = agree(*modules)
+    options = LoweringOptions(send_gate=choice.send_gate)
+    viewer = Viewer(choice.viewer or plan.operands[1].origin)
+    policy = lower(plan, local_index=0, viewer=viewer, exposures=exposed, options=options, limits=TYPING_LIMITS)
+    moment = runtime_facts(viewer, SystemClock().tai())
+    with opened.work:
+        base = base_of(opened.lace)
+        result = evaluate(policy.program, base, extra=moment, limits=TYPING_LIMITS)
+
+    def part(predicate: Predicate, column: int) -> tuple[int, list[str]]:
+        if predicate not in policy.program.derived:
+            return 0, []
+        found = result.columns(predicate)[column]
+        return len(found), base.dictionary.texts(found[start : start + limit])
+
+    sent = part(policy.sendable, 0)
+    return Shown([], plan, policy, exposure_notices(policy, options), part(CAN_QUERY_RECORD, 1), sent)
+
+
+def _read(errors: list[Data], field: str, text: str, read: Callable[[str], T]) -> T | None:
+    """A field's text as what it means; what is wrong with it goes to the errors, each with its place."""
+    try:
+        return read(text)
+    except InvalidInput as error:
+        findings = getattr(error, "findings", ()) or (error,)
+        errors += [{"field": field, **error_data(finding)} for finding in findings]
+    except LaceError as error:
+        errors.append({"field": field, "message": str(error), "line": 0, "column": 0, "advice": ""})
+    return None
+
+
+def _form(opened: OpenedLace, choice: Choice, outcome: Markup) -> Markup:
+    ours = _editor("ours", "Our rules", choice.ours, f"What this side selects: {_WORDS}.")
+    theirs = _editor("theirs", "Their rules", choice.theirs, f"What the peer selects: {_WORDS}.")
+    hint = "all, selected (what our rules select), none, or rules for AllowQueryRecord(Viewer,P)."
+    expose = _editor("expose", "Exposed to the viewer", choice.expose, hint)
+    gate = tag(
+        "label",
+        tag("input", type="checkbox", name="send_gate", value="on", checked=choice.send_gate, data_live=True),
+        " Send only what the viewer may query",
+    )
+    who = tag(
+        "div",
+        tag("label", "Viewer", for_="viewer"),
+        tag(
+            "input",
+            name="viewer",
+            id="viewer",
+            value=choice.viewer,
+            placeholder="V.….H3",
+            spellcheck="false",
+            data_live=True,
+            class_="wide-field",
+        ),
+        tag("p", "A verifier counts as proven; empty means a peer that proves nobody.", class_="note"),
+        tag("input", type="hidden", name="send_gate", value="off"),
+        tag("p", gate),
+        tag("button", "Show", class_="primary"),
+        class_="stack",
+    )
+    grid = tag("div", ours, theirs, expose, who, class_="columns")
+    return tag("form", grid, outcome, method="post", action=f"{opened.base}/exposure")
+
+
+def _editor(name: str, label: str, text: str, hint: str) -> Markup:
+    area = tag(
+        "textarea",
+        text,
+        name=name,
+        id=name,
+        rows="5",
+        spellcheck="false",
+        autocomplete="off",
+        data_live=True,
+        aria_describedby=f"{name}-note",
+    )
+    under = tag("pre", text, class_="editor-under", aria_hidden="true")
+    note = tag("p", "", id=f"{name}-note", class_="caret-note", aria_live="polite")
+    return tag(
+        "div",
+        tag("label", label, for_=name),
+        tag("div", under, area, class_="editor"),
+        tag("p", hint, class_="note"),
+        note,
+    )
+
+
+def _outcome(opened: OpenedLace, shown: Shown, start: int) -> Markup:
+    if shown.limit:
+        return notice("bad", shown.limit)
+    if shown.errors or shown.plan is None or shown.policy is None:
+        labels = {"ours": "Our rules", "theirs": "Their rules", "expose": "Exposed to the viewer"}
+        items = [
+            tag(
+                "li",
+                tag("strong", labels[one["field"]]),
+                f" {one['line']}:{one['column']} " if one["line"] else " ",
+                one["message"],
+                one["advice"] and tag("p", one["advice"], class_="note"),
+            )
+            for one in shown.errors
+        ]
+        return tag("div", tag("ul", items, class_="errors"), class_="notice bad", role="status")
+    total = opened.lace.stat().records
+    warnings = [notice("warning", join(tag("strong", one.text), " ", one.remedy)) for one in shown.notices]
+    seen = _records(
+        opened,
+        "What its rules can see",
+        shown.visible,
+        start,
+        f"{shown.visible[0]:,} of {count(total, 'record')}",
+    )
+    sent = _records(
+        opened,
+        "What would be sent",
+        shown.sent,
+        start,
+        f"{count(shown.sent[0], 'record')}, if the peer has none of them and advertises nothing",
+    )
+    figures = tag(
+        "div",
+        figure(f"{shown.visible[0]:,}", f"of {count(total, 'record')} are visible"),
+        figure(f"{shown.sent[0]:,}", "would be sent"),
+        figure(str(shown.policy.view), "is what the view holds"),
+        class_="figures",
+    )
+    return join(warnings, figures, seen, sent, _plan(shown.plan), _rules(shown.policy))
+
+
+def _records(opened: OpenedLace, title: str, found: tuple[int, Sequence[str]], start: int, note: str) -> Markup:
+    total, shown = found
+    if not total:
+        return section(title, empty("Nothing."), note=note)
+    pages = row_pager(start, len(shown), total, _ROWS)
+    return section(title, record_table(opened, title, summaries(opened, shown)), pages, note=note)
+
+
+def _plan(plan: ExchangePlan) -> Markup:
+    needs = plan.requirements
+    read = "all" if needs.all_fields else ", ".join(sorted(needs.names)) or "none"
+    rows: list[tuple[str, object]] = [("Plan", copyable(plan.id))]
+    for operand, label in zip(plan.operands, ("Our rules", "Their rules"), strict=True):
+        rows.append(
+            (label, join(tag("code", operand.module.id), tag("br"), tag("span", operand.origin, class_="faint")))
+        )
+    rows += [("Lowering", plan.lowering), ("Advertised fields", read)]
+    text = "\n".join(plan.contents.lines)
+    transcript = tag("pre", tag("code", text), class_="content", tabindex="0", role="region", aria_label="Transcript")
+    return section(
+        "Plan",
+        fields(rows),
+        tag("h3", "Transcript"),
+        transcript,
+        note="Both sides compute this from the two rule files alone.",
+    )
+
+
+def _rules(policy: LoweredPolicy) -> Markup:
+    rows = [(tag("code", rule.line), rule.stage, rule.detail) for rule in policy.provenance.rules]
+    listing = table("Rules that run here", ("Rule", "Made by", "For"), rows)
+    summary = tag("summary", f"The {count(len(rows), 'rule')} that would run here")
+    return tag("details", summary, listing, class_="more")
+
+
+def _rule_data(rule: LoweredRule) -> Data:
+    return {"rule": rule.line, "id": rule.id, "stage": rule.stage, "detail": rule.detail, "origin": rule.origin or None}

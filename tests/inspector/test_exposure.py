@@ -1,0 +1,75 @@
+"""The exposure page says what an exchange would do, with the same gates."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+import lace
+from inspector.visiting import Visitor, World
+from lace.notation.identifiers import Verifier
+from lace.notation.tai import TAI
+from lace.policy.origin import Viewer
+from lace.porcelain.exchange import exposures, interlace, selector
+from lace.porcelain.exposed import visible_records
+
+SIGNED = """SelectHave(P) :- Field(P,'Signed-By',_,_).
+SelectAdvertised(P,S) :- Advertised(P,S)."""
+NOTES = "AllowQueryRecord(V,P) :- Field(P,'App',_,'notes')."
+MINE = "AllowQueryRecord(V,P) :- Field(P,'Signed-By',_,V)."
+
+
+def ask(visitor: Visitor, **choice: str) -> dict[str, object]:
+    return visitor.page(f"/lace/notes/exposure?{urlencode(choice)}")
+
+
+@pytest.mark.clause("020-GATE-05")
+@pytest.mark.parametrize("expose", ["all", "selected", "none", NOTES, MINE])
+@pytest.mark.parametrize("ours", ["all", "//u//notes//", SIGNED])
+def test_what_is_seen_and_sent_is_what_an_exchange_shows_and_sends(
+    visitor: Visitor, world: World, tmp_path: Path, expose: str, ours: str
+) -> None:
+    page = ask(visitor, ours=ours, theirs="all", expose=expose, viewer=world.ann)
+    here = shutil.copy(world.path, tmp_path / "here.lace")
+    with lace.open(here) as source:
+        shown = exposures(expose, selector(ours))
+        seen = visible_records(source.store.snapshot(), Viewer(world.ann), shown, at=TAI("1800000000:000000000"))
+        assert page["visible"]["count"] == len(seen)
+        assert set(page["visible"]["records"]) <= set(seen)
+        with lace.open(tmp_path / "there.lace", create=True) as there:
+            moved = interlace(source, there, select=ours, their_select="all", expose=expose, their_expose="none",
+                              there=Verifier(world.ann))  # fmt: skip
+    assert page["sent"]["count"] == len(moved.first.sent_hashes)
+
+
+def test_nothing_exposed_warns_in_words(visitor: Visitor) -> None:
+    page = ask(visitor, expose="none")
+    assert page["notices"]
+    assert page["sent"]["count"] == 0
+    assert page["notices"][0]["text"] in visitor.get("/lace/notes/exposure?expose=none").text.replace("&#x27;", "'")
+
+
+def test_two_rule_files_give_the_plan_that_the_command_gives(visitor: Visitor) -> None:
+    from lace.policy.compile import agree
+
+    page = ask(visitor, ours=SIGNED, theirs="//u//notes//")
+    plan = agree(selector(SIGNED), selector("//u//notes//"))
+    assert page["plan"] == plan.id
+    assert page["transcript"] == list(plan.contents.lines)
+    assert page["rules"]
+
+
+def test_errors_stand_at_their_field(visitor: Visitor) -> None:
+    page = ask(visitor, ours="SelectHave(P) :- Have(Q).", theirs="//u//a//b//c", expose="Nonsense(")
+    assert {error["field"] for error in page["errors"]} == {"ours", "theirs"}
+    assert {error["field"] for error in ask(visitor, expose="Nonsense(")["errors"]} == {"expose"}
+    assert page["plan"] is None
+
+
+def test_a_strange_viewer_sees_what_a_stranger_sees(visitor: Visitor) -> None:
+    for viewer in ("Opq_A", "V.nonsense", "<script>", "x" * 5000):
+        page = ask(visitor, expose=MINE, viewer=viewer)
+        assert page["visible"]["count"] == 0, viewer

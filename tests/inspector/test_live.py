@@ -1,0 +1,173 @@
+"""A running node, captured streams and archives, as the inspector shows them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import lace
+from inspector.visiting import Visitor, World, make_world
+from lace.inspector.conversation import FACTS, KINDS
+from lace.inspector.node import ask_node
+from lace.inspector.opened import open_all
+from lace.inspector.serving import inspecting
+from lace.interlace.vocabulary import Block
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "lace.cli", *words], capture_output=True, text=True, timeout=60)
+
+
+@contextmanager
+def serving(path: Path, address: Path, watch: Path) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-m", "lace.cli", "serve", str(path), f"unix:{address}", "--expose", "all"]
+    node = subprocess.Popen([*words, "--watch", str(watch)], stderr=subprocess.PIPE, text=True)
+    try:
+        assert node.stderr is not None
+        for line in node.stderr:
+            if "listening" in line:
+                break
+        yield node
+    finally:
+        node.send_signal(signal.SIGTERM)
+        node.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def meeting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, World]]:
+    """A node that one peer came to, once, with its stream captured."""
+    place = tmp_path_factory.mktemp("m")
+    world = make_world(place / "here.lace")
+    lace.open(place / "there.lace", create=True).close()
+    with serving(world.path, place / "n", place / "w"):
+        done = run(
+            "interlace",
+            str(place / "there.lace"),
+            f"unix:{place / 'n'}",
+            "--expose",
+            "all",
+            "--trace",
+            str(place / "t"),
+        )
+        assert done.returncode == 0, done.stderr
+        yield place, world
+
+
+def test_a_node_tells_what_moved_on_a_link(meeting: tuple[Path, World]) -> None:
+    place, _ = meeting
+    inspected = open_all([], node=f"unix:{place / 'w'}")
+    with inspecting(inspected) as running:
+        visitor = Visitor.admitted(running)
+        deadline = time.monotonic() + 30
+        while (link := visitor.page("/node")["links"][0])["open"]:
+            assert time.monotonic() < deadline
+        assert (link["sent"], link["received"], link["rejected"]) == (13, 0, {})
+        assert link["plan"].startswith("E.")
+        assert link["bytes_out"] > link["bytes_in"] > 0
+        one = visitor.page("/node?link=1")["link"]
+        assert [item["kind"] for item in one["items"]].count("preface") == 2
+        assert sum(item["kind"] == "record" for item in one["items"]) == 13
+        assert "Opens the stream" in visitor.get("/node?link=1").text
+        assert visitor.get("/node?link=99").status == 200
+        assert "There is no such link".lower() in visitor.get("/node?link=99").text.lower()
+
+
+def test_the_watch_socket_is_its_owners_alone_and_survives_nonsense(meeting: tuple[Path, World]) -> None:
+    place, _ = meeting
+    assert stat.S_IMODE(os.stat(place / "w").st_mode) == 0o600
+    for question in (b"\n", b"x" * 10_000 + b"\n", b"link 99999999999999999999\n", b"\xff\xfe\n", b""):
+        with socket.socket(socket.AF_UNIX) as near:
+            near.settimeout(10)
+            near.connect(str(place / "w"))
+            try:
+                near.sendall(question)
+                near.shutdown(socket.SHUT_WR)
+                near.recv(1 << 16)
+            except OSError:
+                pass  # the node hung up on it
+    assert "links" in ask_node(f"unix:{place / 'w'}", "links")
+
+
+def test_a_node_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
+    inspected = open_all([], node=f"unix:{tmp_path / 'nobody'}")
+    with inspecting(inspected) as running:
+        visitor = Visitor.admitted(running)
+        assert "no node answers there" in visitor.get("/node").text
+        assert visitor.get("/node").status == 200
+
+
+def test_a_capture_is_told_item_by_item_and_explained(meeting: tuple[Path, World]) -> None:
+    place, world = meeting
+    inspected = open_all([place / "t"])
+    with inspecting(inspected) as running:
+        visitor = Visitor.admitted(running)
+        items = visitor.page("/capture/t")["items"]
+        assert all(item["explained"] for item in items)
+        assert {item["text"] for item in items if item["kind"] == "record"} >= set(world.records.values())
+        assert visitor.page("/capture/t?start=2")["items"] == items[2:]
+        assert visitor.get("/capture/nothing").status == 404
+
+
+def test_a_broken_capture_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text('{"ns": 1, "way": "in", "data": "bm9uc2Vuc2UK"}\n')
+    (tmp_path / "worse").write_text('{"ns": 1}\n')
+    inspected = open_all([tmp_path / "bad", tmp_path / "worse"])
+    with inspecting(inspected) as running:
+        visitor = Visitor.admitted(running)
+        assert [item["kind"] for item in visitor.page("/capture/bad")["items"]] == ["fault"]
+        assert visitor.page("/capture/worse")["error"]
+
+
+def test_every_word_of_the_wire_is_explained() -> None:
+    spoken = {predicate.name for block in Block for predicate in block.value}
+    assert spoken == set(FACTS)
+    assert set(KINDS) == {"preface", "resource", "record", "end", "close", "fault"}
+
+
+def test_an_archive_shows_its_report_and_its_tables(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    place = tmp_path / "archive" / "tables" / "records"
+    for batch in (1, 2):
+        (place / f"batch={batch}").mkdir(parents=True)
+        rows = {"hash": [f"<b>{batch}-{number}" for number in range(130)], "body": [b"x"] * 130}
+        parquet.write_table(arrow.table(rows), place / f"batch={batch}" / "part.parquet", row_group_size=40)
+    (tmp_path / "archive" / "report.json").write_text(json.dumps({"records": 260, "by_type": [["P", 260]]}))
+    inspected = open_all([tmp_path / "archive"])
+    with inspecting(inspected) as running:
+        visitor = Visitor.admitted(running)
+        page = visitor.page("/archive/archive")
+        assert page["tables"][0]["rows"] == 260
+        seen: list[str] = []
+        path: str | None = "/archive/archive?table=records"
+        while path:
+            part = visitor.page(path)
+            seen += [row["hash"] for row in part["rows"]]
+            path = part["next"]
+        assert len(seen) == len(set(seen)) == 260
+        text = visitor.get("/archive/archive?table=records").text
+        assert "<b>1" not in text
+        assert "&lt;b&gt;1-0" in text
+        assert visitor.get("/archive/archive?table=../../etc").status == 200
+
+
+def test_what_cannot_be_shown_is_refused_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("hello")
+    for name in ("folder", "text", "missing"):
+        done = run("inspect", str(tmp_path / name), "--no-open")
+        assert done.returncode != 0
+        assert name in done.stderr
+    assert run("inspect").returncode == 2
