@@ -18,10 +18,10 @@ from lace.facts.derive import field_occurrences, link_occurrences
 from lace.notation.digest import digest
 from lace.notation.factline import parse_fact
 from lace.notation.tai import TAI
+from lace.records.frame import split_records
 from lace.records.keys import SigningKey, verify, verify_batch
 from lace.records.model import Blob, Plex, Seal
 from lace.records.parse import parse_record
-from lace.records.read import split_records
 from lace.records.validate import signature_task, validate
 from lace.records.write import encode_record
 

@@ -42,9 +42,9 @@ from lace.policy.exposure import expose_all
 from lace.policy.lower import lower
 from lace.policy.origin import Viewer
 from lace.policy.select import select_all, select_coordinate
+from lace.records.frame import split_records
 from lace.records.keys import SigningKey
 from lace.records.model import Blob, Plex
-from lace.records.read import split_records
 from lace.records.write import encode_record
 from lace.spark.executor import SparkSettings, evaluate
 from lace.spark.jobs import facts as fact_steps

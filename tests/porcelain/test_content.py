@@ -13,8 +13,9 @@ from lace.errors import InvalidRecord, LimitExceeded, NotFound
 from lace.limits import MIB, RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
-from lace.porcelain.content import Heading, content_length, manifest_pieces, read_content, read_fully, write_content
+from lace.porcelain.content import Heading, read_content, read_fully, write_content
 from lace.records.keys import SigningKey
+from lace.records.manifest import content_length, manifest_pieces
 from lace.records.model import Blob, Header, Plex, Record
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record

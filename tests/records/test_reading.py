@@ -9,17 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidRecord, InvalidStream
+from lace.intake.judge import judge_all
 from lace.limits import MIB, RecordLimits
 from lace.notation.bytesource import ByteSource, read_whole
 from lace.notation.digest import digest
-from lace.records.grammar import MARK
+from lace.records.fastparse import parse_common
+from lace.records.frame import (
+    MARKLINE_BYTES,
+    claimed_hash,
+    delimit,
+    frame_end,
+    max_head_bytes,
+    read_frame,
+    split_records,
+)
+from lace.records.grammar import MARK, RecordRule
 from lace.records.model import DEFAULT_LIMITS, Blob, Plex, Record, Seal, ValidRecord
 from lace.records.parse import parse_record
-from lace.records.read import delimit, frame_record, split_records
-from lace.records.swift import parse_swiftly
 from lace.records.thin import thicken, thin_form
 from lace.records.validate import validate
-from lace.records.write import encode_record, record_chunks
+from lace.records.write import encode_record
 from records.strategies import DATA, FIELDS, PLEXES, RECORDS, SEALS, blob_bytes, plex_bytes, seal_bytes, stored
 
 
@@ -34,13 +43,13 @@ def test_what_is_written_is_read_back(record: Record) -> None:
     assert record.hash.digest == digest(payload)
     valid = validate(memoryview(bytes_))
     assert (valid.record, valid.hash, valid.stored, valid.type) == (record, record.hash, bytes_, record.type)
-    assert b"".join(record_chunks(valid.record)) == bytes_
+    assert b"".join(valid.record.stored_chunks()) == bytes_
 
 
 @given(RECORDS)
-def test_the_swift_way_and_the_grammar_find_the_same(record: Record) -> None:
+def test_the_fast_way_and_the_grammar_find_the_same(record: Record) -> None:
     bytes_ = encode_record(record)
-    assert parse_swiftly(bytes_, DEFAULT_LIMITS) == parse_record(bytes_, DEFAULT_LIMITS)
+    assert parse_common(bytes_, DEFAULT_LIMITS) == parse_record(bytes_, DEFAULT_LIMITS)
 
 
 HEAD_NOISE = [
@@ -62,30 +71,30 @@ HEAD_NOISE = [
 
 
 @given(st.one_of(PLEXES, SEALS).map(encode_record), st.data())
-def test_the_swift_way_accepts_nothing_that_the_grammar_refuses(bytes_: bytes, data: st.DataObject) -> None:
+def test_the_fast_way_accepts_nothing_that_the_grammar_refuses(bytes_: bytes, data: st.DataObject) -> None:
     """Break a head somewhere, put every digest right again, and compare."""
     kind = chr(bytes_[6])
-    plex_start = 55 if kind == "P" else 268
+    plex_start = MARKLINE_BYTES if kind == "P" else bytes_.index(MARK, 1) + MARKLINE_BYTES
     blob_start = bytes_.index(MARK + b"B")
     at = data.draw(st.integers(plex_start, blob_start))
     cut = data.draw(st.integers(0, 3))
     noise = data.draw(st.sampled_from(HEAD_NOISE))
     head = bytes_[plex_start:at] + noise + bytes_[min(at + cut, blob_start) : blob_start]
     plex = stored("P", head + bytes_[blob_start:])
-    broken = plex if kind == "P" else stored("S", bytes_[55:213] + plex)
-    swift = parse_swiftly(broken, DEFAULT_LIMITS)
+    broken = plex if kind == "P" else stored("S", bytes_[MARKLINE_BYTES : bytes_.index(MARK, 1)] + plex)
+    fast = parse_common(broken, DEFAULT_LIMITS)
     try:
         expected = parse_record(broken, DEFAULT_LIMITS)
     except InvalidRecord:
-        assert swift is None
+        assert fast is None
     else:
-        assert swift in (None, expected)
+        assert fast in (None, expected)
 
 
 def feed(bytes_: bytes, sizes: list[int]) -> bytes:
     """Read one record from a stream that comes in chunks of these sizes over and over."""
     source = ByteSource()
-    reader = frame_record(source)
+    reader = read_frame(source)
     position = 0
     turn = 0
     while True:
@@ -129,7 +138,7 @@ def test_a_cut_record_is_never_whole(record: Record, data: st.DataObject) -> Non
     assert end is None or end == len(bytes_)
     source = ByteSource(cut)
     with pytest.raises(InvalidStream, match="ended inside"):
-        read_whole(frame_record(source), source)
+        read_whole(read_frame(source), source)
     with pytest.raises(InvalidRecord):
         validate(cut)
 
@@ -155,7 +164,7 @@ def test_whole_bytes_and_streams_have_the_same_frame(lines: list[bytes], after: 
     def by_stream() -> int | None:
         source = ByteSource(bytes_)
         try:
-            next(frame_record(source))
+            next(read_frame(source))
         except StopIteration as done:
             return len(done.value)
         return None
@@ -164,6 +173,62 @@ def test_whole_bytes_and_streams_have_the_same_frame(lines: list[bytes], after: 
     streamed = outcome(by_stream)
     data_missing = isinstance(found, int) and found > len(bytes_)
     assert streamed == (None if data_missing else found)
+
+
+@given(st.lists(st.sampled_from(FRAME_LINES), max_size=7), st.binary(max_size=5))
+def test_one_match_finds_the_frame_that_lines_find(lines: list[bytes], after: bytes) -> None:
+    bytes_ = MARK + b"P.x\n" + b"".join(lines) + after
+    found = outcome(lambda: delimit(bytes_))
+    assert frame_end(bytes_, 0, DEFAULT_LIMITS) == (found if isinstance(found, int) else None)
+
+
+def test_a_head_of_the_utmost_length_is_a_frame_and_one_line_more_is_none() -> None:
+    line = b"y" * 1024 + b"\n"
+    for lines, fits in ((518, True), (519, False)):
+        head = MARK + b"S." + b"x" * 1016 + b"\n" + line * lines
+        head += b"".join(MARK + letter + b"x" * 1017 + b"\n" for letter in (b"P", b"B"))
+        frame = head + b"Data-Length: 1\n\nz"
+        assert (frame_end(frame, 0, DEFAULT_LIMITS) == len(frame)) == fits
+        assert outcome(lambda: delimit(frame)) == (len(frame) if fits else "no frame")  # noqa: B023
+        assert len(frame) - 1 <= max_head_bytes(DEFAULT_LIMITS) or not fits
+
+
+def test_limits_that_nobody_can_count_to_are_none() -> None:
+    limits = RecordLimits(max_header_line_bytes=1 << 50, max_extra_headers=1 << 50, max_data_bytes=1 << 62)
+    assert frame_end(MARK + b"B.x\n" + b"y" * 5000 + b"\nData-Length: 3\n\n", 0, limits) == 5030
+
+
+@pytest.mark.parametrize(
+    ("stored_bytes", "claim"),
+    [(b"", ""), (b"x", ""), (MARK, ""), (MARK + b"B.x", "B.x"), (MARK + b"\xff\nB", "\\xff"), (b"z" + MARK + b"B", "")],
+)
+def test_what_a_record_claims_to_be_is_read_off_any_bytes(stored_bytes: bytes, claim: str) -> None:
+    assert claimed_hash(stored_bytes) == claim
+    assert claimed_hash(b"before" + stored_bytes, 6) == claim
+    assert len(claimed_hash(MARK + b"y" * 10_000)) < 1024
+
+
+HOSTILE = st.one_of(
+    st.binary(max_size=80),
+    st.lists(st.sampled_from([*FRAME_LINES, MARK, b"P", b"S", b"B", b"hello ", b"\xff"]), max_size=6).map(b"".join),
+    st.tuples(RECORDS.map(encode_record), st.integers(0, 400), st.binary(max_size=3)).map(
+        lambda drawn: drawn[0][: drawn[1]] + drawn[2] + drawn[0][drawn[1] + 1 :]
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "stored_bytes", [b"hello PS", b"hello B", b"\xf0\x9f\x96\xa7: S", b"123456P\n\n", b"\n\n", b""]
+)
+def test_bytes_that_look_like_a_record_in_one_place_are_refused_like_any_other(stored_bytes: bytes) -> None:
+    with pytest.raises(InvalidRecord):
+        validate(stored_bytes)
+
+
+@given(HOSTILE)
+def test_hostile_bytes_are_a_record_or_an_invalid_record_and_nothing_else(stored_bytes: bytes) -> None:
+    verdict = judge_all([stored_bytes], DEFAULT_LIMITS)[0]
+    assert verdict.stored == stored_bytes if isinstance(verdict, ValidRecord) else verdict.rule in list(RecordRule)
 
 
 FRAMED_BUT_WRONG = [
@@ -222,7 +287,7 @@ def test_what_cannot_be_delimited_is_an_error_of_the_stream(bytes_: bytes) -> No
 def test_a_reader_refuses_before_it_holds_more_than_its_limits_allow() -> None:
     limits = RecordLimits(max_header_line_bytes=100, max_extra_headers=2, max_data_bytes=1000)
     source = ByteSource()
-    reader = frame_record(source, limits)
+    reader = read_frame(source, limits)
     source.feed(MARK + b"P." + b"x" * 50 + b"\n")
     next(reader)
     source.feed(b"y" * 101)
@@ -231,7 +296,7 @@ def test_a_reader_refuses_before_it_holds_more_than_its_limits_allow() -> None:
     for bad in (b"y\n" * 9, MARK + b"B.\nData-Length: 1001\n\n"):
         source = ByteSource(MARK + b"P.\n" + bad)
         with pytest.raises(InvalidStream, match="delimited"):
-            next(frame_record(source, limits))
+            next(read_frame(source, limits))
         with pytest.raises(InvalidStream, match="delimited"):
             delimit(MARK + b"P.\n" + bad, 0, limits)
 
@@ -241,10 +306,10 @@ def test_the_largest_blob_is_read_with_one_copy_of_its_data() -> None:
     import tracemalloc
 
     data = bytes(32 * MIB)
-    chunks = record_chunks(Blob(data))
+    chunks = Blob(data).stored_chunks()
     source = ByteSource()
     tracemalloc.start()
-    reader = frame_record(source)
+    reader = read_frame(source)
     next(reader)
     for chunk in chunks[:-1]:
         source.feed(chunk)

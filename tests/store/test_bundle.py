@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,9 @@ from hypothesis import strategies as st
 from lace.errors import InvalidInput, StoreError
 from lace.limits import RecordLimits
 from lace.records.grammar import MARK
-from lace.records.validate import validate
+from lace.records.validate import ValidRecord, validate
 from lace.store import bundle
-from lace.store.bundle import BundleReader, BundleWriter, Frame, Rejected, index_path, read_frames, write_index
+from lace.store.bundle import BundleReader, BundleWriter, Frame, Rejected, index_path, read_frames
 from store.samples import assortment, blob, plex, seal
 
 STORED = [record.stored for record in assortment()]
@@ -60,15 +59,6 @@ def test_splits_cover_every_record_once(tmp_path: Path, indexed: bool) -> None:
     splits = reader.splits(500)
     assert len(splits) > 1 if indexed else splits == [(0, reader.bytes)]
     assert [item.data for start, end in splits for item in reader.records(start, end)] == STORED
-
-
-def test_an_index_can_be_made_later(tmp_path: Path) -> None:
-    path = tmp_path / "a.bundle"
-    write(path)
-    written = json.loads(index_path(path).read_text())
-    index_path(path).unlink()
-    assert write_index(path, every=4) == len(STORED)
-    assert json.loads(index_path(path).read_text()) == written
 
 
 @pytest.mark.parametrize(
@@ -146,3 +136,50 @@ def test_long_damage_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert valid_among(items) == [STORED[3]]
     assert max(len(item.data) for item in items if isinstance(item, Rejected)) < 4000
     assert b"".join(item.data for item in items) == bytes(50_000) + STORED[3]
+
+
+def head(length: int) -> bytes:
+    """The head of a Blob that promises so many bytes; its hash is none of anything."""
+    return MARK + b"B." + b"0" * 43 + b".H3\nData-Length: %d\n\n" % length
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes that were hashed, and bytes at which a frame was looked for."""
+    done = [0, 0]
+    plain_validate, plain_end = bundle.validate, bundle.frame_end
+
+    def validate_counted(stored: bytes, **options: bool) -> ValidRecord:
+        done[0] += len(stored)
+        return plain_validate(stored, **options)
+
+    def end_counted(buffer: bytes, offset: int, limits: RecordLimits) -> int | None:
+        done[1] += 1
+        return plain_end(buffer, offset, limits)
+
+    monkeypatch.setattr(bundle, "validate", validate_counted)
+    monkeypatch.setattr(bundle, "frame_end", end_counted)
+    return done
+
+
+@pytest.mark.parametrize("length", [500, 5_000, 50_000, 300_000])
+def test_promises_that_are_not_kept_cost_work_in_proportion_to_their_bytes(work: list[int], length: int) -> None:
+    limits = RecordLimits(max_data_bytes=100_000)
+    hostile = head(length) * 3000
+    items = list(read_frames(io.BytesIO(hostile + STORED[0]), 0, len(hostile + STORED[0]), limits))
+    assert b"".join(item.data for item in items) == hostile + STORED[0]
+    assert work[0] <= bundle.HASHED_PER_BYTE * len(hostile) + 2 * limits.max_data_bytes
+    assert work[1] <= 3001
+    assert items[-1].data.endswith(STORED[0])
+
+
+def test_marks_in_the_middle_of_lines_are_each_tried_once(work: list[int]) -> None:
+    hostile = (b"x" + MARK + b"P." + b"0" * 43 + b".H3\n") * 2000
+    items = frames_of(hostile + b"\n".join(STORED))
+    assert work[1] <= 2000 + 3 * len(STORED)
+    assert valid_among(items) == STORED
+
+
+def test_a_record_before_garbage_is_found_after_hostile_promises(work: list[int]) -> None:
+    items = frames_of(head(7) * 50 + b"garbage".join(STORED))
+    assert valid_among(items) == STORED

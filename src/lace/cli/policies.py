@@ -65,7 +65,7 @@ def chosen_selector(sources: Sequence[str], coordinates: Sequence[str], hashes: 
 
 def named_selector(text: str) -> Module:
     """One operand by one word: `all`, a coordinate or its beginning, a hash, or a rule file."""
-    from lace.notation.identifiers import RECORD_TYPES
+    from lace.notation.identifiers import is_record_hash
 
     if text == "all":
         return chosen_selector((), (), ())
@@ -73,7 +73,7 @@ def named_selector(text: str) -> Module:
         return chosen_selector((), (), (text[4:],))
     if text.startswith("//"):
         return chosen_selector((), (text,), ())
-    if len(text) == 48 and text[0] in RECORD_TYPES and text.endswith(".H3"):
+    if is_record_hash(text):
         return chosen_selector((), (), (text,))
     return chosen_selector((text,), (), ())
 

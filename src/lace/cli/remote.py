@@ -87,16 +87,14 @@ def missing_pieces(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:
 
 def pieces_of(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:
     """Everything that a manifest names, as deep as it is here."""
-    from lace.notation.identifiers import RecordHash
-    from lace.porcelain.content import is_manifest, manifest_pieces
+    from lace.records.manifest import is_manifest, manifest_pieces
 
     if not is_manifest(record):
         return
     for piece in manifest_pieces(record):
-        target = RecordHash(piece.target)
-        yield target
-        if target.startswith("P.") and lace.store.have(target):
-            yield from pieces_of(lace, lace.load(target))
+        yield piece.target
+        if piece.target.type == "P" and lace.store.have(piece.target):
+            yield from pieces_of(lace, lace.load(piece.target))
 
 
 def with_pieces(lace: Lace, records: Sequence[RecordHash]) -> list[RecordHash]:

@@ -10,8 +10,28 @@ from collections.abc import Iterable, Iterator
 from lace.facts import predicates as names
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
 from lace.notation.fact import Fact
+from lace.notation.identifiers import RECORD_TYPES
 from lace.records.link import LINK_SUFFIX, parse_link
-from lace.records.model import Header, ValidRecord
+from lace.records.model import Header, Parts, ValidRecord
+
+# What holds one value for each record of some types: the field or predicate, the types, the part with the value. Every
+# record has a Type and a Data-Length beside these (020-FIELD-01 to 020-FIELD-12).
+SINGLE_FIELDS = (
+    (names.GROUP, "PS", "group"),
+    (names.APP, "PS", "app"),
+    (names.NAME, "PS", "name"),
+    (names.TAI, "PS", "tai"),
+    (names.SIGNED_BY, "S", "signed_by"),
+    (names.SIGNATURE, "S", "signature"),
+)
+INNER_HASHES = (
+    (BLOB_HASH, "PS", "blob_hash"),  # 020-FIELD-21: of a Seal, the Blob in its Plex
+    (PLEX_HASH, "S", "plex_hash"),
+)
+_SINGLES = {
+    kind: tuple((name, Parts._fields.index(part)) for name, types, part in SINGLE_FIELDS if kind in types)
+    for kind in RECORD_TYPES
+}
 
 FieldOccurrence = tuple[str, int, str]  # name, index, value
 LinkOccurrence = tuple[str, int, str, str]  # name, index, data, target
@@ -19,16 +39,10 @@ LinkOccurrence = tuple[str, int, str, str]  # name, index, data, target
 
 def field_occurrences(valid: ValidRecord) -> list[FieldOccurrence]:
     """Every field of a record with its occurrence index (020-FIELD-13 to 020-FIELD-16)."""
-    parts = valid.parts
-    kind = valid.type
+    parts, kind = valid.parts, valid.type
     fields: list[FieldOccurrence] = [(names.TYPE, 0, kind), (names.DATA_LENGTH, 0, str(valid.data_length))]
-    if kind == "B":
-        return fields
-    fields += ((names.GROUP, 0, parts.group), (names.APP, 0, parts.app))
-    fields += ((names.NAME, 0, parts.name), (names.TAI, 0, parts.tai))
-    if kind == "S":
-        fields += ((names.SIGNED_BY, 0, parts.signed_by), (names.SIGNATURE, 0, parts.signature))
-    return fields + extra_occurrences(parts.headers)
+    fields += [(name, 0, parts[at]) for name, at in _SINGLES[kind]]  # type: ignore[misc]  # these parts are texts
+    return fields + extra_occurrences(parts.headers) if parts.headers else fields
 
 
 def extra_occurrences(headers: Iterable[Header]) -> list[FieldOccurrence]:
@@ -60,7 +74,6 @@ def derive_facts(valid: ValidRecord) -> Iterator[Fact]:
         yield Fact(FIELD, (record, name, str(index), value))
     for name, index, data, target in link_occurrences(fields):
         yield Fact(RECORD_LINK, (record, name, str(index), data, target))
-    if valid.type != "B":
-        yield Fact(BLOB_HASH, (record, valid.parts.blob_hash))  # 020-FIELD-21: of a Seal, the Blob in its Plex
-    if valid.type == "S":
-        yield Fact(PLEX_HASH, (record, valid.parts.plex_hash))
+    for predicate, types, part in INNER_HASHES:
+        if valid.type in types:
+            yield Fact(predicate, (record, getattr(valid.parts, part)))

@@ -24,19 +24,18 @@ from lace.iltp.items import (
 from lace.iltp.markers import KNOT, MARKERS, PIECE, PREFACE, RECORD
 from lace.iltp.resources import parse_marker_line
 from lace.limits import ExchangeLimits, RecordLimits, StreamLimits
-from lace.notation.bytesource import ByteSource, Piece, Reader
+from lace.notation.bytesource import ByteSource, Reader
 from lace.notation.fact import Fact, FactColumn
 from lace.notation.factline import parse_fact, parse_plain_run
-from lace.notation.identifiers import RECORD_HASH_LENGTH
 from lace.notation.text import decode_text
-from lace.records.read import FrameScan, delimit, delimit_run
+from lace.records.frame import MARKLINE_BYTES, claimed_hash, delimit, delimit_run, read_frame
 
 RecordGate = Callable[[str], None]
 
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LF, _HASH = 0x0A, 0x23
 _LONGEST_MARKER = max(map(len, MARKERS))
-_H3_LINE_END = len(RECORD) + RECORD_HASH_LENGTH  # of the markline of every record of the format we write
+_H3_LINE_END = MARKLINE_BYTES - 1  # of every record of the format we write
 
 
 class StreamReader:
@@ -260,8 +259,8 @@ class StreamReader:
         self._block_records += 1
         self._comment_allowed = True
         if not self._take_whole_records():
-            data = yield from self._read_record_by_line()
-            self._out.append(RecordItem(_claimed(data), data))
+            data = yield from read_frame(self._source, self._record_limits, self.record_gate)
+            self._out.append(RecordItem(claimed_hash(data), data))
 
     def _take_whole_records(self) -> bool:
         """Records that lie whole in the first chunk, each found by one match; False if the first needs the long way."""
@@ -279,23 +278,11 @@ class StreamReader:
                 break  # read by line it fails at the same place, whatever the chunks were
             if end is None or end > len(chunk):
                 break
-            self._out.append(RecordItem(_claimed(chunk, position), chunk[position:end]))
+            self._out.append(RecordItem(claimed_hash(chunk, position), chunk[position:end]))
             position = end
         if position > start:
             self._source.skip(position - start)
         return position > start
-
-    def _read_record_by_line(self) -> Reader[bytes]:
-        scan = FrameScan(self._record_limits)
-        pieces: list[Piece] = []
-        while scan.data_length is None:
-            line = yield from self._source.read_line(self._record_limits.max_header_line_bytes)
-            if not pieces and self.record_gate is not None:
-                self.record_gate(_claimed(line))  # before its bytes are waited for
-            scan.line(line)
-            pieces += (line, b"\n")
-        pieces += yield from self._source.read_pieces(scan.data_length)
-        return b"".join(pieces)
 
     def _read_resource(self) -> Reader[None]:
         limits = self._limits
@@ -347,10 +334,4 @@ def _record_items(records: Sequence[bytes]) -> Iterable[RecordItem]:
         names = b"".join([record[len(RECORD) : _H3_LINE_END + 1] for record in records])
         if names.isascii() and names.count(b"\n") == len(records):
             return map(RecordItem._make, zip(names.decode("ascii").split("\n"), records, strict=False))
-    return [RecordItem(_claimed(record), record) for record in records]
-
-
-def _claimed(data: bytes, start: int = 0) -> str:
-    """The hash text of a markline; bytes that are no text can match no request, so they are kept visibly wrong."""
-    end = data.find(b"\n", start)
-    return data[start + len(RECORD) : end if end >= 0 else len(data)].decode("utf-8", "backslashreplace")
+    return [RecordItem(claimed_hash(record), record) for record in records]

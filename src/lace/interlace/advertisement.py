@@ -15,9 +15,10 @@ from typing import NamedTuple, cast
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.notation import b64a
+from lace.notation.decimal import is_decimal
 from lace.notation.digest import digest_each, domain_digest
 from lace.notation.fact import Fact
-from lace.notation.identifiers import H3, RECORD_TYPES
+from lace.notation.identifiers import H3, RecordHash, is_record_hash
 from lace.notation.text import quote
 
 _RECORD_DOMAIN = "lace-advertisement-record/v1"
@@ -122,18 +123,13 @@ def record_digests(claims: Iterable[Advertisement], source: str, max_line_bytes:
     return digest_each(_canonical_each(claims, source, max_line_bytes, _RECORD_DOMAIN))
 
 
-# What `b64a.is_canonical` says of 32 bytes, with the letter and the suffix of a record: one match for the common case.
-_H3_TEXT = r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3"
-_H3_RECORD = re.compile(_H3_TEXT)
-_H3_RECORDS = re.compile(rf"{_H3_TEXT}(?:\n{_H3_TEXT})*+")
+_H3_RECORDS = re.compile(rf"{RecordHash.PATTERN}(?:\n{RecordHash.PATTERN})*+")
 
 
 def is_record_id(text: str) -> bool:
     """Whether a text may stand as P (050-ADVF-15, P14): exact for H3, a looser shape for formats we do not know."""
-    if _H3_RECORD.fullmatch(text):
+    if is_record_hash(text):
         return True
-    if text.endswith(".H3") and text.count(".") == 2:
-        return len(text) == 48 and text[0] in RECORD_TYPES and text[1] == "." and b64a.is_canonical(text[2:45], 32)
     letter, _, rest = text.partition(".")
     payload, dot, suffix = rest.partition(".")
     return (
@@ -164,7 +160,7 @@ def require_record_id(text: str) -> str:
 
 def is_index(text: str) -> bool:
     """Whether a text is the index of a field occurrence: canonical decimal (050-ADVF-08)."""
-    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
+    return is_decimal(text)
 
 
 def _foreign(source: str) -> ProtocolAbort:

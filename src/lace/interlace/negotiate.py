@@ -22,6 +22,7 @@ from lace.interlace.vocabulary import (
     require_at_most_once,
 )
 from lace.limits import SECOND_NS, ExchangeLimits
+from lace.notation.decimal import is_decimal
 from lace.notation.digest import digest
 from lace.notation.fact import Fact, Predicate
 from lace.notation.identifiers import ExchangePlanId, Verifier
@@ -199,7 +200,7 @@ def _one(said: _Said, predicate: Predicate, clause: str) -> str:
 
 def is_canonical_decimal(text: str) -> bool:
     """Whether a text is a natural number without leading zeros (P17)."""
-    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0") and len(text) <= 40
+    return len(text) <= 40 and is_decimal(text)
 
 
 def _tick_interval(text: str, maximum: int) -> int:

@@ -15,11 +15,23 @@ ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~"  #
 _RFC4648 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO_ASCEND = bytes.maketrans(_RFC4648, ALPHABET.encode())
 _FROM_ASCEND = bytes.maketrans(ALPHABET.encode(), _RFC4648)
+_SYMBOL = "[0-9A-Z_a-z~]"
 # The last symbol of a text of length 2 or 3 mod 4 carries 4 or 2 filler bits that must be zero.
-PATTERN = r"(?:[0-9A-Z_a-z~]{4})*+(?:[0-9A-Z_a-z~]{2}[048CGKOSW_dhlptx]|[0-9A-Z_a-z~][0GWl])?"  # canonical texts
+_LAST = {0: "", 1: "[0GWl]", 2: "[048CGKOSW_dhlptx]"}  # by the bytes behind the last three
+PATTERN = f"(?:{_SYMBOL}{{4}})*+(?:{_SYMBOL}{{2}}{_LAST[2]}|{_SYMBOL}{_LAST[1]})?"  # canonical texts of any length
 _CANONICAL = re.compile(PATTERN)
-_OUTSIDE = re.compile("[^0-9A-Z_a-z~]")
+_OUTSIDE = re.compile(f"[^{_SYMBOL[1:]}")
 _PADDING = (b"", b"===", b"==", b"=")
+
+
+def text_length(size: int) -> int:
+    """How many symbols `size` bytes take."""
+    return (8 * size + 5) // 6
+
+
+def pattern_of(size: int) -> str:
+    """The canonical texts of `size` bytes."""
+    return f"{_SYMBOL}{{{text_length(size) - bool(size % 3)}}}{_LAST[size % 3]}"
 
 
 def encode(data: bytes) -> str:
@@ -61,6 +73,6 @@ def _refusal(text: str) -> InvalidText:
 
 def is_canonical(text: str, size: int | None = None) -> bool:
     """Whether a text is canonical B64A, of `size` bytes if given; the cheap test for hot paths."""
-    if size is not None and len(text) != (8 * size + 5) // 6:
+    if size is not None and len(text) != text_length(size):
         return False
     return _CANONICAL.fullmatch(text) is not None

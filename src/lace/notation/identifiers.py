@@ -6,6 +6,7 @@ stands in facts, sorts bytewise and costs nothing to print.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar, Self
 
 from lace.errors import InvalidText
@@ -13,6 +14,9 @@ from lace.notation import b64a
 
 H3 = "H3"
 RECORD_TYPES = ("B", "P", "S")
+DIGEST_BYTES = 32
+DIGEST_PATTERN = b64a.pattern_of(DIGEST_BYTES)
+PAYLOAD = slice(2, 2 + b64a.text_length(DIGEST_BYTES))  # of every identifier with a letter, a dot and a digest
 
 
 class Identifier(str):
@@ -26,7 +30,7 @@ class Identifier(str):
     def parse(cls, text: str) -> Self:
         """The identifier that `text` spells, or InvalidText."""
         inner = text[len(cls.PREFIX) : len(text) - len(cls.SUFFIX)]
-        if not (text.startswith(cls.PREFIX) and text.endswith(cls.SUFFIX) and b64a.is_canonical(inner, 32)):
+        if not (text.startswith(cls.PREFIX) and text.endswith(cls.SUFFIX) and b64a.is_canonical(inner, DIGEST_BYTES)):
             form = f"{cls.PREFIX}<43 B64A characters>{cls.SUFFIX}"
             raise InvalidText(f"a {cls.__name__} has the form {form}", rule="identifier", found=repr(text[:80]))
         return cls(text)
@@ -52,7 +56,8 @@ class Verifier(Identifier):
 
     __slots__ = ()
     PREFIX = "V."
-    SUFFIX = ".H3"
+    SUFFIX = f".{H3}"
+    PATTERN: ClassVar[str] = rf"V\.{DIGEST_PATTERN}\.{H3}"
 
 
 class LacegramId(Identifier):
@@ -76,19 +81,19 @@ class ExchangePlanId(Identifier):
     PREFIX = "E."
 
 
-RECORD_HASH_LENGTH = 48  # of the text
+RECORD_HASH_LENGTH = PAYLOAD.stop + len(f".{H3}")
 
 
 class RecordHash(str):
     """`T.<b64a>.H3` with T one of B, P, S: a record of the supported definition."""
 
     __slots__ = ()
+    PATTERN: ClassVar[str] = rf"[{''.join(RECORD_TYPES)}]\.{DIGEST_PATTERN}\.{H3}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The record hash that `text` spells, or InvalidText."""
-        if not (len(text) == RECORD_HASH_LENGTH and text[0] in RECORD_TYPES and text[1] == "." and text.endswith(".H3")
-                and b64a.is_canonical(text[2:45], 32)):  # fmt: skip
+        if not is_record_hash(text):
             form = "B, P or S, a dot, 43 B64A characters and .H3"
             raise InvalidText(f"a record hash is {form}", rule="record-hash", found=repr(text[:80]))
         return cls(text)
@@ -106,9 +111,17 @@ class RecordHash(str):
     @property
     def payload(self) -> str:
         """The 43 B64A characters."""
-        return self[2:45]
+        return self[PAYLOAD]
 
     @property
     def digest(self) -> bytes:
         """The 32 digest bytes."""
         return b64a.decode(self.payload)
+
+
+_RECORD_HASH = re.compile(RecordHash.PATTERN)
+
+
+def is_record_hash(text: str) -> bool:
+    """Whether a text is the hash of a record of the supported definition; the cheap test for hot paths."""
+    return _RECORD_HASH.fullmatch(text) is not None

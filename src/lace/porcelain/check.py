@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lace.errors import InvalidRecord
 from lace.limits import MIB, RecordLimits
-from lace.records.grammar import MARK
+from lace.records.frame import claimed_hash
 from lace.records.validate import validate
 from lace.store.base import RecordStore, StoreRecordId
 
@@ -88,10 +88,5 @@ def _verify_group(group: Group, limits: RecordLimits) -> list[Damage]:
         try:
             validate(stored, limits=limits)
         except InvalidRecord as error:
-            found.append(Damage(record_id, _claimed_hash(stored), str(error)))
+            found.append(Damage(record_id, claimed_hash(stored), str(error)))
     return found
-
-
-def _claimed_hash(stored: bytes) -> str:
-    """What a record calls itself, which it may not be."""
-    return stored[len(MARK) : 54].decode("ascii", "replace") if stored.startswith(MARK) else ""

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn, Protocol
+from typing import Protocol
 
-from lace.errors import InvalidRecord, InvalidText, LimitExceeded
+from lace.errors import LimitExceeded
 from lace.limits import RecordLimits
 from lace.notation.digest import Hasher, hasher
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
+from lace.records.manifest import (
+    CHUNK_LINK,
+    FULL_HASH,
+    TOTAL_LENGTH,
+    Piece,
+    content_length,
+    full_hash,
+    is_manifest,
+    manifest_pieces,
+    refuse_manifest,
+)
 from lace.records.model import Blob, Header, Plex, Record, Seal, sorted_headers
 from lace.records.validate import ValidRecord
 
-CHUNK_LINK = "Chunk+Link"
-TOTAL_LENGTH = "Content-Total-Length"
-FULL_HASH = "Content-Hash-Full"
 CHUNK_FOLDER = "chunks"  # nested manifests stand at NAME/chunks/START..END, beside the content they belong to
 
 Load = Callable[[RecordHash], ValidRecord]
@@ -56,18 +64,6 @@ class Heading:
         )
 
 
-class Piece(NamedTuple):
-    """A stretch of the content, [start, end), and the record that holds it."""
-
-    start: int
-    end: int
-    target: str
-
-    def header(self, base: int = 0) -> Header:
-        """The piece as a Chunk+Link, counted from `base`."""
-        return CHUNK_LINK, f"{self.start - base}..{self.end - base} {self.target}"
-
-
 def write_content(
     source: Readable,
     heading: Heading,
@@ -89,8 +85,8 @@ def write_content(
         return add(sign(heading.plex(limits, Blob(first, limits))))
     held = [second, first]
     del first, second  # so that each chunk is let go as soon as it is stored
-    pieces, full_hash = _add_chunks(source, held, add, limits, size)
-    return _add_manifest(pieces, heading, full_hash, add, sign, limits)
+    pieces, whole_hash = _add_chunks(source, held, add, limits, size)
+    return _add_manifest(pieces, heading, whole_hash, add, sign, limits)
 
 
 def read_fully(source: Readable, size: int) -> bytes:
@@ -133,15 +129,15 @@ def _whole_hasher(size: int) -> Hasher:
 def _add_manifest(
     pieces: list[Piece],
     heading: Heading,
-    full_hash: str,
+    whole_hash: str,
     add: Callable[[Record], RecordHash],
     sign: Sign,
     limits: RecordLimits,
 ) -> RecordHash:
     """The manifest of all pieces; where they are too many for one Plex, of nested manifests."""
     more: list[Header] = [(TOTAL_LENGTH, str(pieces[-1].end))]
-    if full_hash:
-        more.append((FULL_HASH, full_hash))
+    if whole_hash:
+        more.append((FULL_HASH, whole_hash))
     room = limits.max_extra_headers - len(heading.headers) - len(more)
     depth = 1
     while len(pieces) > room:
@@ -167,89 +163,32 @@ def _add_nested(
     return Piece(start, end, add(plex))
 
 
-def is_manifest(record: ValidRecord) -> bool:
-    """Whether a record stands for content that lies in chunks."""
-    return record.type != "B" and not record.data_length and any(n == TOTAL_LENGTH for n, _ in record.parts.headers)
-
-
-def content_length(record: ValidRecord) -> int:
-    """How many bytes of content a record stands for."""
-    return _total_length(record) if is_manifest(record) else record.data_length
-
-
 def read_content(record: ValidRecord, *, load: Load, limits: RecordLimits) -> Iterator[memoryview]:
     """The content that a record stands for, chunk by chunk; InvalidRecord where a manifest does not hold."""
     if not is_manifest(record):
         yield record.data
         return
-    stated = [value for name, value in record.parts.headers if name == FULL_HASH]
-    whole = _whole_hasher(_total_length(record)) if stated else None
+    stated = full_hash(record)
+    whole = None if stated is None else _whole_hasher(content_length(record))
     for data in _read_manifest(record, load, limits, 1):
         if whole is not None:
             whole.update(data)
         yield data
-    if whole is not None and (found := RecordHash.of("B", whole.digest())) != stated[0]:
-        _refuse("the content is not what its full hash says", record, FULL_HASH, found)
+    if whole is not None and (found := RecordHash.of("B", whole.digest())) != stated:
+        refuse_manifest("the content is not what its full hash says", record, FULL_HASH, found)
 
 
 def _read_manifest(record: ValidRecord, load: Load, limits: RecordLimits, depth: int) -> Iterator[memoryview]:
     if depth > limits.max_manifest_depth:  # 010-CONV-06
         raise LimitExceeded("max_manifest_depth", limits.max_manifest_depth, f"manifest {record.hash}")
     for piece in manifest_pieces(record):
-        inner = load(RecordHash.parse(piece.target))
-        length = piece.end - piece.start
-        if content_length(inner) != length:
-            _refuse(f"{piece.target} does not hold {length} bytes", record, CHUNK_LINK, str(content_length(inner)))
+        inner = load(piece.target)
+        length, found = piece.end - piece.start, content_length(inner)
+        if found != length:
+            refuse_manifest(f"{piece.target} does not hold {length} bytes", record, CHUNK_LINK, str(found))
         if inner.type == "B":
             yield inner.data
         elif is_manifest(inner):  # 010-CONV-05: a Plex is named as a manifest and read as nothing else
             yield from _read_manifest(inner, load, limits, depth + 1)
         else:
-            _refuse(f"{piece.target} is no manifest", record, CHUNK_LINK, piece.target)
-
-
-def manifest_pieces(record: ValidRecord) -> list[Piece]:
-    """The pieces of a manifest, which cover its content without gap or overlap; or InvalidRecord."""
-    pieces: list[Piece] = []
-    position = 0
-    for name, value in record.parts.headers:
-        if name != CHUNK_LINK:
-            continue
-        piece = _parse_piece(record, value)
-        if piece.start != position or piece.end <= piece.start:  # 010-CONV-03, 010-CONV-04
-            _refuse("the ranges of a manifest follow each other without a gap", record, CHUNK_LINK, value)
-        pieces.append(piece)
-        position = piece.end
-    if position != _total_length(record):
-        _refuse("the ranges of a manifest cover its content", record, TOTAL_LENGTH, f"{position} bytes covered")
-    return pieces
-
-
-def _parse_piece(record: ValidRecord, value: str) -> Piece:
-    """`<start>..<end> <target>`."""
-    span, _, target = value.rpartition(" ")
-    start, dots, end = span.partition("..")
-    try:
-        if not dots or target[:1] not in ("B", "P"):
-            raise ValueError
-        return Piece(_decimal(start), _decimal(end), RecordHash.parse(target))
-    except (ValueError, InvalidText):
-        _refuse("a chunk link is START..END and the hash of a Blob or a manifest", record, CHUNK_LINK, value)
-
-
-def _total_length(record: ValidRecord) -> int:
-    text = next(value for name, value in record.parts.headers if name == TOTAL_LENGTH)
-    try:
-        return _decimal(text)
-    except ValueError:
-        _refuse("a content length is a decimal", record, TOTAL_LENGTH, text)
-
-
-def _decimal(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or (len(text) > 1 and text[0] == "0"):
-        raise ValueError(text)
-    return int(text)
-
-
-def _refuse(message: str, record: ValidRecord, header: str, found: str) -> NoReturn:
-    raise InvalidRecord(message, rule="manifest", place=f"{record.hash}, {header}", found=found)
+            refuse_manifest(f"{piece.target} is no manifest", record, CHUNK_LINK, piece.target)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lace.interlace.result import InterlaceResult
-from lace.notation.identifiers import RecordHash, Verifier
+from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
 from lace.policy.compile import agree
 from lace.policy.compose import union
 from lace.policy.exposure import Exposure, expose_all, expose_selected
@@ -56,7 +56,7 @@ def selector(select: Select) -> Module:
         return select_hash(select[4:])
     if select.startswith("//"):
         return select_coordinate(select)
-    if len(select) == 48 and select.endswith(".H3"):
+    if is_record_hash(select):
         return select_hash(select)
     return select_all() if select == "all" else Module.author(select)
 

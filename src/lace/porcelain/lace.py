@@ -22,7 +22,7 @@ from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash
 from lace.notation.tai import TAI
 from lace.porcelain.check import Damage, verify_store
-from lace.porcelain.content import Heading, Sign, content_length, read_content, write_content
+from lace.porcelain.content import Heading, Sign, read_content, write_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.source import Content, Counted, Progress, opened_content
 from lace.porcelain.transfer import Writable, all_bodies, covered_bodies, write_bundle, write_stream
@@ -30,6 +30,7 @@ from lace.porcelain.tree import TreeResult, put_tree
 from lace.records.coordinate import Coordinate, HashAddress, Prefix, parse_address, parse_prefix
 from lace.records.keys import SigningKey
 from lace.records.link import link_header
+from lace.records.manifest import content_length
 from lace.records.model import Header, Plex, Record, Seal, ValidRecord
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock

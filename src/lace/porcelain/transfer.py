@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from lace.notation.identifiers import RecordHash
-from lace.porcelain.content import Load, is_manifest, manifest_pieces
+from lace.porcelain.content import Load
 from lace.porcelain.listing import covered_entries
 from lace.records.coordinate import Prefix
+from lace.records.manifest import is_manifest, manifest_pieces
 from lace.records.model import ValidRecord
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleWriter, index_path
@@ -39,7 +39,7 @@ def covered_bodies(store: RecordStore, prefix: Prefix, load: Load) -> Iterator[b
 def _with_chunks(record: ValidRecord, load: Load) -> Iterator[bytes]:
     if is_manifest(record):
         for piece in manifest_pieces(record):
-            yield from _with_chunks(load(RecordHash(piece.target)), load)
+            yield from _with_chunks(load(piece.target), load)
     yield record.stored
 
 

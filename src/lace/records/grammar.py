@@ -18,6 +18,7 @@ TRAILER_TEXT = "\u22ef\U0001f5a7"
 PLEX_FIELDS = ("Group", "App", "Name", "TAI")
 SEAL_FIELDS = ("Signed-By", "Signature")
 DATA_LENGTH = "Data-Length"
+SIGNATURE_BYTES = 64
 RESERVED_NAMES = frozenset((*PLEX_FIELDS, *SEAL_FIELDS, DATA_LENGTH, "Type"))  # 010-EXTRA-05
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -18,6 +18,7 @@ from lace.notation.tai import TAI
 from lace.records.grammar import (
     MARK,
     PLEX_FIELDS,
+    SIGNATURE_BYTES,
     RecordRule,
     check_extra_name,
     check_extra_order,
@@ -121,7 +122,7 @@ class Seal(_Hashed):
 
     def __post_init__(self) -> None:
         Verifier.parse(self.signed_by)
-        if not b64a.is_canonical(self.signature, 64):  # 009-TEXT-07
+        if not b64a.is_canonical(self.signature, SIGNATURE_BYTES):  # 009-TEXT-07
             refuse(RecordRule.SEAL_SIGNATURE_TEXT, "a signature is 86 B64A characters", "Signature", self.signature)
 
     def payload_chunks(self) -> list[bytes]:

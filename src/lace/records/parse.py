@@ -1,7 +1,7 @@
 """Reading one whole stored record (010), rule by rule.
 
 Rule: this is the grammar. It checks in one order (outer digest, outer lines, inner digest, inner lines), so each bad
-record has one reason. `lace.records.swift` answers first for good records of the common shape and must agree with it.
+record has one reason. `lace.records.fastparse` answers first for good records of the common shape and must agree.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lace.records.grammar import (
     MARK,
     PLEX_FIELDS,
     SEAL_FIELDS,
+    SIGNATURE_BYTES,
     RecordRule,
     check_extra_name,
     check_extra_order,
@@ -205,7 +206,7 @@ def _seal_parts(cursor: _Cursor, seal_hash: RecordHash) -> Parts:
         Verifier.parse(signed_by)
     except InvalidText:
         refuse(RecordRule.SEAL_VERIFIER, "Signed-By is a verifier", "Signed-By", signed_by)
-    if not b64a.is_canonical(signature, 64):
+    if not b64a.is_canonical(signature, SIGNATURE_BYTES):
         refuse(RecordRule.SEAL_SIGNATURE_TEXT, "a signature is 86 B64A characters", "Signature", signature)
     plex_hash, plex_digest = cursor.markline("P")
     inner = _plex_parts(cursor, plex_hash, plex_digest)

@@ -9,12 +9,11 @@ from collections.abc import Callable
 
 from lace.errors import NotFound
 from lace.limits import RecordLimits
-from lace.notation.identifiers import RECORD_HASH_LENGTH, RecordHash
+from lace.notation.identifiers import RecordHash
+from lace.records.frame import MARKLINE_BYTES
 from lace.records.grammar import MARK
 from lace.records.model import DEFAULT_LIMITS, ValidRecord
 from lace.records.validate import validate
-
-_MARKLINE_BYTES = len(MARK) + RECORD_HASH_LENGTH + 1
 
 
 def thin_form(valid: ValidRecord) -> bytes:
@@ -31,9 +30,9 @@ def thicken(
 ) -> ValidRecord:
     """The whole record; `load` gives an inner record's stored bytes. NotFound or InvalidRecord if they are wrong."""
     if not thin.startswith(MARK + b"B"):
-        inner = RecordHash.parse(thin[-_MARKLINE_BYTES + len(MARK) : -1].decode("utf-8", "replace"))
+        inner = RecordHash.parse(thin[-MARKLINE_BYTES + len(MARK) : -1].decode("utf-8", "replace"))
         stored = load(inner)
         if stored is None:
             raise NotFound(f"{inner} is not here, so the thin record cannot be made whole")
-        thin += stored[_MARKLINE_BYTES:]
+        thin += stored[MARKLINE_BYTES:]
     return validate(thin, limits=limits)

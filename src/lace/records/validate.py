@@ -12,12 +12,12 @@ from typing import NamedTuple
 from lace.errors import InvalidSignature
 from lace.limits import RecordLimits
 from lace.notation import b64a
-from lace.notation.identifiers import RecordHash
+from lace.notation.identifiers import PAYLOAD, RecordHash
+from lace.records.fastparse import parse_common
 from lace.records.grammar import RecordRule, refuse
 from lace.records.keys import verify
 from lace.records.model import DEFAULT_LIMITS, NO_LIMITS, ValidRecord
 from lace.records.parse import parse_record
-from lace.records.swift import parse_swiftly
 
 __all__ = ["RecordRule", "SignatureTask", "ValidRecord", "reread", "signature_task", "validate", "verify_seal"]
 
@@ -39,7 +39,7 @@ def validate(
     its `signature_task`, before it stores or believes it.
     """
     whole = stored if isinstance(stored, bytes) else bytes(stored)
-    parts = parse_swiftly(whole, limits) or parse_record(whole, limits)
+    parts = parse_common(whole, limits) or parse_record(whole, limits)
     valid = ValidRecord(RecordHash(parts.hash), whole, parts)
     if verify_signature:
         verify_seal(valid)
@@ -61,7 +61,7 @@ def signature_task(valid: ValidRecord) -> SignatureTask | None:
 
 @lru_cache(maxsize=1024)  # few sign much
 def _verifier_x(signed_by: str) -> bytes:
-    return b64a.decode_canonical(signed_by[2:45])
+    return b64a.decode_canonical(signed_by[PAYLOAD])
 
 
 def verify_seal(valid: ValidRecord) -> None:

@@ -8,11 +8,6 @@ from __future__ import annotations
 from lace.records.model import Record
 
 
-def record_chunks(record: Record) -> list[bytes]:
-    """The stored form in pieces, for writers that can send pieces."""
-    return record.stored_chunks()
-
-
 def encode_record(record: Record) -> bytes:
     """The stored form: markline and payload."""
     return b"".join(record.stored_chunks())

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from lace.errors import InvalidInput
 from lace.notation import b64a
 from lace.notation.digest import digest
-from lace.records.grammar import MARK
+from lace.records.frame import claimed_hash
 from lace.store import StoreRecordId, open_store
 from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, Rejected
 
@@ -23,7 +23,6 @@ _HIDDEN = (".", "_")
 _TASKS = 16  # tasks that an input of middling size is cut into, so that every core has work
 _LEAST_SHARE_BYTES = 4 << 20  # less than this is not worth a task, nor a batch of signatures
 _OPEN_COST_BYTES = 64 << 10  # what opening a file costs, in bytes that could be read instead
-_HASH = slice(len(MARK), len(MARK) + 48)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +143,9 @@ def _read_bundle(path: Path, piece: Piece) -> Iterator[RawRecord]:
     for item in BundleReader(path).records(piece.start, piece.end):
         match item:
             case Frame(offset, data):
-                yield RawRecord(_claimed_hash(data), piece.path, offset, data)
+                yield RawRecord(claimed_hash(data) or None, piece.path, offset, data)
             case Rejected(offset, data, rule, reason):
-                yield RawRecord(_claimed_hash(data), piece.path, offset, data, rule, reason)
+                yield RawRecord(claimed_hash(data) or None, piece.path, offset, data, rule, reason)
 
 
 def _read_store(path: Path, piece: Piece) -> Iterator[RawRecord]:
@@ -154,14 +153,4 @@ def _read_store(path: Path, piece: Piece) -> Iterator[RawRecord]:
         for record_id, stored in store.bodies_since(StoreRecordId(piece.start)):
             if record_id > piece.end:
                 return
-            yield RawRecord(_claimed_hash(stored), piece.path, record_id, stored)
-
-
-def _claimed_hash(stored: bytes) -> str | None:
-    """The hash text of a markline, if the bytes begin with one."""
-    if not stored.startswith(MARK):
-        return None
-    try:
-        return stored[_HASH].decode("ascii").split("\n")[0]
-    except UnicodeDecodeError:
-        return None
+            yield RawRecord(claimed_hash(stored) or None, piece.path, record_id, stored)

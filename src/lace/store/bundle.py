@@ -11,7 +11,6 @@ length, is read from its start: only a record's own frame says where the next be
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,16 +20,15 @@ from typing import BinaryIO, NamedTuple, Self
 
 from lace.errors import InvalidInput, InvalidStream, StoreError
 from lace.limits import RecordLimits
+from lace.records.frame import MARKLINE, MARKLINE_BYTES, delimit, delimit_run, frame_end, max_head_bytes
 from lace.records.grammar import MARK
-from lace.records.read import delimit, delimit_run
 from lace.records.validate import validate
 
 INDEX_SUFFIX = ".idx"
 INDEX_EVERY = 256
 READ_BYTES = 1 << 20
 REJECTED_PIECE_BYTES = 1 << 20  # damage longer than this comes in several pieces
-MARKLINE = re.compile(re.escape(MARK) + rb"[BPS]\.[0-9A-Z_a-z~]{43}\.H3\n")
-MARKLINE_BYTES = 55
+HASHED_PER_BYTE = 8  # while looking for records among damage
 
 
 class Frame(NamedTuple):
@@ -96,20 +94,6 @@ def index_path(path: Path) -> Path:
     return path.with_name(path.name + INDEX_SUFFIX)
 
 
-def write_index(path: Path, *, every: int = INDEX_EVERY, limits: RecordLimits | None = None) -> int:
-    """Make the index of a bundle that has none; how many records it found."""
-    offsets = []
-    records = 0
-    for item in BundleReader(path, limits=limits).records():
-        if isinstance(item, Frame):
-            if records % every == 0:
-                offsets.append(item.offset)
-            records += 1
-    index = {"lace-bundle-index": 1, "bytes": path.stat().st_size, "records": records, "every": every}
-    index_path(path).write_text(json.dumps({**index, "offsets": offsets}) + "\n")
-    return records
-
-
 class BundleReader:
     """Reads a bundle from any record boundary, a bounded part of it in memory."""
 
@@ -165,19 +149,28 @@ class _Window:
     def offset(self) -> int:
         return self._base + self.at
 
+    @property
+    def ahead(self) -> int:
+        return len(self.buffer) - self.at
+
     def more(self, at_least: int = 0) -> bool:
-        """Read on; whether there was anything."""
-        piece = b"" if self.ended else self._file.read(max(READ_BYTES, at_least))
+        """Read on; whether there was anything. A longer rest takes more at once, so that it is not copied often."""
+        if self.ended:
+            return False
+        piece = self._file.read(max(READ_BYTES, at_least, self.ahead // 2))
         self.ended = not piece
+        self._forget(piece)
+        return not self.ended
+
+    def _forget(self, piece: bytes = b"") -> None:
         self.buffer = self.buffer[self.at :] + piece
         self._base += self.at
         self.at = 0
-        return not self.ended
 
     def has(self, end: int) -> bool:
         """Whether the buffer reaches to `end` bytes from the position on, after reading as much as that needs."""
-        while len(self.buffer) - self.at < end:
-            if not self.more(end - (len(self.buffer) - self.at)):
+        while self.ahead < end:
+            if not self.more(end - self.ahead):
                 return False
         return True
 
@@ -185,9 +178,7 @@ class _Window:
         frame = Frame(self.offset, self.buffer[self.at : self.at + length])
         self.at += length
         if length > READ_BYTES:  # do not hold its bytes twice
-            self.buffer = self.buffer[self.at :]
-            self._base += self.at
-            self.at = 0
+            self._forget()
         return frame
 
     def take_run(self, stop: int, limits: RecordLimits) -> Iterator[Frame]:
@@ -197,59 +188,114 @@ class _Window:
             yield self.take(end - start)
 
 
+class _Damage:
+    """A stretch that is no record, while it grows."""
+
+    def __init__(self, first: Frame, error: InvalidInput) -> None:
+        self._first = Rejected.because(first, error)
+        self._pieces = [first.data]
+        self.size = len(first.data)
+
+    def add(self, piece: Frame) -> None:
+        self._pieces.append(piece.data)
+        self.size += len(piece.data)
+
+    def rejected(self) -> Rejected:
+        return replace(self._first, data=b"".join(self._pieces))
+
+
 def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> Iterator[Frame | Rejected]:
     """The frames and the damage of a file from its present position on, up to what begins before `stop`."""
-    window = _Window(file, start)
-    damage: Rejected | None = None
+    finder = _FrameFinder(_Window(file, start), limits)
+    window = finder.window
+    damage: _Damage | None = None
     while window.offset < stop and window.has(1):
         if damage is None:
             yield from window.take_run(stop, limits)
             if window.offset >= stop:
                 break
         try:
-            length = _frame_length(window, limits)
+            length = finder.length() if damage is None else finder.length_after_damage()
         except InvalidInput as error:
-            piece = _to_next_markline(window)
+            piece = finder.skip()
             if damage is None:
-                damage = Rejected.because(piece, error)
+                damage = _Damage(piece, error)
             else:
-                damage = replace(damage, data=damage.data + piece.data)
-            if len(damage.data) < REJECTED_PIECE_BYTES:
+                damage.add(piece)
+            if damage.size < REJECTED_PIECE_BYTES:
                 continue
         if damage is not None:
-            yield damage
+            yield damage.rejected()
             damage = None
         else:
             yield window.take(length)
     if damage is not None:
-        yield damage
+        yield damage.rejected()
 
 
-def _frame_length(window: _Window, limits: RecordLimits) -> int:
-    """The length of the frame at the position, all of it in the buffer; InvalidInput if there is none."""
-    while (end := delimit(window.buffer, window.at, limits)) is None:
-        if not window.more():
-            raise InvalidStream("the bundle ends inside a record", rule="bundle-cut")
-    length = end - window.at
-    if end > len(window.buffer) and not window.has(length):
-        raise InvalidStream("the bundle ends inside a record", rule="bundle-cut")
-    if window.buffer.startswith(MARK, end):
+class _FrameFinder:
+    """Where the frame at the reading position ends, and where the next may begin if there is none.
+
+    Any markline may begin a record, also in the middle of a line: data before it need not end with LF. So that whoever
+    writes many of them cannot have everything looked at many times, a try looks at one head at most and hashes no more
+    than HASHED_PER_BYTE allows, over the whole file.
+    """
+
+    def __init__(self, window: _Window, limits: RecordLimits) -> None:
+        self.window = window
+        self._limits = limits
+        self._start = window.offset
+        self._hashed = 0
+
+    def length(self) -> int:
+        """The length of the frame at the position, all of it in the buffer; InvalidInput if there is none."""
+        window = self.window
+        while (end := delimit(window.buffer, window.at, self._limits)) is None:
+            if not window.more():
+                raise _cut()
+        return self._whole(end - window.at)
+
+    def length_after_damage(self) -> int:
+        """The same without a reason: the one for the damage is known."""
+        window = self.window
+        window.has(max_head_bytes(self._limits))
+        end = frame_end(window.buffer, window.at, self._limits)
+        if end is None:
+            raise _cut()
+        return self._whole(end - window.at)
+
+    def _whole(self, length: int) -> int:
+        window = self.window
+        if not window.has(length):
+            raise _cut()
+        if not window.buffer.startswith(MARK, window.at + length):
+            window.has(length + len(MARK))
+            behind = window.buffer[window.at + length : window.at + length + len(MARK)]
+            if behind and behind != MARK:
+                self._require_valid(length)
         return length
-    window.has(length + len(MARK))
-    behind = window.buffer[window.at + length : window.at + length + len(MARK)]
-    if behind and behind != MARK:
-        # No record follows: either garbage does, or this frame's own length is damaged. Its hash knows.
-        validate(window.buffer[window.at : window.at + length], limits=limits, verify_signature=False)
-    return length
 
+    def _require_valid(self, length: int) -> None:
+        """No record follows: either garbage does, or this frame's own length is damaged. Its hash knows."""
+        window = self.window
+        allowed = 2 * self._limits.max_data_bytes + HASHED_PER_BYTE * (window.offset - self._start)
+        if self._hashed + length > allowed:
+            raise InvalidStream("neither a record nor the end follows", rule="bundle-gap")
+        self._hashed += length
+        validate(window.buffer[window.at : window.at + length], limits=self._limits, verify_signature=False)
 
-def _to_next_markline(window: _Window) -> Frame:
-    """At least one byte, up to the next place where a record may begin or as far as the buffer reaches."""
-    found = MARKLINE.search(window.buffer, window.at + 1)
-    if found is None:
-        window.more()
+    def skip(self) -> Frame:
+        """At least one byte, up to the next place where a record may begin or as far as the buffer reaches."""
+        window = self.window
         found = MARKLINE.search(window.buffer, window.at + 1)
-    if found is not None:
-        return window.take(found.start() - window.at)
-    tail = 0 if window.ended else MARKLINE_BYTES - 1  # a markline may begin in the last bytes
-    return window.take(max(1, len(window.buffer) - window.at - tail))
+        if found is None:
+            window.more()
+            found = MARKLINE.search(window.buffer, window.at + 1)
+        if found is not None:
+            return window.take(found.start() - window.at)
+        tail = 0 if window.ended else MARKLINE_BYTES - 1  # a markline may begin in the last bytes
+        return window.take(max(1, window.ahead - tail))
+
+
+def _cut() -> InvalidStream:
+    return InvalidStream("the bundle ends inside a record", rule="bundle-cut")

@@ -13,7 +13,8 @@ from operator import eq, sub
 from typing import TYPE_CHECKING, Any
 
 from lace.facts import predicates as names
-from lace.facts.derive import LinkOccurrence, extra_occurrences, link_occurrences
+from lace.facts.derive import INNER_HASHES, SINGLE_FIELDS, LinkOccurrence, extra_occurrences, link_occurrences
+from lace.facts.predicates import BLOB_HASH, PLEX_HASH
 from lace.records.model import Header, Parts, ValidRecord
 from lace.store.packing import pack, unpack
 from lace.store.segments import FactGroup, Kind, Segment, as_codes, constant, few_names, numbered
@@ -38,6 +39,7 @@ class Coordinates:
 
 
 NO_SIGNER = 0xFFFF_FFFF
+HASH_KINDS = {BLOB_HASH: Kind.BLOB_HASH, PLEX_HASH: Kind.PLEX_HASH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,32 +103,27 @@ class _Interner:
 class _Table:
     """The parts of some records as columns, by the ordinals of the records that have them."""
 
-    hashes: tuple[str, ...]
-    groups: tuple[str, ...]
-    apps: tuple[str, ...]
-    names: tuple[str, ...]
-    tais: tuple[str, ...]
-    headers: tuple[tuple[Header, ...], ...]
-    blob_hashes: tuple[str, ...]
-    plex_hashes: tuple[str, ...]
-    signers: tuple[str, ...]
-    signatures: tuple[str, ...]
-
     def __init__(self, valids: Sequence[ValidRecord]) -> None:
-        columns: list[Any] = list(zip(*[valid.parts for valid in valids], strict=True)) or [()] * len(Parts._fields)
-        (self.hashes, self.groups, self.apps, self.names, self.tais, self.headers, self.blob_hashes, self.plex_hashes,
-         _, self.signers, self.signatures, starts) = columns  # fmt: skip
+        columns = zip(*[valid.parts for valid in valids], strict=True) if valids else ((),) * len(Parts._fields)
+        self.parts: dict[str, Any] = dict(zip(Parts._fields, columns, strict=True))
+        self.hashes: tuple[str, ...] = self.parts["hash"]
         self.bodies = tuple([valid.stored for valid in valids])
         self.types = [text[0] for text in self.hashes]
-        self.data_lengths = list(map(sub, map(len, self.bodies), starts))
-        self.all = range(len(valids))
-        self.plexes = self._ordinals("PS")
-        self.seals = self._ordinals("S")
+        self.data_lengths = list(map(sub, map(len, self.bodies), self.parts["data_start"]))
+        self._ordinals = {types: self._of(types) for types in ("BPS", "PS", "S")}
 
-    def _ordinals(self, types: str) -> Sequence[int]:
+    def _of(self, types: str) -> Sequence[int]:
         if sum(map(self.types.count, types)) == len(self.types):
-            return self.all
+            return range(len(self.types))
         return [ordinal for ordinal, kind in enumerate(self.types) if kind in types]
+
+    def ordinals(self, types: str) -> Sequence[int]:
+        """The records of some types."""
+        return self._ordinals[types]
+
+    def values(self, part: str, types: str) -> Sequence[str]:
+        """What the records of some types say."""
+        return _at(self.parts[part], self.ordinals(types))
 
 
 def encode_batch(records: Iterable[ValidRecord]) -> EncodedBatch:
@@ -144,29 +141,22 @@ def encode_batch(records: Iterable[ValidRecord]) -> EncodedBatch:
 
 
 def _groups(table: _Table, subjects: Codes, interner: _Interner) -> Iterator[FactGroup]:
-    """Facts field by field instead of record by record: the same facts, a third of the time."""
-    every, plexes, seals = table.all, table.plexes, table.seals
-    singles: tuple[tuple[str, Sequence[int], Sequence[str]], ...] = (
-        (names.TYPE, every, table.types),
-        (names.DATA_LENGTH, every, list(map(str, table.data_lengths))),
-        (names.GROUP, plexes, table.groups),
-        (names.APP, plexes, table.apps),
-        (names.NAME, plexes, table.names),
-        (names.TAI, plexes, table.tais),
-        (names.SIGNED_BY, seals, table.signers),
-        (names.SIGNATURE, seals, table.signatures),
-    )
-    for name, ordinals, values in singles:
-        if ordinals:
+    """The facts of `derive_facts`, field by field instead of record by record: a third of the time."""
+    singles = [
+        (names.TYPE, "BPS", table.types),
+        (names.DATA_LENGTH, "BPS", list(map(str, table.data_lengths))),
+        *((name, types, table.values(part, types)) for name, types, part in SINGLE_FIELDS),
+    ]
+    for name, types, values in singles:
+        if values:
             code = interner.code(name)
-            column = interner.column(_at(values, ordinals))
-            yield FactGroup(Kind.SINGLE, code, _row_subjects(ordinals, subjects), (column,))
-    hashes = ((Kind.BLOB_HASH, plexes, table.blob_hashes), (Kind.PLEX_HASH, seals, table.plex_hashes))
-    for kind, ordinals, values in hashes:
-        if ordinals:
-            column = interner.column(_at(values, ordinals))
-            yield FactGroup(kind, 0, _row_subjects(ordinals, subjects), (column,))
-    yield from _extra_groups(table.headers, subjects, interner)
+            row_subjects = _row_subjects(table.ordinals(types), subjects)
+            yield FactGroup(Kind.SINGLE, code, row_subjects, (interner.column(values),))
+    for predicate, types, part in INNER_HASHES:
+        if values := table.values(part, types):
+            row_subjects = _row_subjects(table.ordinals(types), subjects)
+            yield FactGroup(HASH_KINDS[predicate], 0, row_subjects, (interner.column(values),))
+    yield from _extra_groups(table.parts["headers"], subjects, interner)
 
 
 def _at(column: Sequence[str], ordinals: Sequence[int]) -> Sequence[str]:
@@ -220,13 +210,13 @@ def _coordinates(table: _Table, groups: Iterable[FactGroup], interner: _Interner
         singles.get(codes.get(field_name, -1), as_codes(()))
         for field_name in (names.GROUP, names.APP, names.NAME, names.TAI)
     )
-    signers = _at(table.signers, table.plexes)
+    plexes = table.ordinals("PS")
     return Coordinates(
-        ordinals=as_codes(table.plexes),
+        ordinals=as_codes(plexes),
         groups=group,
         apps=app,
         names=name,
         tais=tai,
-        signers=as_codes([codes[signer] if signer else NO_SIGNER for signer in signers]),
-        data_lengths=as_codes([table.data_lengths[ordinal] for ordinal in table.plexes]),
+        signers=as_codes([codes[signer] if signer else NO_SIGNER for signer in table.values("signed_by", "PS")]),
+        data_lengths=as_codes([table.data_lengths[ordinal] for ordinal in plexes]),
     )

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from lace.datalog.source import Codes, Row, require_places
 from lace.datalog.syntax import Predicate
-from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK, RECORD_PREDICATES
+from lace.facts.predicates import FIELD, HAVE, RECORD_LINK, RECORD_PREDICATES
 from lace.store.base import StoreCursor
+from lace.store.encode import HASH_KINDS
 from lace.store.segments import (
     FIELD_KINDS,
     FactGroup,
@@ -26,7 +27,7 @@ from lace.store.segments import (
     subjects_of,
 )
 
-KIND_OF = {RECORD_LINK: Kind.LINK, BLOB_HASH: Kind.BLOB_HASH, PLEX_HASH: Kind.PLEX_HASH}
+KIND_OF = {RECORD_LINK: Kind.LINK, **HASH_KINDS}
 ROWS_PER_READ = 1 << 14  # rows whose texts an iteration holds at once
 FieldColumns = tuple[Codes, Codes, Codes, Codes]
 

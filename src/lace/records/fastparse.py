@@ -8,49 +8,48 @@ from __future__ import annotations
 import re
 
 from lace.limits import RecordLimits
-from lace.notation.b64a import encode
+from lace.notation.b64a import encode, pattern_of, text_length
+from lace.notation.decimal import MAX_DIGITS
 from lace.notation.digest import digest
+from lace.notation.identifiers import H3, PAYLOAD, RECORD_HASH_LENGTH, Verifier
 from lace.notation.text import is_nfc
-from lace.records.grammar import MARK, MARK_TEXT, RESERVED_NAMES, TRAILER_TEXT
+from lace.records.frame import MARKLINE_BYTES
+from lace.records.grammar import MARK, MARK_TEXT, RESERVED_NAMES, SIGNATURE_BYTES, TRAILER_TEXT
 from lace.records.model import Parts
 
-_SYMBOL = "[0-9A-Z_a-z~]"
-_DIGEST = f"{_SYMBOL}{{42}}[048CGKOSW_dhlptx]"
-_SIGNATURE = f"{_SYMBOL}{{85}}[0GWl]"
+_ANY_HASH = f"[^\\n]{{{len(range(RECORD_HASH_LENGTH)[PAYLOAD])}}}\\.{H3}"  # compared with what the digests spell
+_SIGNATURE = pattern_of(SIGNATURE_BYTES)
+_LENGTH = f"0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}}"
 
 
 def _heads(mark: str, forbidden: str) -> dict[bytes, re.Pattern[str]]:
-    """A pattern for the head of each type; `forbidden` characters stand in no value.
-
-    Hashes may be anything here: they are compared with what the digests spell.
-    """
+    """A pattern for the head of each type; `forbidden` characters stand in no value."""
 
     def path(excluded: str) -> str:
         segment = rf"(?!\.\.?[/\n])[^/{excluded}{forbidden}]++"
         return f"{segment}(?:/{segment})*+"
 
     extra = rf"(?!{MARK_TEXT}|{TRAILER_TEXT})[^: {forbidden}]++: [^{forbidden}]++\n"
-    seal = rf"{mark}: (S\.[^\n]{{43}}\.H3)\nSigned-By: (V\.{_DIGEST}\.H3)\nSignature: ({_SIGNATURE})\n"
+    seal = rf"{mark}: (S\.{_ANY_HASH})\nSigned-By: ({Verifier.PATTERN})\nSignature: ({_SIGNATURE})\n"
     plex = (
-        rf"{mark}: (P\.[^\n]{{43}}\.H3)\nGroup: ({path('{}|#')})\nApp: ({path('{}|#')})\nName: ({path('{}|')})\n"
+        rf"{mark}: (P\.{_ANY_HASH})\nGroup: ({path('{}|#')})\nApp: ({path('{}|#')})\nName: ({path('{}|')})\n"
         rf"TAI: ([0-9]{{10}}:[0-9]{{9}})\n((?:{extra})*+)"
     )
-    blob = rf"{mark}: (B\.[^\n]{{43}}\.H3)\nData-Length: (0|[1-9][0-9]{{0,11}})\n\n"
+    blob = rf"{mark}: (B\.{_ANY_HASH})\nData-Length: ({_LENGTH})\n\n"
     return {b"B": re.compile(blob), b"P": re.compile(plex + blob), b"S": re.compile(seal + plex + blob)}
 
 
 # Nearly every head is ASCII but for its marks. Read as Latin-1 it takes a byte a character, and ASCII is NFC.
 _ASCII_HEADS = _heads(MARK[:4].decode("latin-1"), r"\x00-\x1f\x7f-\xff")
 _HEADS = _heads(MARK_TEXT, r"\x00-\x1f\x7f")
-_MARKLINE_BYTES = 55
 _SHORT_HEAD_BYTES = 1024
-_SEALED_PLEX_START = 268  # behind two marklines and the two header lines of the Seal
+_SEAL_LINES = f"Signed-By: \nSignature: {'-' * text_length(SIGNATURE_BYTES)}\n"
+_SEALED_PLEX_START = 2 * MARKLINE_BYTES + len(_SEAL_LINES) + RECORD_HASH_LENGTH  # a verifier is as long as a hash
 _LENGTH_BYTES = len("Data-Length: \n\n")
-_LETTER = slice(6, 7)
-_DIGEST_TEXT = slice(2, 45)
+_LETTER = slice(len(MARK), len(MARK) + 1)
 
 
-def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
+def parse_common(stored: bytes, limits: RecordLimits) -> Parts | None:
     """The parts of a record of the common shape, signature not yet verified; None where `parse` has to look."""
     shape = _ASCII_HEADS.get(stored[_LETTER])
     if shape is None:
@@ -61,7 +60,7 @@ def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
         groups, data_start = match.groups(), match.end()
     else:
         data_start = stored.find(b"\n\n") + 2
-        found = _wide_head(stored[:data_start], limits)
+        found = _wide_head(stored[:data_start], limits) if data_start > len(MARK) + 2 else None
         if found is None:
             return None
         groups = found
@@ -72,7 +71,7 @@ def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
     blob_hash = groups[-2]
     blob_digest = digest(view[data_start - _LENGTH_BYTES - len(length) :])
     if len(groups) == 2:
-        if encode(blob_digest) != blob_hash[_DIGEST_TEXT]:
+        if encode(blob_digest) != blob_hash[PAYLOAD]:
             return None
         return Parts(blob_hash, "", "", "", "", (), blob_hash, "", b"", "", "", data_start)
     plex_hash, group, app, name, tai, extras = groups[-8:-2]
@@ -80,13 +79,13 @@ def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
     if headers is None:
         return None
     if len(groups) == 8:
-        plex_digest = digest(view[_MARKLINE_BYTES:])
+        plex_digest = digest(view[MARKLINE_BYTES:])
         if not _spell((plex_digest, blob_digest), (plex_hash, blob_hash)):
             return None
         return Parts(plex_hash, group, app, name, tai, headers, blob_hash, plex_hash, plex_digest, "", "", data_start)
     seal_hash, signed_by, signature = groups[:3]
     plex_digest = digest(view[_SEALED_PLEX_START:])
-    if not _spell((digest(view[_MARKLINE_BYTES:]), plex_digest, blob_digest), (seal_hash, plex_hash, blob_hash)):
+    if not _spell((digest(view[MARKLINE_BYTES:]), plex_digest, blob_digest), (seal_hash, plex_hash, blob_hash)):
         return None
     return Parts(
         seal_hash, group, app, name, tai, headers, blob_hash, plex_hash, plex_digest, signed_by, signature, data_start
@@ -95,7 +94,7 @@ def parse_swiftly(stored: bytes, limits: RecordLimits) -> Parts | None:
 
 def _spell(digests: tuple[bytes, ...], hashes: tuple[str, ...]) -> bool:
     """Whether hashes spell digests: 33 bytes are 44 symbols, so all are compared at once, a zero between two."""
-    return encode(b"\0".join(digests)) == "0".join([text[2:45] for text in hashes])
+    return encode(b"\0".join(digests)) == "0".join([text[PAYLOAD] for text in hashes])
 
 
 def _wide_head(head: bytes, limits: RecordLimits) -> tuple[str, ...] | None:
@@ -106,7 +105,7 @@ def _wide_head(head: bytes, limits: RecordLimits) -> tuple[str, ...] | None:
         text = head.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    match = _HEADS[head[_LETTER]].fullmatch(text) if head else None
+    match = _HEADS[head[_LETTER]].fullmatch(text)
     return match.groups() if match is not None and is_nfc(text) else None
 
 

@@ -11,19 +11,39 @@ many bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from lace.errors import InvalidStream
 from lace.limits import RecordLimits
+from lace.notation import decimal
 from lace.notation.bytesource import ByteSource, Piece, Reader
-from lace.records.grammar import MARK
+from lace.notation.identifiers import RECORD_HASH_LENGTH, RecordHash
+from lace.records.grammar import DATA_LENGTH, MARK, PLEX_FIELDS, SEAL_FIELDS
 from lace.records.model import DEFAULT_LIMITS
 
-_LENGTH = b"Data-Length: "
-_CANONICAL = re.compile(rb"0|[1-9][0-9]{0,18}")
-_LETTERS = b"SPB"
 Buffer = bytes | bytearray | memoryview
-FIELD_LINES = 6  # of a Seal and its Plex
+
+MARKLINE_BYTES = len(MARK) + RECORD_HASH_LENGTH + 1  # of a record that we understand
+MARKLINE = re.compile(re.escape(MARK) + RecordHash.PATTERN.encode() + b"\n")
+FIELD_LINES = len(PLEX_FIELDS) + len(SEAL_FIELDS)
+_FRAME_LINES = 5  # three marklines, Data-Length, the blank line
+_CLAIM_BYTES = 1024  # of a markline, looked at for what it claims
+_LENGTH = f"{DATA_LENGTH}: ".encode()
+_LETTERS = b"SPB"
+_MOST_REPEATS = 1 << 31  # what a pattern can count to; a limit above it is none
+
+
+def claimed_hash(stored: bytes, start: int = 0) -> str:
+    """What the record that begins at `start` calls itself, which it may not be; empty if no mark stands there.
+
+    Bytes that are no text can name no record, so they are kept visibly wrong.
+    """
+    if not stored.startswith(MARK, start):
+        return ""
+    longest = start + _CLAIM_BYTES
+    end = stored.find(b"\n", start, longest)
+    return stored[start + len(MARK) : end if end >= 0 else longest].decode("utf-8", "backslashreplace")
 
 
 class FrameScan:
@@ -62,9 +82,10 @@ class FrameScan:
         self._letter = letter
 
     def _data_length(self, text: bytes) -> None:
-        if self._length is not None or _CANONICAL.fullmatch(text) is None or int(text) > self._limits.max_data_bytes:
+        length = _length(text, self._limits)
+        if self._length is not None or length is None:
             raise _undelimited(f"one Data-Length of at most {self._limits.max_data_bytes}", text)
-        self._length = int(text)
+        self._length = length
 
     def _end(self) -> None:
         if self._length is None:
@@ -72,29 +93,57 @@ class FrameScan:
         self.data_length = self._length
 
 
+def _length(text: bytes, limits: RecordLimits) -> int | None:
+    """The length that a Data-Length states, if it is one that a record may have."""
+    if len(text) > decimal.MAX_DIGITS or not decimal.is_decimal(text.decode("latin-1")):
+        return None
+    length = int(text)
+    return length if length <= limits.max_data_bytes else None
+
+
 def _undelimited(message: str, found: bytes) -> InvalidStream:
     return InvalidStream(f"the record cannot be delimited: {message}", rule="record-frame", found=repr(found[:60]))
 
 
-def frame_record(source: ByteSource, limits: RecordLimits = DEFAULT_LIMITS) -> Reader[bytes]:
-    """The stored bytes of the record that begins here, delimited and not judged; its data is copied once."""
+def read_frame(
+    source: ByteSource, limits: RecordLimits = DEFAULT_LIMITS, gate: Callable[[str], None] | None = None
+) -> Reader[bytes]:
+    """The stored bytes of the record that begins here, delimited and not judged; its data is copied once.
+
+    `gate` hears what the record claims to be before any more of its bytes are waited for.
+    """
     scan = FrameScan(limits)
     pieces: list[Piece] = []
     while scan.data_length is None:
         line = yield from source.read_line(limits.max_header_line_bytes)
+        if not pieces and gate is not None:
+            gate(claimed_hash(line))
         scan.line(line)
         pieces += (line, b"\n")
     pieces += yield from source.read_pieces(scan.data_length)
     return b"".join(pieces)
 
 
-_LINE = rb"(?!\xf0\x9f\x96\xa7: )[^\n]++\n"
-_MARKLINE = rb"\xf0\x9f\x96\xa7: %b[^\n]*+\n"
-# The common frame, in which Data-Length and the blank line follow the Blob's markline directly.
-_PART = rb"(?:" + _MARKLINE + rb"(?:" + _LINE + rb")*+)?+"
-_COMMON_HEAD = re.compile(
-    _PART % b"S" + _PART % b"P" + _MARKLINE % b"B" + rb"Data-Length: (0|[1-9][0-9]{0,18})\n\n",
-)
+@lru_cache(maxsize=16)
+def _head(limits: RecordLimits) -> re.Pattern[bytes]:
+    """One match for what `FrameScan` finds line by line, but for how many header lines there are and how long the data.
+
+    It looks at no more than a frame may have, so that failing is not dearer than succeeding.
+    """
+    longest = min(limits.max_header_line_bytes, _MOST_REPEATS)
+    most = min(limits.max_extra_headers + FIELD_LINES, _MOST_REPEATS)
+    mark = re.escape(MARK)
+    line = rb"(?!%b)[^\n]{1,%d}+\n" % (mark, longest)
+
+    def markline(letter: bytes) -> bytes:
+        return rb"%b%b[^\n]{0,%d}+\n" % (mark, letter, max(0, longest - len(MARK) - 1))
+
+    def part(letter: bytes) -> bytes:
+        return rb"(?:%b(?:%b){0,%d}+)?+" % (markline(letter), line, most)
+
+    own = rb"(?:(?!%b)%b){0,%d}+" % (_LENGTH, line, most)
+    length = rb"%b(%b)\n\n" % (_LENGTH, decimal.PATTERN.encode())
+    return re.compile(part(b"S") + part(b"P") + markline(b"B") + own + length)
 
 
 def delimit(buffer: Buffer, offset: int = 0, limits: RecordLimits = DEFAULT_LIMITS) -> int | None:
@@ -103,42 +152,64 @@ def delimit(buffer: Buffer, offset: int = 0, limits: RecordLimits = DEFAULT_LIMI
     The end may lie beyond the buffer if data is still missing; None if not even the head is all here. InvalidStream if
     the bytes cannot be delimited.
     """
-    match = _COMMON_HEAD.match(buffer, offset)
-    if match is not None and match.end() - offset <= _short(limits) and int(match[1]) <= limits.max_data_bytes:
-        return match.end() + int(match[1])
-    return _delimit_by_line(buffer, offset, limits)
+    end = frame_end(buffer, offset, limits)
+    return _delimit_by_line(buffer, offset, limits) if end is None else end
+
+
+def frame_end(buffer: Buffer, offset: int, limits: RecordLimits) -> int | None:
+    """`delimit` that only says yes; None where no whole head stands, or one that breaks a limit."""
+    match = _head(limits).match(buffer, offset)
+    if match is None:
+        return None
+    length = _length(match[1], limits)
+    start = match.end()
+    if length is None or (start - offset > _short(limits) and not _has_few_lines(match[0], limits)):
+        return None
+    return start + length
 
 
 def _short(limits: RecordLimits) -> int:
-    """A head so short breaks no limit but that of the data: a header line has at least a character and its LF."""
-    return min(limits.max_header_line_bytes, 2 * (limits.max_extra_headers + FIELD_LINES))
+    """A head so short has not too many lines: each has at least a character and its LF."""
+    return 2 * (limits.max_extra_headers + FIELD_LINES)
+
+
+def _has_few_lines(head: bytes, limits: RecordLimits) -> bool:
+    marklines = 1 + head.count(b"\n" + MARK)
+    return head.count(b"\n") - marklines - 2 <= limits.max_extra_headers + FIELD_LINES
+
+
+def max_head_bytes(limits: RecordLimits) -> int:
+    """What the head of a frame has at most; what is not delimited by then never will be."""
+    return (limits.max_extra_headers + FIELD_LINES + _FRAME_LINES) * (limits.max_header_line_bytes + 1)
 
 
 def delimit_run(buffer: bytes, offset: int, stop: int, limits: RecordLimits = DEFAULT_LIMITS) -> list[int]:
     """Where the records from `offset` on end, as far as `delimit` has nothing to say against any.
 
-    Each begins before `stop`, is of the common shape, lies whole in the buffer and has a mark behind it; what follows
-    the last may be a record too.
+    Each begins before `stop`, lies whole in the buffer and has a mark behind it; what follows the last may be a record
+    too.
     """
     ends: list[int] = []
-    match_head, longest, most = _COMMON_HEAD.match, _short(limits), limits.max_data_bytes
+    match_head, short, most = _head(limits).match, _short(limits), limits.max_data_bytes
     while offset < stop:
         match = match_head(buffer, offset)
         if match is None:
             break
-        start, length = match.end(), int(match[1])
-        if start - offset > longest or length > most or not buffer.startswith(MARK, start + length):
+        start, text = match.end(), match[1]
+        if start - offset > short or len(text) > decimal.MAX_DIGITS or int(text) > most:
             break
-        offset = start + length
+        end = start + int(text)
+        if not buffer.startswith(MARK, end):
+            break
+        offset = end
         ends.append(offset)
     return ends
 
 
 def _delimit_by_line(buffer: Buffer, offset: int, limits: RecordLimits) -> int | None:
+    """The reason why a head is none, or None if it is not all here."""
     scan = FrameScan(limits)
-    most_lines = limits.max_extra_headers + FIELD_LINES + 5  # three marklines, Data-Length, the blank line
-    view = memoryview(buffer)
-    head = bytes(view[offset : offset + most_lines * (limits.max_header_line_bytes + 1)])
+    head = bytes(memoryview(buffer)[offset : offset + max_head_bytes(limits)])
     position = 0
     while scan.data_length is None:
         end = head.find(b"\n", position, position + limits.max_header_line_bytes + 1)
