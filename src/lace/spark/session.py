@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lace.spark.java import java_home
+from lace.spark.master import require_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,7 @@ def settings(cores: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(max(2, cores * 2)),
         "spark.driver.memory": "2g",
+        "spark.python.daemon.module": "lace.spark.daemon",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET_LOGGING.as_uri()}",
     }
 
@@ -51,11 +53,13 @@ def spark_session(
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         return register(active)
-    if master is not None and master.startswith("sc://"):
-        remote = SparkSession.builder.remote(master)
+    where = master or os.environ.get("MASTER") or DEFAULT_MASTER
+    require_master(where)
+    if where.startswith("sc://"):
+        remote = SparkSession.builder.remote(where)
         return register(_configured(remote, SESSION_SETTINGS | dict(config or {})).getOrCreate())
     _prepare_environment()
-    builder = SparkSession.builder.appName(app_name).master(master or os.environ.get("MASTER") or DEFAULT_MASTER)
+    builder = SparkSession.builder.appName(app_name).master(where)
     return register(_configured(builder, {**settings(os.cpu_count() or 2), **(config or {})}).getOrCreate())
 
 

@@ -6,6 +6,7 @@ Rule: nothing is lost. Every row that goes in comes out once, as a record or wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -19,10 +20,13 @@ from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, require_c
 _PASSED_ON = ("content", "bundle", "offset")
 
 
-def judged(raw: DataFrame) -> DataFrame:
-    """Every row with its record's fields, or with `rule`, `reason` and its bytes where it is no record."""
+def judged(raw: DataFrame, *, keep_bytes: bool = False) -> DataFrame:
+    """Every row with its record's fields, or with `rule`, `reason` and its bytes where it is no record.
+
+    The bytes of a good record stay in the table that they came from unless `keep_bytes` asks for them.
+    """
     require_columns(raw, RAW, "judged")
-    return raw.mapInArrow(_judge, JUDGED)
+    return raw.mapInArrow(partial(_judge, keep_bytes), JUDGED)
 
 
 def records(judgement: DataFrame) -> DataFrame:
@@ -37,23 +41,22 @@ def quarantine(judgement: DataFrame) -> DataFrame:
     return judgement.where("rule is not null").select(*QUARANTINE.names)
 
 
-def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _judge(keep_bytes: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(JUDGED.names, _other_fields(JUDGED))
     for batch in batches:
         with seldom_collecting():
-            judgement = _judge_batch(batch, schema)
+            judgement = _judge_batch(batch, schema, keep_bytes)
         yield judgement
 
 
-def _judge_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _judge_batch(batch: pa.RecordBatch, schema: pa.Schema, keep_bytes: bool) -> pa.RecordBatch:
     stored, rules, reasons, claimed = (batch[name].to_pylist() for name in ("stored", "rule", "reason", "hash"))
     found = judge(zip(stored, rules, reasons, strict=True))
     valid = [verdict.record for verdict in found]
     columns = {name: batch[name] for name in _PASSED_ON} | record_arrays(valid, WIDE.names)
     # A refused record keeps the hash that it claimed: that is what its owner will look for.
     hashes = [claim if one is None else one.hash for one, claim in zip(valid, claimed, strict=True)]
-    # A good record's bytes stay in the table they came from; only a refused one takes them along.
-    kept = [body if one is None else None for one, body in zip(valid, stored, strict=True)]
+    kept = [body if keep_bytes or one is None else None for one, body in zip(valid, stored, strict=True)]
     columns |= {"hash": pa.array(hashes, pa.string()), "stored": pa.array(kept, pa.binary())}
     columns["rule"] = pa.array([verdict.rule for verdict in found], pa.string())
     columns["reason"] = pa.array([verdict.reason for verdict in found], pa.string())

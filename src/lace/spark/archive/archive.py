@@ -1,0 +1,228 @@
+"""Change an archive: add, remove, compact. Each change writes new files and then one commit.
+
+Rule: a change is worked out against one version and committed after it, or not at all. If another writer was first, it
+is worked out again against what that writer left.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lace.errors import InvalidInput
+from lace.spark.archive.filesystem import Files, open_files
+from lace.spark.archive.log import Batch, Commit, DataFile, Input, Log, LostRace, State
+from lace.spark.files import input_files
+from lace.spark.manifest import file_digest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RETRIES = 5
+_SMALL_FILE_BYTES = 32 << 20
+_INDEX_ORDER = ("month", "group", "app", "name")
+Progress = Callable[[str, str], None]
+Session = Callable[[], "SparkSession"]
+
+
+def silent(step: str, what: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a lookup asks for; every part that is given must hold."""
+
+    hashes: tuple[str, ...] = ()
+    group: str | None = None
+    app: str | None = None
+    name: str | None = None
+    since: str | None = None  # timestamps, UTC
+    until: str | None = None
+
+
+class Archive:
+    """An archive under one address. A session is only asked for when there is work for one."""
+
+    def __init__(self, uri: str, session: Session | None = None, *, progress: Progress = silent) -> None:
+        self._session = session
+        self.uri = uri
+        self.progress = progress
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        if self._session is not None:
+            return self._session()
+        from lace.spark.session import spark_session
+
+        return spark_session(app_name="lace archive")
+
+    @cached_property
+    def files(self) -> Files:
+        local = "://" not in self.uri and not self.uri.startswith("viewfs:")
+        return open_files(self.uri, None if local else self.spark)
+
+    @cached_property
+    def log(self) -> Log:
+        return Log(self.files)
+
+    def init(self) -> State:
+        """Make an empty archive; one that is there stays as it is."""
+        if self.log.versions():
+            raise InvalidInput("there is an archive already", rule="archive-exists", place=self.files.uri)
+        return self.log.commit(State(), self._change("init"))
+
+    def _change(self, operation: str, **what: object) -> Commit:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Commit(version=0, time=now, operation=operation, **what)  # type: ignore[arg-type]
+
+    def commit(self, work: Callable[[State], Commit | None]) -> State:
+        """Work out a change and commit it; None from `work` means that there is nothing to change."""
+        for _ in range(RETRIES):
+            state = self.log.state()
+            change = work(state)
+            if change is None:
+                return state
+            try:
+                return self.log.commit(state, change)
+            except LostRace:
+                self.progress(change.operation, f"version {state.version + 1} went to another writer: again")
+        raise LostRace(f"{self.files.uri}: other writers were first {RETRIES} times; run again when they have finished")
+
+    # Adding
+
+    def new_inputs(self, paths: Sequence[Path], state: State) -> dict[str, Input]:
+        """The files that were not read yet, by content; a file of known name, length and time is not opened."""
+        seen = {(i.address, i.size, i.modified_ns) for batch in state.batches for i in batch.inputs.values()}
+        known = state.contents
+        new: dict[str, Input] = {}
+        for path in input_files(paths):
+            stat = path.stat()
+            if (str(path), stat.st_size, stat.st_mtime_ns) in seen or not stat.st_size:
+                continue
+            content = file_digest(path)
+            if content not in known:
+                new.setdefault(content, Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns))
+        return new
+
+    def add(self, paths: Sequence[Path], split_bytes: int = 64 << 20) -> State:
+        """Read what is new in some files and folders as one batch."""
+
+        def work(state: State) -> Commit | None:
+            new = self.new_inputs(paths, state)
+            if not new:
+                self.progress("add", "nothing new")
+                return None
+            from lace.spark.source import raw_records
+
+            self.progress("add", f"reading {len(new):,} files")
+            raw = partial(raw_records, self.spark, [Path(item.address) for item in new.values()], split_bytes)
+            return self._addition(state, raw, new)
+
+        return self.commit(work)
+
+    def _addition(self, state: State, raw: Callable[..., DataFrame], inputs: Mapping[str, Input]) -> Commit:
+        """The records of some frames that are not here yet, judged once; two passes: places first, then the bytes."""
+        from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+        from lace.spark.archive import tables
+        from lace.spark.jobs import ingest, validate
+
+        places = raw(ingest.PLACES).persist()
+        read = places.count()
+        known = (
+            self._frame(state, "records").select("content").union(self._frame(state, "quarantine").select("content"))
+        )
+        repeated = ingest.repeats(places, known if state.files else None).persist()
+        few = repeated.count() <= 1_000_000
+        fresh = ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated)
+        judged = validate.judged(fresh, keep_bytes=True)
+        batch = f"{state.version + 1:08d}-{uuid.uuid4().hex[:8]}"
+        added = self._write_judged(judged, batch)
+        repeated.unpersist()
+        places.unpersist()
+        records = [file for file in added if file.table == "records"]
+        narrow = tables.read(self.spark, self.files, "records", records)
+        added += tables.write(self.spark, self.files, "coordinates", narrow, by=_INDEX_ORDER)
+        valid = sum(file.rows for file in records)
+        bad = sum(file.rows for file in added if file.table == "quarantine")
+        counts = {"files": len(inputs), "read": read, "repeats": read - valid - bad, "valid": valid, "quarantined": bad}
+        self.progress("add", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
+        made = Batch(id=batch, inputs=dict(inputs), counts=counts)
+        return self._change("add", counts=counts, added=tuple(added), batch=made)
+
+    def _write_judged(self, judged: DataFrame, batch: str) -> list[DataFile]:
+        """Records and quarantine in one pass: bytes are read, judged and written once."""
+        from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+        from lace.spark.archive import tables
+
+        folder = f"data/judged/{uuid.uuid4().hex}"
+        frame = judged.select("*", tables.timestamp(F.col("tai")).alias("ts"), F.lit(batch).alias("batch")).withColumn(
+            "headers", tables.header_map(F.col("headers"))
+        )
+        kind = F.when(F.col("rule").isNull(), "records").otherwise("quarantine").alias("kind")
+        names = dict.fromkeys([*tables.SCHEMAS["records"].names, "rule", "reason"])
+        writer = (
+            frame.select(*names, kind).write.partitionBy("kind").option("parquet.bloom.filter.enabled#hash", "true")
+        )
+        writer.parquet(f"{self.files.uri}/{folder}")
+        made: list[DataFile] = []
+        for table in ("records", "quarantine"):
+            listed = self.files.listing(f"{folder}/kind={table}")
+            made += tables.described(self.spark, self.files, table, listed)
+        return made
+
+    # Reading
+
+    def _frame(self, state: State, table: str, chosen: Iterable[DataFile] | None = None) -> DataFrame:
+        from lace.spark.archive import tables
+
+        return tables.read(self.spark, self.files, table, list(state.table(table) if chosen is None else chosen))
+
+    def table(self, name: str, as_of: int | str | None = None) -> DataFrame:
+        """A table as it is now, or as it was."""
+        return self._frame(self.log.state(as_of), name)
+
+    def lookup(self, question: Question, state: State | None = None) -> tuple[DataFrame, list[DataFile]]:
+        """The records that a question asks for, and the files that are read for it."""
+        from lace.spark.archive import find
+
+        return find.lookup(self._frame, self.log.state() if state is None else state, question)
+
+    # Removing and compacting
+
+    def remove(self, hashes: DataFrame | Sequence[str], operation: str = "remove") -> State:
+        """Take records away: the files that hold them are written anew without them."""
+        from lace.spark.archive import rewrite
+
+        def work(state: State) -> Commit | None:
+            added, dropped, rows = rewrite.without(self, state, hashes)
+            if not dropped:
+                self.progress(operation, "nothing to remove")
+                return None
+            counts = {"removed": rows, "files": len(dropped)}
+            self.progress(operation, ", ".join(f"{key} {value:,}" for key, value in counts.items()))
+            return self._change(operation, counts=counts, added=tuple(added), dropped=tuple(dropped), removal=True)
+
+        return self.commit(work)
+
+    def compact(self, small_bytes: int = _SMALL_FILE_BYTES, file_rows: int = 1_000_000) -> State:
+        """Write small files together, in the order that lookups prune by."""
+        from lace.spark.archive import rewrite
+
+        def work(state: State) -> Commit | None:
+            added, dropped = rewrite.compacted(self, state, small_bytes, file_rows)
+            if not dropped:
+                self.progress("compact", "nothing to do")
+                return None
+            counts = {"files before": len(dropped), "files after": len(added)}
+            self.progress("compact", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
+            return self._change("compact", counts=counts, added=tuple(added), dropped=tuple(dropped))
+
+        return self.commit(work)

@@ -1,0 +1,230 @@
+"""The driver's own files of an archive (log, reports), on this machine or on any filesystem that Hadoop reaches.
+
+Rule: `publish` is all or nothing and never replaces: of two writers of one name exactly one is told that it won.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from lace.errors import InvalidInput
+from lace.spark.files import local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HIDDEN = (".", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file under a folder: its name from the root, and its length."""
+
+    name: str
+    size: int
+
+
+class Files(Protocol):
+    """Files under one root, by names with `/` in them."""
+
+    uri: str  # the root, as Spark reads it
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file; FileNotFoundError if there is none."""
+
+    def listing(self, folder: str) -> list[Listed]:
+        """Every file under a folder, sorted; none if there is no such folder."""
+
+    def publish(self, name: str, data: bytes) -> bool:
+        """Make a file with all of its bytes; False, and nothing done, if one of that name is there."""
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Make a file or put another in its place, in one move."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file or a folder with all in it; nothing happens if there is none."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the root is on this machine, if it is."""
+
+
+def open_files(uri: str, spark: SparkSession | None = None) -> Files:
+    """The files under an address: a path, `file:…`, or any address that the session's Hadoop reaches."""
+    scheme = urlsplit(uri).scheme
+    if scheme in ("", "file"):
+        return LocalFiles(local_path(uri).absolute())
+    if spark is None:
+        from lace.spark.session import spark_session
+
+        spark = spark_session()
+    if not hasattr(spark, "_jsparkSession"):
+        raise InvalidInput(
+            "over Spark Connect an archive stands where the client sees it too: a path or file:",
+            rule="archive-address",
+            found=uri,
+        )
+    return HadoopFiles(spark, uri)
+
+
+class LocalFiles:
+    """A folder of this machine, without a JVM."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.uri = str(root)
+
+    @property
+    def folder(self) -> Path | None:
+        return self.root
+
+    def read(self, name: str) -> bytes:
+        return (self.root / name).read_bytes()
+
+    def listing(self, folder: str) -> list[Listed]:
+        return sorted(self._files(self.root / folder), key=lambda listed: listed.name)
+
+    def _files(self, folder: Path) -> Iterator[Listed]:
+        for path in folder.rglob("*"):
+            if path.is_file() and not path.name.startswith(_HIDDEN):
+                yield Listed(path.relative_to(self.root).as_posix(), path.stat().st_size)
+
+    def publish(self, name: str, data: bytes) -> bool:
+        hidden, shown = self._written(name, data)
+        try:
+            os.link(hidden, shown)  # unlike a rename, a link fails if the name is taken
+        except FileExistsError:
+            return False
+        finally:
+            hidden.unlink()
+        _sync(shown.parent)
+        return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        hidden, shown = self._written(name, data)
+        hidden.replace(shown)
+        _sync(shown.parent)
+
+    def _written(self, name: str, data: bytes) -> tuple[Path, Path]:
+        shown = self.root / name
+        shown.parent.mkdir(parents=True, exist_ok=True)
+        hidden = shown.with_name(f".{shown.name}.{uuid.uuid4().hex}")
+        with hidden.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return hidden, shown
+
+    def remove(self, name: str) -> None:
+        path = self.root / name
+        if path.is_dir():
+            import shutil
+
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Make a new name in a folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class HadoopFiles:
+    """A folder of any Hadoop filesystem, through the session's own settings.
+
+    A rename that refuses an existing name is one step on HDFS and on the stores that are made like it. On a scheme that
+    only stands for a folder of this machine (viewfs), names are given by that machine itself.
+    """
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        self.uri = uri.rstrip("/")
+        self._jvm: Any = spark._jvm
+        self._gateway: Any = spark.sparkContext._gateway
+        self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()
+        self._system: Any = self._path("").getFileSystem(self._conf)
+        self._system.mkdirs(self._path(""))
+        resolved = str(self._system.resolvePath(self._path("")).toString())
+        self._beneath = LocalFiles(local_path(resolved)) if urlsplit(resolved).scheme == "file" else None
+
+    @property
+    def folder(self) -> Path | None:
+        return None if self._beneath is None else self._beneath.root
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.uri}/{name}" if name else self.uri)
+
+    def read(self, name: str) -> bytes:
+        if not self._system.exists(self._path(name)):
+            raise FileNotFoundError(f"{self.uri}/{name}")
+        stream = self._system.open(self._path(name))
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def listing(self, folder: str) -> list[Listed]:
+        if not self._system.exists(self._path(folder)):
+            return []
+        root = str(self._system.makeQualified(self._path("")).toUri().getPath())
+        found, each = [], self._system.listFiles(self._path(folder), True)
+        while each.hasNext():
+            status = each.next()
+            name = str(status.getPath().toUri().getPath())[len(root) :].lstrip("/")
+            if not name.rpartition("/")[2].startswith(_HIDDEN):
+                found.append(Listed(name, status.getLen()))
+        return sorted(found, key=lambda listed: listed.name)
+
+    def publish(self, name: str, data: bytes) -> bool:
+        if self._beneath is not None:
+            return self._beneath.publish(name, data)
+        return self.publish_by_rename(name, data)
+
+    def publish_by_rename(self, name: str, data: bytes) -> bool:
+        """`publish` where Hadoop gives the name: a rename that does not replace."""
+        from py4j.protocol import Py4JJavaError
+
+        hidden = self._written(name, data)
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), self._conf)
+        rename = self._jvm.org.apache.hadoop.fs.Options.Rename
+        options = self._gateway.new_array(rename, 1)
+        options[0] = rename.NONE
+        try:
+            context.rename(hidden, self._path(name), options)
+        except Py4JJavaError as error:
+            self._system.delete(hidden, False)
+            if "FileAlreadyExistsException" in str(error.java_exception):
+                return False
+            raise
+        return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        if self._beneath is not None:
+            self._beneath.replace(name, data)
+            return
+        hidden = self._written(name, data)
+        self._system.delete(self._path(name), False)
+        self._system.rename(hidden, self._path(name))
+
+    def _written(self, name: str, data: bytes) -> Any:
+        folder, _, last = name.rpartition("/")
+        hidden = self._path(f"{folder}/.{last}.{uuid.uuid4().hex}" if folder else f".{last}.{uuid.uuid4().hex}")
+        stream = self._system.create(hidden, True)
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()
+        return hidden
+
+    def remove(self, name: str) -> None:
+        self._system.delete(self._path(name), True)

@@ -1,0 +1,211 @@
+"""The tables of an archive: their columns, how they are written, and which of their files a question needs.
+
+Rule: a writer makes new files under a name nobody else has and tells what is in them; nobody sees them before a commit
+names them. A reader is given files, never folders.
+
+    records       one row a record, with its bytes; by hash once compacted
+    quarantine    what is no record, with its bytes, the rule it broke and where it stood
+    coordinates   the narrow columns again, by month and coordinate: for lookups by coordinate and time
+    selected      (rules, hash): what may go to the peers with these rules
+    advertisements, partitions   listings, counts and Merkle roots, by peer
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from lace.notation.tai import LEAP_SECONDS
+from lace.spark.archive.filesystem import Files, Listed
+from lace.spark.archive.log import DataFile
+from lace.spark.schemas import COMMENTS, LINK, WIDE
+
+_DATA = "data"
+_MONTH = "month"
+
+TS = StructField("ts", TimestampType())
+BATCH = StructField("batch", StringType())
+_ARCHIVE_COMMENTS = COMMENTS | {
+    "ts": "the record's time as a timestamp, UTC, to the microsecond",
+    "headers": "the other headers: name to values, in their order",
+    "batch": "the addition that brought the record",
+    "content": "digest of the stored bytes",
+    "bundle": "the file that it was read from",
+    "offset": "where in that file",
+    "rule": "the rule that it breaks",
+    "reason": "how it breaks it",
+}
+_PLACE = [StructField("content", StringType()), StructField("bundle", StringType()), StructField("offset", LongType())]
+_HEADERS = StructField("headers", MapType(StringType(), ArrayType(StringType(), False), False))
+
+
+def _commented(fields: Iterable[StructField]) -> StructType:
+    notes = _ARCHIVE_COMMENTS
+    return StructType(
+        [StructField(f.name, f.dataType, f.nullable, {"comment": notes.get(f.name, f.name)}) for f in fields]
+    )
+
+
+_NARROW = [WIDE[name] for name in WIDE.names if name not in ("headers", "links")]
+SCHEMAS: dict[str, StructType] = {
+    "records": _commented(
+        [*_NARROW, TS, _HEADERS, StructField("links", ArrayType(LINK, False)), StructField("stored", BinaryType()),
+         BATCH, *_PLACE]
+    ),
+    "quarantine": _commented(
+        [StructField("hash", StringType()), StructField("rule", StringType()), StructField("reason", StringType()),
+         StructField("stored", BinaryType()), BATCH, *_PLACE]
+    ),
+    "coordinates": _commented(
+        [*(WIDE[name] for name in ("group", "app", "name", "tai")), TS,
+         *(WIDE[name] for name in ("hash", "type", "signed_by", "data_length")), BATCH]
+    ),
+    "selected": _commented([StructField("rules", StringType()), StructField("hash", StringType()), BATCH]),
+    "advertisements": _commented(
+        [StructField("peer", StringType()), StructField("prefix", StringType()), StructField("hash", StringType()),
+         StructField("digest", BinaryType()), StructField("text", StringType())]
+    ),
+    "partitions": _commented(
+        [StructField("peer", StringType()), StructField("prefix", StringType()), StructField("records", LongType()),
+         StructField("root", StringType())]
+    ),
+}  # fmt: skip
+STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules")  # what files are pruned by
+
+
+def timestamp(tai: Column) -> Column:
+    """A TAI text as a timestamp, leap seconds taken out."""
+    seconds = F.substring(tai, 1, 10).cast("long")  # 010-TAI-02: ten digits, a colon, nine digits
+    leap = F.lit(10)
+    for unix, offset in LEAP_SECONDS:
+        leap = F.when(seconds >= unix + offset, F.lit(offset)).otherwise(leap)
+    return F.timestamp_micros((seconds - leap) * 1_000_000 + F.substring(tai, 12, 6).cast("long"))
+
+
+def header_map(headers: Column) -> Column:
+    """Headers with their places as a map from name to values; a place is the position among the values of its name."""
+    names = F.array_distinct(F.transform(headers, lambda header: header["name"]))
+    values = F.transform(
+        names,
+        lambda name: F.transform(F.filter(headers, lambda header: header["name"] == name), lambda h: h["value"]),
+    )
+    return F.map_from_arrays(names, values)
+
+
+def header_list(headers: Column) -> Column:
+    """The way back: what rules read."""
+
+    def occurrences(entry: Column) -> Column:
+        return F.transform(
+            entry["value"],
+            lambda value, place: F.struct(entry["key"].alias("name"), place.alias("index"), value.alias("value")),
+        )
+
+    return F.flatten(F.transform(F.map_entries(headers), occurrences)).cast(WIDE["headers"].dataType)
+
+
+def as_wide(records: DataFrame) -> DataFrame:
+    """Records of an archive as the wide table that rules are evaluated over."""
+    return records.withColumn("headers", header_list(F.col("headers"))).select(*WIDE.names)
+
+
+# Writing
+
+
+def write(
+    spark: SparkSession,
+    files: Files,
+    table: str,
+    frame: DataFrame,
+    *,
+    by: Sequence[str] = (),
+    file_rows: int = 1_000_000,
+) -> list[DataFile]:
+    """Rows as new files of a table; `by` are columns that the files shall be apart in."""
+    folder = f"{_DATA}/{table}/{uuid.uuid4().hex}"
+    chosen = frame.select(*SCHEMAS[table].names)
+    if by:
+        chosen = _in_order(chosen, by, file_rows)
+    chosen.write.option("parquet.bloom.filter.enabled#hash", "true").mode("errorifexists").parquet(
+        f"{files.uri}/{folder}"
+    )
+    return described(spark, files, table, files.listing(folder))
+
+
+def _in_order(frame: DataFrame, by: Sequence[str], file_rows: int) -> DataFrame:
+    keys = [F.date_trunc("month", "ts") if key == _MONTH else F.col(key) for key in by]
+    parts = 1 + frame.count() // file_rows
+    return frame.repartitionByRange(int(parts), *keys).sortWithinPartitions(*keys)
+
+
+def described(spark: SparkSession, files: Files, table: str, listed: Sequence[Listed]) -> list[DataFile]:
+    """Files with their rows and the ends of what they hold; empty ones are left out."""
+    parquet = [item for item in listed if item.name.endswith(".parquet")]
+    if not parquet:
+        return []
+    columns = [name for name in STATISTICS if name in SCHEMAS[table].names]
+    frame = spark.read.schema(SCHEMAS[table]).parquet(*(f"{files.uri}/{item.name}" for item in parquet))
+    text = {name: F.col(name).cast("string") for name in columns}
+    batches = F.collect_set("batch") if "batch" in SCHEMAS[table].names else F.array()
+    found = frame.groupBy(F.element_at(F.split("_metadata.file_path", "/"), -1).alias("file")).agg(
+        F.count(F.lit(1)).alias("rows"),
+        batches.alias("batches"),
+        *(F.min(text[name]).alias(f"low_{name}") for name in columns),
+        *(F.max(text[name]).alias(f"high_{name}") for name in columns),
+    )
+    rows = {row["file"]: row for row in found.collect()}
+    made = []
+    for item in parquet:
+        row = rows.get(item.name.rpartition("/")[2])
+        if row is not None:
+            made.append(
+                DataFile(
+                    table=table,
+                    path=item.name,
+                    rows=row["rows"],
+                    bytes=item.size,
+                    batches=tuple(sorted(row["batches"] or [])),
+                    low={name: row[f"low_{name}"] for name in columns if row[f"low_{name}"] is not None},
+                    high={name: row[f"high_{name}"] for name in columns if row[f"high_{name}"] is not None},
+                )
+            )
+    return made
+
+
+# Reading
+
+
+def read(spark: SparkSession, files: Files, table: str, chosen: Sequence[DataFile]) -> DataFrame:
+    """Some files of a table."""
+    if not chosen:
+        return spark.createDataFrame([], SCHEMAS[table])
+    return spark.read.schema(SCHEMAS[table]).parquet(*(f"{files.uri}/{file.path}" for file in chosen))
+
+
+def between(chosen: Iterable[DataFile], column: str, low: str | None, high: str | None) -> list[DataFile]:
+    """The files that may hold a value from `low` to `high`."""
+    return [
+        file
+        for file in chosen
+        if column in file.low
+        and (high is None or file.low[column] <= high)
+        and (low is None or file.high[column] >= low)
+    ]
+
+
+def holding(chosen: Iterable[DataFile], column: str, values: Sequence[str]) -> list[DataFile]:
+    """The files that may hold one of some values."""
+    return [f for f in chosen if column in f.low and any(f.low[column] <= v <= f.high[column] for v in values)]
