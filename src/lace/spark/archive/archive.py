@@ -168,9 +168,7 @@ class Archive:
         )
         kind = F.when(F.col("rule").isNull(), "records").otherwise("quarantine").alias("kind")
         names = dict.fromkeys([*tables.SCHEMAS["records"].names, "rule", "reason"])
-        writer = (
-            frame.select(*names, kind).write.partitionBy("kind").option("parquet.bloom.filter.enabled#hash", "true")
-        )
+        writer = frame.select(*names, kind).write.partitionBy("kind").options(**tables.BLOOM)
         writer.parquet(f"{self.files.uri}/{folder}")
         made: list[DataFile] = []
         for table in ("records", "quarantine"):

@@ -83,6 +83,8 @@ SCHEMAS: dict[str, StructType] = {
          StructField("root", StringType())]
     ),
 }  # fmt: skip
+# A filter as large as the file needs, so that a lookup by hash skips what does not hold it before files are in order.
+BLOOM = {"parquet.bloom.filter.enabled#hash": "true", "parquet.bloom.filter.adaptive.enabled": "true"}
 STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules")  # what files are pruned by
 
 
@@ -139,9 +141,7 @@ def write(
     chosen = frame.select(*SCHEMAS[table].names)
     if by:
         chosen = _in_order(chosen, by, file_rows)
-    chosen.write.option("parquet.bloom.filter.enabled#hash", "true").mode("errorifexists").parquet(
-        f"{files.uri}/{folder}"
-    )
+    chosen.write.options(**BLOOM).mode("errorifexists").parquet(f"{files.uri}/{folder}")
     return described(spark, files, table, files.listing(folder))
 
 
