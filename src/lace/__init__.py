@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lace.errors import (
+        CursorExpired,
         EvaluationStopped,
         InvalidExchangePlan,
         InvalidInput,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         LaceError,
         LimitExceeded,
         LocalProtocolError,
+        MissingExtra,
         NotFound,
         RemoteProtocolError,
         StoreError,
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
+    from lace.porcelain.changes import Change
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish
     from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
     from lace.porcelain.opening import generate_key
     from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
+    from lace.porcelain.putting import PutBatch
     from lace.porcelain.query import Answer, query
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
@@ -53,6 +57,8 @@ __all__ = [
     "TAI",
     "Answer",
     "Blob",
+    "Change",
+    "CursorExpired",
     "EngineLimits",
     "EvaluationStopped",
     "Exchanged",
@@ -70,9 +76,11 @@ __all__ = [
     "LaceError",
     "LimitExceeded",
     "LocalProtocolError",
+    "MissingExtra",
     "NotFound",
     "Plex",
     "Predicate",
+    "PutBatch",
     "RecordHash",
     "RemoteProtocolError",
     "Row",
@@ -95,19 +103,21 @@ __all__ = [
 
 _HOMES = {
     "lace.errors": (
-        "EvaluationStopped"
-        " InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord InvalidStream InvalidText KeyUnavailable"
-        " LaceError LimitExceeded LocalProtocolError NotFound RemoteProtocolError StoreError TransportError"
+        "CursorExpired EvaluationStopped InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord InvalidStream"
+        " InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError MissingExtra NotFound"
+        " RemoteProtocolError StoreError TransportError"
     ),
     "lace.limits": "EngineLimits",
     "lace.notation.fact": "Fact Predicate",
     "lace.notation.identifiers": "RecordHash Verifier",
     "lace.notation.tai": "TAI",
+    "lace.porcelain.changes": "Change",
     "lace.porcelain.lace": "Lace",
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish",
+    "lace.porcelain.putting": "PutBatch",
     "lace.porcelain.query": "Answer query",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
@@ -122,6 +132,10 @@ def __getattr__(name: str) -> Any:
     """A public name from the module that defines it, kept here afterwards."""
     if name == "interlace":  # the package is also the verb, see there
         return import_module("lace.interlace")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("lace-protocol")
     if name not in _NAMES:
         raise AttributeError(f"module 'lace' has no attribute {name!r}")
     module, own = _NAMES[name]

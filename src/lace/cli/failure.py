@@ -23,6 +23,7 @@ from lace.errors import (
     RemoteProtocolError,
     StoreError,
     TransportError,
+    missing_extra,
 )
 
 
@@ -78,6 +79,7 @@ def exit_code(error: BaseException) -> ExitCode:
 
 def explain_failure(error: BaseException) -> ExitCode:
     """Print the block for a failure on stderr and give its exit code."""
+    error = (missing_extra(error) if isinstance(error, ImportError) else None) or error
     code = exit_code(error)
     if code is ExitCode.INTERRUPTED:
         click.echo("interrupted", err=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -20,18 +19,18 @@ from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash
-from lace.notation.tai import TAI
+from lace.porcelain.changes import ChangeStream, change_stream, format_cursor
 from lace.porcelain.check import Damage, verify_store
-from lace.porcelain.content import Heading, Sign, read_content, write_content
+from lace.porcelain.content import read_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
-from lace.porcelain.source import Content, Counted, Progress, opened_content
+from lace.porcelain.putting import PutBatch
+from lace.porcelain.source import Content, Progress
 from lace.porcelain.transfer import Writable, all_bodies, covered_bodies, write_bundle, write_stream
-from lace.porcelain.tree import TreeResult, put_tree
+from lace.porcelain.tree import TreeResult
 from lace.records.coordinate import Coordinate, HashAddress, Prefix, parse_address, parse_prefix
 from lace.records.keys import SigningKey
-from lace.records.link import link_header
 from lace.records.manifest import content_length
-from lace.records.model import Header, Plex, Record, Seal, ValidRecord
+from lace.records.model import Header, Record, ValidRecord
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.keyring import KeyRing
@@ -80,11 +79,18 @@ class Lace:
         Content may be bytes, the path of a file, or anything with `read`. What is over the limit of one record becomes
         chunks under a manifest, a chunk in memory at a time. `progress` is told of every stretch of bytes read.
         """
-        heading = self.heading(group=group, app=app, name=name, tai=tai, headers=headers, links=links)
-        batch = self.batch()
-        found = self.add_content(batch, content, heading, self.signer(sign), progress)
-        batch.flush()
-        return found
+        with self.batch() as batch:
+            return batch.put(
+                content,
+                group=group,
+                app=app,
+                name=name,
+                tai=tai,
+                headers=headers,
+                links=links,
+                sign=sign,
+                progress=progress,
+            )
 
     def put_tree(
         self,
@@ -100,29 +106,45 @@ class Lace:
         progress: Progress | None = None,
     ) -> Iterator[TreeResult]:
         """Store every file below a folder under `name/relative/path`; a result for each, given once it is durable."""
-        # The placeholder is replaced by each file's name; everything else is the same for all of them.
-        heading = self.heading(group=group, app=app, name=name or "-", tai=tai, headers=headers, links=links)
-        sign_plex = self.signer(sign)
-        batch = self.batch()
-
-        def add(path: Path, file_name: str) -> RecordHash:
-            return self.add_content(batch, path, replace(heading, name=file_name), sign_plex, progress)
-
-        return put_tree(folder, name, batch, add)
+        return self.batch().put_tree(
+            folder,
+            group=group,
+            app=app,
+            name=name,
+            tai=tai,
+            headers=headers,
+            links=links,
+            sign=sign,
+            progress=progress,
+        )
 
     def put_record(self, record: Record) -> RecordHash:
         """Store a record that was built elsewhere; durable on return."""
-        batch = self.batch()
-        found = batch.add(record)
-        batch.flush()
-        return found
+        with self.batch() as batch:
+            return batch.put_record(record)
 
     def put_stored(self, stored: bytes) -> RecordHash:
         """Validate the stored bytes of one record and keep them; durable on return."""
-        batch = self.batch()
-        found = batch.add_stored(stored)
-        batch.flush()
-        return found
+        with self.batch() as batch:
+            return batch.put_stored(stored)
+
+    def batch(self) -> PutBatch:
+        """Many puts in few transactions: `with notes.batch() as batch: batch.put(…)`; durable when the block ends."""
+        queue = Batch(self.store, self.limits, self._batches)
+        return PutBatch(queue, clock=self._clock, keys=self._keys, limits=self.limits)
+
+    def cursor(self) -> str:
+        """This moment of the lace, to be given to `changes` later; a text that may be kept in a file."""
+        return format_cursor(self.store.cursor())
+
+    def changes(self, since: str | None = None, *, wait_s: float | None = None) -> ChangeStream:
+        """What comes and goes after a cursor (from now on, if none is given), whoever changes the lace.
+
+        `for change in notes.changes()` waits in this thread, `async for` does not block the event loop. Both go on
+        until you leave the loop, or until nothing came for `wait_s` seconds; 0 gives what is there and ends. The cursor
+        `0/0` is the beginning.
+        """
+        return change_stream(self.store, since, wait_s)
 
     def get(self, target: str) -> bytes:
         """The content at a hash or coordinate, all of it at once."""
@@ -259,44 +281,6 @@ class Lace:
             raise NotFound(f"{record_hash} is not stored here")
         return stored
 
-    def heading(
-        self,
-        *,
-        group: str,
-        app: str,
-        name: str,
-        tai: str | None = None,
-        headers: Mapping[str, str] | Iterable[Header] = (),
-        links: Iterable[tuple[str, str]] = (),
-    ) -> Heading:
-        """What a Plex will say beside its content; the time is now unless given."""
-        pairs = headers.items() if isinstance(headers, Mapping) else headers
-        return Heading(
-            group=group,
-            app=app,
-            name=name,
-            tai=TAI.parse(tai) if tai is not None else self._clock.tai(),
-            headers=(*pairs, *(_link(tag, target) for tag, target in links)),
-        )
-
-    def batch(self) -> Batch:
-        """A queue into this store."""
-        return Batch(self.store, self.limits, self._batches)
-
-    def signer(self, sign: SigningKey | str | None) -> Sign:
-        """What turns a Plex into the record to store."""
-        if sign is None:
-            return _unsigned
-        return (self._keys.load(sign) if isinstance(sign, str) else sign).seal
-
-    def add_content(
-        self, batch: Batch, content: Content, heading: Heading, sign: Sign, progress: Progress | None = None
-    ) -> RecordHash:
-        """Queue the records of some content; durable after the batch's flush."""
-        with opened_content(content) as (source, size):
-            counted = Counted(source, progress) if progress else source
-            return write_content(counted, heading, add=batch.add, sign=sign, limits=self.limits, size=size)
-
     def close(self) -> None:
         """Release the store; what was put stays."""
         self.store.close()
@@ -312,18 +296,6 @@ class Lace:
 
 def _unwatched(_: int) -> None:
     """Progress that nobody looks at."""
-
-
-def _unsigned(plex: Plex) -> Plex | Seal:
-    return plex
-
-
-def _link(tag: str, target: str) -> Header:
-    try:
-        return link_header(tag, target)
-    except ValueError:
-        message = "a link is a word and the hash it points at"
-        raise InvalidText(message, rule="record-link", found=repr(f"{tag} {target}"[:80])) from None
 
 
 def is_beginning(text: str) -> bool:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from lace.errors import naming_extras
+
 _PUBLIC = {
     "Pipeline": "lace.spark.pipeline",
     "PipelineSettings": "lace.spark.pipeline",
@@ -28,4 +30,5 @@ __all__ = sorted(_PUBLIC)
 def __getattr__(name: str) -> object:
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    with naming_extras():
+        return getattr(import_module(_PUBLIC[name]), name)

@@ -19,7 +19,7 @@ from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import distinct_codes
 from lace.datalog.source import Row
 from lace.datalog.syntax import Fact, Predicate
-from lace.errors import LaceError
+from lace.errors import LaceError, naming_extras
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,13 +109,15 @@ class Result:
 
     def to_arrow(self, predicate: Predicate, names: Sequence[str] = ()) -> pa.Table:
         """The facts of a predicate as an Arrow table with dictionary columns."""
-        import pyarrow
+        with naming_extras():
+            import pyarrow
 
         return pyarrow.table(self._named(predicate, names, pyarrow.array))
 
     def to_pandas(self, predicate: Predicate, names: Sequence[str] = ()) -> pd.DataFrame:
         """The facts of a predicate as a pandas frame."""
-        import pandas
+        with naming_extras():
+            import pandas
 
         return pandas.DataFrame(self._named(predicate, names, list))
 

@@ -1,0 +1,117 @@
+"""What comes into a lace and leaves it, as it happens: `for change in notes.changes()`, or `async for`.
+
+Rule: a reader is told of every record once, in the order in which it was stored, whoever stored it, also in another
+process. Nothing is kept for a reader: its place is a cursor, which is a text that it may write down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from lace.errors import CursorExpired, InvalidText
+from lace.notation.identifiers import RecordHash
+from lace.store.base import RecordStore, StoreCursor, StoreRecordId
+
+POLL_S = 0.05  # how soon what another process stored is noticed
+MAX_RECORDS = 10_000  # in one change
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Records that came and records that went, and the cursor from which to go on after them."""
+
+    added: tuple[RecordHash, ...]
+    removed: tuple[RecordHash, ...]
+    cursor: str
+
+
+def format_cursor(cursor: StoreCursor) -> str:
+    """A cursor as text: how many records and how many removals were seen.
+
+    >>> format_cursor(StoreCursor(StoreRecordId(7), 2))
+    '7/2'
+    """
+    return f"{cursor.record}/{cursor.removal}"
+
+
+def parse_cursor(text: str) -> StoreCursor:
+    """The cursor that `format_cursor` wrote."""
+    record, slash, removal = text.partition("/")
+    if not (slash and record.isascii() and record.isdecimal() and removal.isascii() and removal.isdecimal()):
+        raise InvalidText("a cursor is two numbers with a slash between", rule="cursor-form", found=repr(text[:40]))
+    return StoreCursor(StoreRecordId(int(record)), int(removal))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStream:
+    """Changes since a cursor. Iterate over it, in a thread of its own or with `async for`; end by leaving the loop."""
+
+    store: RecordStore
+    since: StoreCursor
+    wait_s: float | None = None  # end after so long without news; None: never
+    poll_s: float = POLL_S
+    max_records: int = MAX_RECORDS
+
+    def __iter__(self) -> Iterator[Change]:
+        cursor, heard = self.since, time.monotonic()
+        while True:
+            change, cursor = self._after(cursor)
+            if change is not None:
+                yield change
+                heard = time.monotonic()
+            elif self._is_over(heard):
+                return
+            else:
+                time.sleep(self.poll_s)
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        cursor, heard = self.since, time.monotonic()
+        while True:
+            change, cursor = await asyncio.to_thread(self._after, cursor)
+            if change is not None:
+                yield change
+                heard = time.monotonic()
+            elif self._is_over(heard):
+                return
+            else:
+                await asyncio.sleep(self.poll_s)
+
+    def _is_over(self, heard: float) -> bool:
+        return self.wait_s is not None and time.monotonic() - heard >= self.wait_s
+
+    def _after(self, since: StoreCursor) -> tuple[Change | None, StoreCursor]:
+        """The next change after a moment, if there is one, and the moment after it."""
+        now = self.store.cursor()
+        if now == since:
+            return None, since
+        if now.record < since.record or now.removal < since.removal:
+            ours, theirs = format_cursor(now), format_cursor(since)
+            raise CursorExpired(f"the cursor {theirs} is ahead of this lace, which stands at {ours}")
+        if now.removal != since.removal:
+            return self._with_removals(since)
+        # Only additions: their names are enough, and a reader that starts at the beginning gets them in portions.
+        found = list(islice(self.store.records_since(since.record), self.max_records))
+        if not found:
+            return None, now
+        reached = StoreCursor(found[-1][0], since.removal)
+        return Change(tuple(record for _, record in found), (), format_cursor(reached)), reached
+
+    def _with_removals(self, since: StoreCursor) -> tuple[Change | None, StoreCursor]:
+        changes = self.store.changes(since)
+        if changes is None:
+            error = CursorExpired(f"this lace no longer knows what was removed since {format_cursor(since)}")
+            error.add_note("list the lace anew, then go on from its `cursor()`")
+            raise error
+        added, removed, cursor = changes.added_records, changes.removed_records, changes.cursor
+        if not added and not removed:  # what came in between went again
+            return None, cursor
+        return Change(added, removed, format_cursor(cursor)), cursor
+
+
+def change_stream(store: RecordStore, since: str | None, wait_s: float | None) -> ChangeStream:
+    """Changes since a cursor's text; without one, from now on."""
+    return ChangeStream(store, store.cursor() if since is None else parse_cursor(since), wait_s)

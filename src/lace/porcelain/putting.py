@@ -1,0 +1,140 @@
+"""Puts that share transactions: `with notes.batch() as batch: batch.put(…)`.
+
+Rule: what a batch was given is durable when its block ends, or earlier when much waits. A block that ends in an error
+stores nothing more; what was durable before stays, as after every crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lace.errors import InvalidText
+from lace.intake.batch import Batch
+from lace.limits import RecordLimits
+from lace.notation.identifiers import RecordHash
+from lace.notation.tai import TAI
+from lace.porcelain.content import Heading, Sign, write_content
+from lace.porcelain.source import Content, Counted, Progress, opened_content
+from lace.porcelain.tree import TreeResult, put_tree
+from lace.records.keys import SigningKey
+from lace.records.link import link_header
+from lace.records.model import Header, Plex, Record, Seal
+from lace.runtime.clock import Clock
+from lace.runtime.keyring import KeyRing
+
+Headers = Mapping[str, str] | Iterable[Header]
+Links = Iterable[tuple[str, str]]
+
+
+class PutBatch:
+    """Records on their way into one lace; `Lace.batch` makes it."""
+
+    def __init__(self, queue: Batch, *, clock: Clock, keys: KeyRing, limits: RecordLimits) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._keys = keys
+        self._limits = limits
+
+    def put(
+        self,
+        content: Content,
+        *,
+        group: str,
+        app: str,
+        name: str,
+        tai: str | None = None,
+        headers: Headers = (),
+        links: Links = (),
+        sign: SigningKey | str | None = None,
+        progress: Progress | None = None,
+    ) -> RecordHash:
+        """As `Lace.put`, durable when the block ends."""
+        heading = self._heading(group, app, name, tai, headers, links)
+        return self._add_content(content, heading, self._signer(sign), progress)
+
+    def put_record(self, record: Record) -> RecordHash:
+        """As `Lace.put_record`, durable when the block ends."""
+        return self._queue.add(record)
+
+    def put_stored(self, stored: bytes) -> RecordHash:
+        """As `Lace.put_stored`, durable when the block ends."""
+        return self._queue.add_stored(stored)
+
+    def put_tree(
+        self,
+        folder: Path,
+        *,
+        group: str,
+        app: str,
+        name: str = "",
+        tai: str | None = None,
+        headers: Headers = (),
+        links: Links = (),
+        sign: SigningKey | str | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[TreeResult]:
+        """As `Lace.put_tree`: a result for each file, given once it is durable."""
+        # The placeholder is replaced by each file's name; everything else is the same for all of them.
+        heading = self._heading(group, app, name or "-", tai, headers, links)
+        sign_plex = self._signer(sign)
+
+        def add(path: Path, file_name: str) -> RecordHash:
+            return self._add_content(path, replace(heading, name=file_name), sign_plex, progress)
+
+        return put_tree(folder, name, self._queue, add)
+
+    @property
+    def waiting(self) -> int:
+        """How many records are not durable yet."""
+        return self._queue.waiting
+
+    def flush(self) -> None:
+        """Make everything given so far durable now."""
+        self._queue.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.flush()
+
+    def _heading(self, group: str, app: str, name: str, tai: str | None, headers: Headers, links: Links) -> Heading:
+        """What a Plex will say beside its content; the time is now unless given."""
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        return Heading(
+            group=group,
+            app=app,
+            name=name,
+            tai=TAI.parse(tai) if tai is not None else self._clock.tai(),
+            headers=(*pairs, *(_link(tag, target) for tag, target in links)),
+        )
+
+    def _signer(self, sign: SigningKey | str | None) -> Sign:
+        """What turns a Plex into the record to store."""
+        if sign is None:
+            return _unsigned
+        return (self._keys.load(sign) if isinstance(sign, str) else sign).seal
+
+    def _add_content(self, content: Content, heading: Heading, sign: Sign, progress: Progress | None) -> RecordHash:
+        with opened_content(content) as (source, size):
+            counted = Counted(source, progress) if progress else source
+            return write_content(counted, heading, add=self._queue.add, sign=sign, limits=self._limits, size=size)
+
+
+def _unsigned(plex: Plex) -> Plex | Seal:
+    return plex
+
+
+def _link(tag: str, target: str) -> Header:
+    try:
+        return link_header(tag, target)
+    except ValueError:
+        message = "a link is a word and the hash it points at"
+        raise InvalidText(message, rule="record-link", found=repr(f"{tag} {target}"[:80])) from None
