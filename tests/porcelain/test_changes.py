@@ -119,11 +119,15 @@ def test_puts_of_a_batch_are_durable_together_when_its_block_ends(notes: Lace) -
 
 
 def test_a_batch_whose_block_fails_stores_nothing_more(notes: Lace) -> None:
-    with pytest.raises(lace.InvalidRecord), notes.batch() as batch:
-        batch.put(b"kept", group="u", app="a", name="1")
-        batch.flush()
-        batch.put(b"lost", group="u", app="a", name="2")
-        batch.put(b"bad", group="u", app="no{t", name="3")
+    def fill() -> None:
+        with notes.batch() as batch:
+            batch.put(b"kept", group="u", app="a", name="1")
+            batch.flush()
+            batch.put(b"lost", group="u", app="a", name="2")
+            batch.put(b"bad", group="u", app="no{t", name="3")
+
+    with pytest.raises(lace.InvalidRecord):
+        fill()
     assert [row["Name"] for row in notes.list()] == ["1"]
     with notes.batch():
         pass  # an empty one is fine
