@@ -84,7 +84,7 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		requirements/fuzz.in -o requirements/fuzz.txt
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out coverage-out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out coverage-out screenshots-out
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { \

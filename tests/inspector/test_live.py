@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-import lace
-from inspector.visiting import Visitor, World, make_world
+from inspector.live import Place, meeting_place, run
+from inspector.visiting import Visitor
 from lace.inspector.conversation import FACTS, KINDS
 from lace.inspector.node import ask_node
 from lace.inspector.opened import open_all
@@ -25,48 +21,14 @@ from lace.inspector.serving import inspecting
 from lace.interlace.vocabulary import Block
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "lace.cli", *words], capture_output=True, text=True, timeout=60)
-
-
-@contextmanager
-def serving(path: Path, address: Path, watch: Path) -> Iterator[subprocess.Popen[str]]:
-    words = [sys.executable, "-m", "lace.cli", "serve", str(path), f"unix:{address}", "--expose", "all"]
-    node = subprocess.Popen([*words, "--watch", str(watch)], stderr=subprocess.PIPE, text=True)
-    try:
-        assert node.stderr is not None
-        for line in node.stderr:
-            if "listening" in line:
-                break
-        yield node
-    finally:
-        node.send_signal(signal.SIGTERM)
-        node.communicate(timeout=30)
-
-
 @pytest.fixture(scope="module")
-def meeting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, World]]:
-    """A node that one peer came to, once, with its stream captured."""
-    place = tmp_path_factory.mktemp("m")
-    world = make_world(place / "here.lace")
-    lace.open(place / "there.lace", create=True).close()
-    with serving(world.path, place / "n", place / "w"):
-        done = run(
-            "interlace",
-            str(place / "there.lace"),
-            f"unix:{place / 'n'}",
-            "--expose",
-            "all",
-            "--trace",
-            str(place / "t"),
-        )
-        assert done.returncode == 0, done.stderr
-        yield place, world
+def meeting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with meeting_place(tmp_path_factory.mktemp("m")) as place:
+        yield place
 
 
-def test_a_node_tells_what_moved_on_a_link(meeting: tuple[Path, World]) -> None:
-    place, _ = meeting
-    inspected = open_all([], node=f"unix:{place / 'w'}")
+def test_a_node_tells_what_moved_on_a_link(meeting: Place) -> None:
+    inspected = open_all([], node=f"unix:{meeting.watch}")
     with inspecting(inspected) as running:
         visitor = Visitor.admitted(running)
         deadline = time.monotonic() + 30
@@ -83,20 +45,19 @@ def test_a_node_tells_what_moved_on_a_link(meeting: tuple[Path, World]) -> None:
         assert "There is no such link".lower() in visitor.get("/node?link=99").text.lower()
 
 
-def test_the_watch_socket_is_its_owners_alone_and_survives_nonsense(meeting: tuple[Path, World]) -> None:
-    place, _ = meeting
-    assert stat.S_IMODE(os.stat(place / "w").st_mode) == 0o600
+def test_the_watch_socket_is_its_owners_alone_and_survives_nonsense(meeting: Place) -> None:
+    assert stat.S_IMODE(os.stat(meeting.watch).st_mode) == 0o600
     for question in (b"\n", b"x" * 10_000 + b"\n", b"link 99999999999999999999\n", b"\xff\xfe\n", b""):
         with socket.socket(socket.AF_UNIX) as near:
             near.settimeout(10)
-            near.connect(str(place / "w"))
+            near.connect(str(meeting.watch))
             try:
                 near.sendall(question)
                 near.shutdown(socket.SHUT_WR)
                 near.recv(1 << 16)
             except OSError:
                 pass  # the node hung up on it
-    assert "links" in ask_node(f"unix:{place / 'w'}", "links")
+    assert "links" in ask_node(f"unix:{meeting.watch}", "links")
 
 
 def test_a_node_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
@@ -107,15 +68,14 @@ def test_a_node_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
         assert visitor.get("/node").status == 200
 
 
-def test_a_capture_is_told_item_by_item_and_explained(meeting: tuple[Path, World]) -> None:
-    place, world = meeting
-    inspected = open_all([place / "t"])
+def test_a_capture_is_told_item_by_item_and_explained(meeting: Place) -> None:
+    inspected = open_all([meeting.capture])
     with inspecting(inspected) as running:
         visitor = Visitor.admitted(running)
-        items = visitor.page("/capture/t")["items"]
+        items = visitor.page("/capture/talk")["items"]
         assert all(item["explained"] for item in items)
-        assert {item["text"] for item in items if item["kind"] == "record"} >= set(world.records.values())
-        assert visitor.page("/capture/t?start=2")["items"] == items[2:]
+        assert {item["text"] for item in items if item["kind"] == "record"} >= set(meeting.world.records.values())
+        assert visitor.page("/capture/talk?start=2")["items"] == items[2:]
         assert visitor.get("/capture/nothing").status == 404
 
 

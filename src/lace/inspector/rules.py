@@ -175,7 +175,7 @@ def _row_table(opened: OpenedLace, head: Predicate, names: Sequence[str], rows: 
         goal = f"{head.name}({','.join(map(quote, row))})"
         why = tag("button", "why", name="goal", value=goal, class_="small", aria_label=f"Why {goal}")
         cells.append((*(_value(opened, value, known) for value in row), why))
-    columns = (*names, "")
+    columns = (*names, "Why")
     return table(head.name, columns, cells)
 
 

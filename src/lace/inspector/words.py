@@ -128,7 +128,7 @@ def section(title: str, *body: object, note: object = None) -> Markup:
     """A part of a page under its heading."""
     anchor = "".join(c if c.isalnum() else "-" for c in title.lower())
     heading = tag("div", tag("h2", title, id=anchor), note and tag("p", note, class_="note"), class_="section-head")
-    return tag("section", heading, join(*body), aria_labelledby=anchor)
+    return tag("section", heading, join(*body))
 
 
 def pager(forward: str | None, back: str | None = None) -> Markup | None:

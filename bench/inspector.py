@@ -1,0 +1,173 @@
+"""The pages of the inspector over a large lace: how long each takes, warm, and how much it reads.
+
+usage: python bench/inspector.py [--quick]
+
+A lace of 1,000,000 records (--quick: 50,000) is made in a folder of its own: 200 spaces, one folder with a tenth of all
+names directly below it, one coordinate with 2,000 versions, one record that 10,000 others link to. Every page is asked
+over HTTP as a browser would, rules with a new comment each time; one visit warms it, then the median and the worst of
+nine count. `reads` is how many statements the two readers of the store file sent to SQLite for one visit: it must not
+grow with the lace.
+"""
+
+from __future__ import annotations
+
+import http.client
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from report import Report
+
+from lace.inspector.opened import Inspected, open_all
+from lace.inspector.serving import Inspector, inspecting
+from lace.notation.tai import TAI
+from lace.porcelain.opening import open_lace
+from lace.records.link import link_header
+from lace.records.model import Blob, Plex
+from lace.records.validate import ValidRecord, validate
+from lace.records.write import encode_record
+
+VISITS = 9
+BATCH = 5_000
+VERSIONS = 2_000
+LINKING = 10_000
+WITHIN_MS = 200.0
+HUB = "hub"
+
+
+def plex(group: str, app: str, name: str, number: int, *, link: str = "") -> Plex:
+    """One small record."""
+    headers = (link_header("about", link),) if link else ()
+    tai = TAI.from_ns((1_700_000_000 + number) * 10**9)
+    return Plex(group=group, app=app, name=name, tai=tai, headers=headers, blob=Blob(f"entry {number}\n".encode()))
+
+
+def records(total: int) -> Iterator[Plex]:
+    """The lace, record by record."""
+    hub = plex("g000", "a0", HUB, 0)
+    yield hub
+    for number in range(1, total):
+        if number <= VERSIONS:
+            yield plex("g000", "a0", "versions", number)
+        elif number <= VERSIONS + LINKING:
+            yield plex("g000", "a1", f"linking/{number}", number, link=hub.hash)
+        elif number % 10 == 0:
+            yield plex("flat", "flat", f"all/{number:08d}", number)
+        else:
+            space = number % 200
+            yield plex(f"g{space // 5:03d}", f"a{space % 5}", f"{number % 97}/{number % 31}/{number}", number)
+
+
+def fill(path: Path, total: int) -> None:
+    """Store the records in batches."""
+    with open_lace(path, create=True) as lace:
+        batch: list[ValidRecord] = []
+        for record in records(total):
+            batch.append(validate(encode_record(record)))
+            if len(batch) == BATCH:
+                lace.store.put(batch)
+                batch = []
+        lace.store.put(batch)
+
+
+class Counter:
+    """Counts the statements that the readers of a lace send to SQLite."""
+
+    def __init__(self, inspected: Inspected) -> None:
+        self.statements = 0
+        opened = next(iter(inspected.laces.values()))
+        for connection in (opened.browser._connection, opened.lace.store._connection):
+            connection.set_trace_callback(self._count)
+
+    def _count(self, _: str) -> None:
+        self.statements += 1
+
+
+def visit(inspector: Inspector, cookie: str, path: str) -> tuple[float, int]:
+    """Milliseconds and bytes of one visit."""
+    started = time.perf_counter()
+    connection = http.client.HTTPConnection("127.0.0.1", inspector.port, timeout=600)
+    connection.request("GET", path, headers={"Cookie": cookie})
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    if answer.status != 200:
+        raise SystemExit(f"{path}: {answer.status} {body[:300]!r}")
+    return (time.perf_counter() - started) * 1000, len(body)
+
+
+def pages(total: int) -> dict[str, str]:
+    """Every page by what it shows."""
+    hub = plex("g000", "a0", HUB, 0).hash
+    newest, older = (plex("g000", "a0", "versions", number).hash for number in (VERSIONS, VERSIONS - 1))
+    some = plex("flat", "flat", f"all/{total // 20 * 10:08d}", total // 20 * 10).hash
+    selector = quote("Chosen(P,N) :- Field(P,'Group',_,'g007'), Field(P,'Name',_,N).")
+    everything = quote("Every(P) :- Have(P).")
+    blocked = quote("Linking(P) :- RecordLink(P,_,_,_,_).\nChosen(P) :- Field(P,'App',_,'a1'), not Linking(P).")
+    base = "/lace/large"
+    return {
+        "overview": "/",
+        "groups and apps": base,
+        "one group": f"{base}?group=g007",
+        "names of an app": f"{base}?group=g007&app=a2",
+        "a folder of many names": f"{base}?group=flat&app=flat&under=all/",
+        "the same, from its middle": f"{base}?group=flat&app=flat&under=all/&from=all/{total // 2:08d}",
+        "what came last": f"{base}/recent",
+        "the same, from the middle": f"{base}/recent?before={total // 2}",
+        "a record": f"{base}/record/{some}",
+        "a record that many link to": f"{base}/record/{hub}",
+        f"a record with {VERSIONS:,} versions": f"{base}/record/{newest}",
+        "what changed": f"{base}/compare?older={older}&newer={newest}",
+        "rules: one group": f"{base}/rules?rules={selector}",
+        "rules: every record": f"{base}/rules?rules={everything}",
+        "rules: with a negation": f"{base}/rules?rules={blocked}",
+        "rules: why": f"{base}/rules?rules={blocked}&goal={quote('Chosen(P)')}",
+        "rules: why not": f"{base}/rules?rules={selector}&goal={quote(f'''Chosen('{hub}',N)''')}",
+        "exposure of everything": f"{base}/exposure",
+        "exposure by rules": f"{base}/exposure?ours={quote('//g007//a2//')}&expose=selected",
+    }
+
+
+def unseen(address: str, number: int) -> str:
+    """The same page with rules that were never asked before: the inspector keeps answers, and typing makes new ones."""
+    return address.replace("rules?rules=", f"rules?rules={quote(f'# {number}')}%0A")
+
+
+def main() -> None:
+    report = Report.start(
+        "inspector", "Pages of the inspector", columns=["page", "median ms", "worst ms", "KB", "reads"]
+    )
+    total = 50_000 if report.quick else 1_000_000
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "large.lace"
+        started = time.perf_counter()
+        fill(path, total)
+        report.note(f"{total:,} records, made in {time.perf_counter() - started:.0f} s; pages of 100 rows over HTTP")
+        inspected = open_all([path])
+        counter = Counter(inspected)
+        with inspecting(inspected) as inspector:
+            cookie = f"lace_inspector_{inspector.port}={inspector.token}"
+            for name, address in pages(total).items():
+                first, _ = visit(inspector, cookie, address)
+                before = counter.statements
+                taken = [visit(inspector, cookie, unseen(address, number)) for number in range(VISITS)]
+                times = [milliseconds for milliseconds, _ in taken]
+                reads = (counter.statements - before) // VISITS
+                report.row(name, round(statistics.median(times), 1), round(max(times), 1), taken[0][1] // 1000, reads)
+                print(f"    first {first:.0f} ms", file=sys.stderr)
+                report.at_most(
+                    f"{name} in {WITHIN_MS:.0f} ms", wanted=WITHIN_MS, got=statistics.median(times), unit=" ms"
+                )
+        inspected.close()
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""Stories of people who look into a lace, clicked through in a real Chromium.
+
+Each leaves a picture in the folder that LACE_SCREENSHOTS names (screenshots-out without it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+import lace
+from inspector.browser import LEFT_OUT, Reader, find_chromium, running_browser
+from inspector.live import meeting_place, run
+from inspector.visiting import HOSTILE_NAME, World
+from lace.inspector.opened import open_all
+from lace.inspector.serving import Inspector, inspecting
+
+Open = Callable[..., Reader]
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip(LEFT_OUT)
+    with running_browser(executable) as browser:
+        yield browser
+
+
+@pytest.fixture
+def reader(chromium: Browser, inspector: Inspector) -> Iterator[Reader]:
+    found = Reader(chromium, inspector.address)
+    yield found
+    found.leave()
+
+
+def test_somebody_browses_from_a_group_down_to_a_record(reader: Reader) -> None:
+    page = reader.page
+    page.get_by_role("link", name="notes", exact=True).click()
+    reader.picture("browse")
+    page.get_by_role("row").filter(has_text="u").get_by_role("link", name="notes", exact=True).click()
+    page.get_by_role("link", name="books/").click()
+    row = page.get_by_role("row").filter(has_text="reading")
+    expect(row).to_contain_text("2023-11-17")
+    row.get_by_role("link").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("reading")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("tip")
+    expect(page.get_by_role("region", name="Content as text")).to_contain_text("Debt")
+    reader.picture("record")
+
+
+def test_somebody_looks_at_content_in_every_way(reader: Reader, inspector: Inspector, world: World) -> None:
+    page, base = reader.page, inspector.plain_address
+    page.goto(f"{base}/lace/notes/record/{world.records['image']}")
+    image = page.get_by_role("img", name="The image that this record holds")
+    expect(image).to_be_visible()
+    assert image.evaluate("image => image.naturalWidth") == 8
+    page.get_by_role("link", name="Hex").click()
+    expect(page.get_by_role("region", name="Content as hex")).to_contain_text("89 50 4e 47")
+    page.goto(f"{base}/lace/notes/record/{world.records['json']}")
+    expect(page.get_by_role("region", name="Content as json")).to_contain_text('"values"')
+    page.get_by_role("link", name="Text").click()
+    expect(page.get_by_role("region", name="Content as text")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert Path(download.value.path()).read_bytes().startswith(b'{"kind"')
+
+
+def test_somebody_follows_links_both_ways(reader: Reader, inspector: Inspector, world: World) -> None:
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/record/{world.records['second']}")
+    page.locator("svg.graph").scroll_into_view_if_needed()
+    reader.picture("links")
+    page.locator("svg.graph a").last.click()
+    page.wait_for_url(f"**/record/{world.records['first']}")
+    page.get_by_role("region", name="Linked from").get_by_role("link").click()
+    page.wait_for_url(f"**/record/{world.records['second']}")
+
+
+def test_somebody_sees_who_changed_what(reader: Reader, inspector: Inspector, world: World) -> None:
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/record/{world.records['third']}")
+    expect(page.get_by_text("2 writers at one coordinate")).to_be_visible()
+    page.get_by_role("link", name="what changed").first.click()
+    expect(page.locator("ins", has_text="Debt")).to_be_visible()
+    expect(page.locator("del", has_text="Seeing Like a State")).to_be_visible()
+    reader.picture("difference")
+
+
+def test_somebody_types_rules_and_sees_errors_and_rows_at_once(reader: Reader, inspector: Inspector) -> None:
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/rules")
+    rules = page.get_by_label("Rules", exact=True)
+    rules.fill("Signed(P,Who) :- Field(P,'Signed-By',_,V).")
+    expect(page.locator("#caret-note")).to_contain_text("1:10")
+    expect(page.locator("#caret-note")).to_contain_text("variable Who")
+    expect(page.locator(".editor-under mark")).to_have_text("Who")
+    reader.picture("rules-error")
+    rules.press("End")
+    for _ in range(3):
+        rules.press("Backspace")
+    rules.press_sequentially("Who).")
+    expect(page.get_by_role("region", name="Signed")).to_contain_text("//u//notes//books/reading")
+    expect(page.locator(".editor-under mark")).to_have_count(0)
+    expect(page.locator("#caret-note")).to_have_text("")
+    reader.picture("rules-rows")
+
+
+def test_somebody_asks_why_and_unfolds_a_proof(reader: Reader, inspector: Inspector) -> None:
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/rules")
+    page.get_by_label("Rules", exact=True).fill(
+        "Seen(P) :- RecordLink(_,_,_,_,P).\nOld(P) :- Seen(P), Field(P,'Signed-By',_,_).\n"
+    )
+    page.get_by_role("region", name="Old").get_by_role("button", name="Why Old").first.click()
+    proof = page.locator("ul.proof")
+    expect(proof.get_by_text("RecordLink(").last).to_be_visible()
+    expect(proof).to_contain_text("by Old(P) :-")
+    reader.picture("why")
+    fold = proof.locator("details details summary").first
+    fold.click()
+    expect(proof.get_by_text("by Seen(P)")).to_be_hidden()
+
+
+def test_somebody_asks_why_not_and_gets_the_nearest_miss(reader: Reader, inspector: Inspector, world: World) -> None:
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/rules")
+    page.get_by_label("Rules", exact=True).fill("Wanted(P) :- Field(P,'App',_,'note'), Have(P).")
+    expect(page.get_by_text("No Wanted fact holds")).to_be_visible()
+    page.get_by_label("Why, or why not").fill(f"Wanted('{world.records['third']}')")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.get_by_text("does not hold")).to_be_visible()
+    expect(page.locator(".nearest")).to_contain_text("'notes'")
+    reader.picture("why-not")
+
+
+def test_somebody_looks_at_how_rules_were_evaluated(reader: Reader, inspector: Inspector) -> None:
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/rules")
+    page.locator("summary", has_text="Query plan").click()
+    plan = page.get_by_role("region", name="Query plan")
+    expect(plan).to_contain_text("Project Named")
+    expect(plan).to_contain_text("13")
+    reader.picture("plan")
+
+
+def test_somebody_sees_what_a_viewer_sees_and_would_be_sent(reader: Reader, inspector: Inspector, world: World) -> None:
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/exposure")
+    expect(page.get_by_role("region", name="What would be sent")).to_be_visible()
+    page.get_by_label("Exposed to the viewer").fill("none")
+    expect(page.get_by_text("nothing will be sent").first).to_be_visible()
+    reader.picture("exposure-none")
+    page.get_by_label("Exposed to the viewer").fill("AllowQueryRecord(V,P) :- Field(P,'Signed-By',_,V).")
+    page.get_by_label("Viewer", exact=True).fill(world.bob)
+    expect(page.locator(".figure").first).to_contain_text("2")
+    page.get_by_label("Their rules").fill("//u//notes//")
+    expect(page.locator(".figure").nth(1)).to_contain_text("1would be sent")
+    expect(page.get_by_role("region", name="Transcript")).to_contain_text("R.")
+    reader.picture("exposure")
+    page.get_by_label("Our rules").fill("SelectHave(P :- nonsense")
+    expect(page.locator("#ours + *, .editor-under mark").first).to_be_attached()
+    expect(page.locator(".notice.bad")).to_contain_text("Our rules")
+
+
+def test_somebody_watches_a_node_while_a_peer_comes(chromium: Browser, tmp_path: Path) -> None:
+    with meeting_place(tmp_path) as place:
+        inspected = open_all([place.here, place.capture], node=f"unix:{place.watch}")
+        with inspecting(inspected) as running:
+            reader = Reader(chromium, running.address)
+            page = reader.page
+            page.get_by_role("link", name="Node", exact=True).click()
+            expect(page.get_by_role("link", name="Link 1")).to_be_visible()
+            lace.open(tmp_path / "late.lace", create=True).close()
+            run("interlace", str(tmp_path / "late.lace"), f"unix:{place.address}", "--expose", "all")
+            page.get_by_role("link", name="Link 2").wait_for()  # without reloading
+            expect(page.get_by_role("row").filter(has_text="Link 2")).to_contain_text("13")
+            reader.picture("node")
+            page.get_by_role("link", name="Link 2").click()
+            expect(page.get_by_text("Opens the stream").first).to_be_visible()
+            reader.picture("conversation")
+            page.goto(f"{running.plain_address}/capture/{place.capture.stem}")
+            page.get_by_text("1 ExchangeOperand").first.click()
+            expect(page.get_by_text("ExchangeOperand(").first).to_be_visible()
+            reader.leave()
+        inspected.close()
+
+
+def test_hostile_records_do_nothing(reader: Reader, inspector: Inspector, world: World) -> None:
+    page, base = reader.page, inspector.plain_address
+    shown = [f"/record/{world.records[which]}" for which in ("hostile", "svg")]
+    for path in ["?group=u&app=notes", "/recent", *shown, "/rules", "/exposure"]:
+        page.goto(f"{base}/lace/notes{path}")
+        page.wait_for_load_state("networkidle")
+        assert page.title() != "taken"
+        assert page.locator("main img:not(.content-image)").count() == 0
+    page.goto(f"{base}/lace/notes?group=u&app=notes")
+    page.get_by_role("link", name=HOSTILE_NAME).click()
+    reader.picture("hostile")
+
+
+PATHS = ("/", "/lace/notes", "/lace/notes?group=u&app=log&under=day/", "/lace/notes/recent", "/lace/notes/rules",
+         "/lace/notes/exposure", "/lace/notes/record/{third}", "/lace/notes/record/{image}",
+         "/lace/notes/compare?older={first}&newer={third}", "/lace/notes?group=nobody",
+         "/lace/notes/rules?rules=Bad(")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        ("desk", "dark"),
+        ("phone", "light"),
+        pytest.param("desk", "light", marks=pytest.mark.slow),
+        pytest.param("phone", "dark", marks=pytest.mark.slow),
+    ],
+)
+def test_nobody_is_shut_out(chromium: Browser, inspector: Inspector, world: World, scheme: str, width: str) -> None:
+    """Every page is clean for axe and fits its screen, wide and narrow, light and dark."""
+    how = PHONE if width == "phone" else {"viewport": {"width": 1200, "height": 900}}
+    reader = Reader(chromium, inspector.address, color_scheme=scheme, **how)
+    wrong: list[str] = []
+    for number, path in enumerate(PATHS):
+        reader.page.goto(inspector.plain_address + path.format(**world.records))
+        found = Axe().run(reader.page)
+        if found.response["violations"]:
+            wrong.append(f"{path}: {found.generate_report()}")
+        wide = reader.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        if wide > 0:
+            wrong.append(f"{path} is {wide} pixels too wide")
+        reader.picture(f"{width}-{scheme}-{number}")
+    assert not wrong, "\n".join(wrong)
+    reader.leave()
+
+
+def test_somebody_uses_the_keyboard_alone(reader: Reader, inspector: Inspector) -> None:
+    page = reader.page
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    page.wait_for_url("**/exposure")
+    page.keyboard.press("g")
+    page.keyboard.press("b")
+    page.wait_for_url("**/lace/notes")
+    page.goto(f"{inspector.plain_address}/lace/notes?group=u&app=log&under=day/")
+    page.keyboard.press("/")
+    page.keyboard.type("day/0003")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="0003")).to_be_visible()
+    expect(page.get_by_role("link", name="0002")).to_have_count(0)
+
+
+def test_everything_works_without_a_script(chromium: Browser, inspector: Inspector) -> None:
+    reader = Reader(chromium, inspector.address, java_script_enabled=False)
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/rules")
+    page.locator("textarea").fill("Old(P) :- RecordLink(_,_,_,_,P).")
+    page.get_by_role("button", name="Evaluate").click()
+    page.get_by_role("button", name="Why Old").first.click()
+    expect(page.locator("ul.proof")).to_contain_text("RecordLink(")
+    reader.leave()
