@@ -1,0 +1,147 @@
+"""A real `lace serve` in a process of its own, an army in another, and what can be seen of it from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+import lace
+from interlace.pair import plex
+from interop.test_misbehaviour import OURS
+from lace.porcelain.network import exchange_with
+from lace.records.validate import validate
+from lace.runtime.session import Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+MIB = 1 << 20
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Fortress:
+    """A server with its ports."""
+
+    folder: Path
+    records: int = 200
+    extra: tuple[str, ...] = ("--expose", "all")
+    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in ("tcp", "ws", "metrics")})
+    process: subprocess.Popen[bytes] = field(init=False)
+    start_bytes: int = 0
+
+    def start(self) -> None:
+        """Serve a store with some records, and wait until it is open."""
+        path = self.folder / "fortress.lace"
+        if not path.exists():
+            with lace.open(path, create=True) as opened:
+                texts = [plex(f"r{number}", group="u") for number in range(self.records)]
+                opened.store.put([validate(OURS), *map(validate, texts)])
+        addresses = [f"{scheme}:127.0.0.1:{self.ports[scheme]}" for scheme in ("tcp", "ws")]
+        command = [sys.executable, "-m", "lace.cli", "serve", str(path), *addresses, *self.extra]
+        command += ["--metrics", str(self.ports["metrics"]), "--log", "json"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LACE_HOME": str(self.folder / "home")}
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, env=environment, stderr=log, stdout=log)
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            try:
+                self.metrics()
+                self.good_exchange("tcp")
+            except (OSError, lace.LaceError):
+                time.sleep(0.05)
+            else:
+                self.start_bytes = self.memory()
+                return
+        raise RuntimeError("the server did not come up")
+
+    def metrics(self) -> dict[str, float]:
+        """The counters without labels, and the sums of those with one."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['metrics']}/", timeout=PATIENCE_S) as page:
+            text = page.read().decode()
+        found: dict[str, float] = {}
+        for name, value in re.findall(r"^(lace_\w+)(?:\{[^}]*\})? ([\d.e+-]+)$", text, re.MULTILINE):
+            found[name] = found.get(name, 0.0) + float(value)
+        return found
+
+    def memory(self) -> int:
+        """Bytes of the server and of every process it started."""
+        total = 0
+        for process in self._family():
+            try:
+                total += process.memory_info().rss
+            except psutil.Error:
+                continue
+        return total
+
+    def cpu_s(self) -> float:
+        """Processor seconds of the server and its children, ended ones included."""
+        own = psutil.Process(self.process.pid).cpu_times()
+        used = own.user + own.system + own.children_user + own.children_system
+        for child in self._family()[1:]:
+            try:
+                times = child.cpu_times()
+            except psutil.Error:
+                continue
+            used += times.user + times.system
+        return used
+
+    def _family(self) -> list[psutil.Process]:
+        own = psutil.Process(self.process.pid)
+        return [own, *own.children(recursive=True)]
+
+    def good_exchange(self, scheme: str) -> tuple[Outcome, float]:
+        """A good peer, from connecting to the fixed point, and the seconds that took."""
+        path = self.folder / "good.lace"
+        with lace.open(path, create=not path.exists()) as good:
+            started = time.monotonic()
+            outcome = exchange_with(good, f"{scheme}:127.0.0.1:{self.ports[scheme]}", expose="all")
+            return outcome, time.monotonic() - started
+
+    def stop(self) -> tuple[int, float]:
+        """SIGTERM: the exit code, and the seconds it took."""
+        started = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        return code, time.monotonic() - started
+
+    def log(self) -> str:
+        """What the server said."""
+        return (self.folder / "log").read_text(encoding="utf-8")
+
+
+@contextmanager
+def army(name: str, scheme: str, port: int, links: int, seed: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Hostile links in a process of their own, which is killed at the end; it is nicer than an attacker would be, for
+    an attacker does not sit on the machine of its victim."""
+    command = [sys.executable, str(ROOT / "tools" / "siege.py"), "--attack", name, "--scheme", scheme]
+    command += ["--port", str(port), "--links", str(links), "--seed", str(seed)]
+    process = subprocess.Popen(["nice", "-n", "10", *command], stdout=subprocess.PIPE)
+    try:
+        if process.stdout is None or not process.stdout.readline():
+            raise RuntimeError(f"the attackers of {name!r} did not come up")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,49 @@
+"""The army: hostile links of one play, each beginning anew as soon as it was cut."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+
+from siege.gates import Gate
+from siege.plays import SCENES, Scene
+
+SOURCES = 16  # loopback addresses that links come from; each counts as a network of its own
+PAUSE_S = 0.02  # between two lives of a link
+
+
+async def besiege(scene: Scene, gate: Gate, links: int, seed: int) -> None:
+    """Until killed; says one line once every link has tried its door."""
+    tried = [asyncio.Event() for _ in range(links)]
+    tasks = [asyncio.create_task(_soldier(scene, gate, number, seed, tried[number])) for number in range(links)]
+    await asyncio.gather(*(event.wait() for event in tried))
+    sys.stdout.write("here\n")
+    sys.stdout.flush()
+    await asyncio.gather(*tasks)
+
+
+async def _soldier(scene: Scene, gate: Gate, number: int, seed: int, tried: asyncio.Event) -> None:
+    life = 0
+    while True:
+        draw = random.Random(f"{seed} {number} {life}")
+        life += 1
+        peer = None
+        try:
+            peer = await gate.enter(f"127.0.1.{1 + number % SOURCES}")
+            tried.set()
+            await scene.play(peer, draw)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # cut: that is what should happen
+        finally:
+            tried.set()
+            if peer is not None:
+                peer.leave()
+        await asyncio.sleep(PAUSE_S)
+
+
+def attack(name: str, scheme: str, port: int, links: int, seed: int) -> None:
+    """Run an army in this process."""
+    scene = SCENES[name]
+    gate = Gate("raw" if scene.only else scheme, port)
+    asyncio.run(besiege(scene, gate, links, seed))
