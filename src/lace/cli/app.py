@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from lace.cli.catalogue import BY_NAME, CATALOGUE, SECTIONS
 from lace.cli.failure import ExitCode, explain_failure, leave_quietly
+from lace.cli.output import say
 
 INTRODUCTION = """Keep signed records in a file, and let two machines converge on them by rules.
 
@@ -131,9 +132,9 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, value: bool) 
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            click.echo(f"lace {version('lace-protocol')}")
+            say(f"lace {version('lace-protocol')}")
         except PackageNotFoundError:
-            click.echo("lace, run from its source without being installed")
+            say("lace, run from its source without being installed")
         ctx.exit()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lace.cli.failure import ExitCode
-from lace.cli.output import json_option, print_json
+from lace.cli.output import json_option, print_json, say
 from lace.cli.rules import profile_named, profile_option, read_rules
 from lace.errors import InvalidLacegram
 
@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], profile: str, as_json: bool) -> ExitCode:
         if found:
             worst = ExitCode.BAD
         elif not as_json:
-            click.echo(f"{file}: {rules} {'rule' if rules == 1 else 'rules'}, no errors")
+            say(f"{file}: {rules} {'rule' if rules == 1 else 'rules'}, no errors")
     return worst
 
 
@@ -58,4 +58,4 @@ def _print(error: InvalidLacegram, as_json: bool) -> None:
             }
         )
     else:
-        click.echo(f"{error}\n")
+        say(f"{error}\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from lace.cli.output import say
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -22,4 +24,4 @@ def command(ctx: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}", ctx)
-    click.echo(kind(ctx.find_root().command, {}, "lace", "_LACE_COMPLETE").source())
+    say(kind(ctx.find_root().command, {}, "lace", "_LACE_COMPLETE").source())

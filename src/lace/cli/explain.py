@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.arguments import opened
-from lace.cli.output import human_size, json_option, print_json
+from lace.cli.output import human_size, json_option, print_json, say
 from lace.cli.rules import read_rules, read_text
 from lace.errors import NotFound
 
@@ -77,16 +77,16 @@ def _print(explanation: Explanation, goal: str, *, absent: bool, dot: bool, as_j
     if as_json:
         print_json(explanation.to_json())
     else:
-        click.echo(explanation.to_dot() if dot else str(explanation), nl=False)
+        say(explanation.to_dot() if dot else str(explanation), nl=False)
 
 
 def _print_plan(result: Result) -> None:
     stats = result.stats
     for line in stats.lines():
-        click.echo(line)
+        say(line)
     for stratum, rounds in stats.rounds.items():
-        click.echo(f"{stratum}: {rounds} {'round' if rounds == 1 else 'rounds'}")
-    click.echo(
+        say(f"{stratum}: {rounds} {'round' if rounds == 1 else 'rounds'}")
+    say(
         f"loaded in {stats.load_seconds * 1000:.1f} ms, evaluated in {stats.seconds * 1000:.1f} ms, "
         f"{human_size(stats.memory_bytes)} held"
     )

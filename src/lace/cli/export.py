@@ -8,7 +8,7 @@ import click
 
 from lace.cli.arguments import Prefix, lace_argument, opened
 from lace.cli.files import output_to
-from lace.cli.output import count_of, json_option, metered, print_json
+from lace.cli.output import count_of, json_option, metered, print_json, say
 
 
 @click.command("export")
@@ -34,4 +34,4 @@ def command(path: Path, prefix: str, output: Path | None, as_json: bool) -> None
     if as_json and output is not None:
         print_json({"records": count, "bytes": meter.done, "file": str(output)})
     else:
-        click.echo(f"exported {count_of(count, 'record')}", err=output is None)
+        say(f"exported {count_of(count, 'record')}", err=output is None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lace.cli.arguments import Target, lace_argument, opened
-from lace.cli.output import json_option, print_json
+from lace.cli.output import json_option, print_json, say
 
 
 @click.command("facts")
@@ -26,4 +26,4 @@ def command(path: Path, target: str | None, as_json: bool) -> None:
             if as_json:
                 print_json({"predicate": fact.predicate.name, "values": list(fact.values)})
             else:
-                click.echo(format_fact(fact))
+                say(format_fact(fact))

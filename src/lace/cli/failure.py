@@ -9,8 +9,7 @@ import os
 import sys
 from enum import IntEnum
 
-import click
-
+from lace.cli.output import say, shown, styled
 from lace.errors import (
     InvalidExchangePlan,
     InvalidInput,
@@ -82,7 +81,7 @@ def explain_failure(error: BaseException) -> ExitCode:
     error = (missing_extra(error) if isinstance(error, ImportError) else None) or error
     code = exit_code(error)
     if code is ExitCode.INTERRUPTED:
-        click.echo("interrupted", err=True)
+        say("interrupted", err=True)
         return code
     print_failure(_headline(error, code), _details(error))
     return code
@@ -90,13 +89,13 @@ def explain_failure(error: BaseException) -> ExitCode:
 
 def print_failure(headline: str, details: list[tuple[str, str]]) -> None:
     """One block: what went wrong, then the labelled particulars that are known."""
-    click.echo(f"{click.style('error', fg='red', bold=True)}: {headline}", err=True)
+    say(shown(styled("error", fg="red", bold=True), f": {headline}"), err=True)
     width = max((len(label) for label, _ in details), default=0)
     for label, text in details:
         first, *rest = text.splitlines() or [""]
-        click.echo(f"  {label.ljust(width)}  {first}", err=True)
+        say(f"  {label.ljust(width)}  {first}", err=True)
         for line in rest:
-            click.echo(f"  {' ' * width}  {line}", err=True)
+            say(f"  {' ' * width}  {line}", err=True)
 
 
 def _headline(error: BaseException, code: ExitCode) -> str:

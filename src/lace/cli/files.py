@@ -1,23 +1,33 @@
 """Output files: standard output, or a file that appears only when it is whole.
 
-Rule: a command that fails leaves the file that was there before.
+Rule: a command that fails leaves the file that was there before. A pipe or a file gets the exact bytes; a terminal gets
+text in which everything that could steer it is spelled out.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
+
+from lace.cli.output import say, visible
 
 
 @contextmanager
 def output_to(path: Path | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that takes its name at the end."""
     if path is None:
+        if sys.stdout.isatty():
+            terminal = TerminalWriter()
+            yield cast("BinaryIO", terminal)
+            terminal.close()
+            return
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
@@ -27,6 +37,25 @@ def output_to(path: Path | None) -> Iterator[BinaryIO]:
         return
     with _replacing(path) as file:
         yield file
+
+
+class TerminalWriter(io.RawIOBase):
+    """Shows bytes on a terminal as the text they are."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        say(visible(self._decoder.decode(bytes(data))), nl=False)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            say(visible(self._decoder.decode(b"", final=True)), nl=False)
+        super().close()
 
 
 @contextmanager

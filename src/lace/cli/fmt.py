@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from lace.cli.failure import ExitCode
 from lace.cli.files import output_to
+from lace.cli.output import say
 from lace.cli.rules import read_text
 
 
@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], check: bool, canonical: bool) -> ExitCode:
     changed = [file for file in files if _formatted(file, write=not check, canonical=canonical)]
     if check:
         for file in changed:
-            click.echo(file)
+            say(file)
     return ExitCode.BAD if check and changed else ExitCode.OK
 
 
@@ -39,7 +39,7 @@ def _formatted(file: str, *, write: bool, canonical: bool) -> bool:
     before = read_text(file)
     source = read_annotated(before, name=file)
     if canonical:
-        sys.stdout.buffer.write(canonical_text(source.program).encode())
+        say(canonical_text(source.program), nl=False)
         return False
     after = format_annotated(source)
     if write and (file == "-" or after != before):

@@ -16,7 +16,7 @@ from lace.cli.failure import ExitCode
 from lace.cli.leaving import leave_at_once
 from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
 from lace.cli.localpeer import PeerType, follow_locally, refuse_link_choices, their_options
-from lace.cli.output import json_option, print_json
+from lace.cli.output import json_option, print_json, say
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _print_events(hooks: Hooks, *, as_json: bool, ticks: bool) -> None:
         if as_json:
             print_json({"event": what, **fields})
         else:
-            click.echo(said)
+            say(said)
         sys.stdout.flush()
 
     def on_event(info: LinkInfo, event: Event) -> None:

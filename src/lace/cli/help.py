@@ -7,6 +7,7 @@ from collections.abc import Callable
 import click
 
 from lace.cli.failure import MEANING
+from lace.cli.output import say
 
 COORDINATES = """A record is named in one of three ways.
 
@@ -73,14 +74,14 @@ def command(ctx: click.Context, topic: str | None) -> None:
     if parent is None:
         raise click.UsageError("help belongs to lace", ctx)
     if topic is None:
-        click.echo(parent.get_help())
+        say(parent.get_help())
         return
     if topic in TOPICS:
         summary, text = TOPICS[topic]
-        click.echo(f"{summary}\n\n{text()}")
+        say(f"{summary}\n\n{text()}")
         return
     group = parent.command
     found = group.get_command(parent, topic) if isinstance(group, click.Group) else None
     if found is None:
         raise click.UsageError(f"There is no command or topic {topic!r}. Topics: {', '.join(TOPICS)}.", ctx)
-    click.echo(found.get_help(click.Context(found, info_name=topic, parent=parent)))
+    say(found.get_help(click.Context(found, info_name=topic, parent=parent)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from lace.cli.output import json_option, print_json
+from lace.cli.output import json_option, print_json, say
 from lace.cli.rules import profile_named, profile_option, read_rules
 
 
@@ -29,10 +29,10 @@ def command(file: str, show_rules: bool, profile: str, as_json: bool) -> None:
         rules = [{"id": rule_id(line), "rule": line, **_note(result.sidecar.get(rule_id(line)))} for line in lines]
         print_json({"file": name, "id": result.lacegram.id, "rules": rules})
         return
-    click.echo(result.lacegram.id)
+    say(result.lacegram.id)
     if show_rules:
         for line in lines:
-            click.echo(f"{rule_id(line)}  {line}")
+            say(f"{rule_id(line)}  {line}")
 
 
 def _note(annotation: object) -> dict[str, object]:

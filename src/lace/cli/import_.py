@@ -14,7 +14,7 @@ import click
 
 from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
-from lace.cli.output import count_of, json_option, metered, print_json
+from lace.cli.output import count_of, json_option, metered, print_json, say
 
 if TYPE_CHECKING:
     from lace.intake.bundles import ImportReport, RejectedSink
@@ -49,11 +49,11 @@ def _print_report(report: ImportReport, as_json: bool) -> None:
         print_json({"stored": report.stored, "present": report.present, "rejected": by_rule, "bytes": report.bytes})
         return
     present = f", {report.present:,} there already" if report.present else ""
-    click.echo(f"stored {count_of(report.stored, 'record')}{present}")
+    say(f"stored {count_of(report.stored, 'record')}{present}")
     if by_rule:
-        click.echo(f"refused {count_of(report.rejected_total, 'record')}:", err=True)
+        say(f"refused {count_of(report.rejected_total, 'record')}:", err=True)
         for rule, count in by_rule.items():
-            click.echo(f"  {count:>8,}  {rule}", err=True)
+            say(f"  {count:>8,}  {rule}", err=True)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lace.cli.arguments import lace_argument
-from lace.cli.output import json_option, print_json
+from lace.cli.output import json_option, print_json, say
 
 
 @click.command("init")
@@ -27,4 +27,4 @@ def command(path: Path, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(path)})
     else:
-        click.echo(f"created {path}")
+        say(f"created {path}")

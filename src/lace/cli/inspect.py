@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from lace.cli.output import say
+
 
 @click.command("inspect")
 @click.argument("paths", type=click.Path(path_type=Path), nargs=-1, metavar="PATH…")
@@ -37,7 +39,7 @@ def command(paths: Sequence[Path], node: str, write: bool, port: int, no_open: b
         inspector = Inspector(inspected, port)
 
         def tell() -> None:
-            click.echo(inspector.address)
+            say(inspector.address)
             if not no_open:
                 webbrowser.open(inspector.address)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.output import json_option, print_fields, print_json, print_table
+from lace.cli.output import json_option, print_fields, print_json, print_table, say
 
 if TYPE_CHECKING:
     from lace.runtime.keyring import KeyEntry, KeyRing
@@ -63,7 +63,7 @@ def list_(as_json: bool) -> None:
     elif entries:
         print_table(["name", "verifier"], [[entry.name, entry.verifier] for entry in entries])
     else:
-        click.echo(f"no keys in {ring.folder} yet; `lace key new NAME` makes one", err=True)
+        say(f"no keys in {ring.folder} yet; `lace key new NAME` makes one", err=True)
 
 
 @command.command("show")

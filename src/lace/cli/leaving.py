@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
-import click
+from lace.cli.output import say
 
 T = TypeVar("T")
 SIGNALLED = 128  # a shell's exit code for a signal begins here
@@ -22,7 +22,7 @@ SIGNALLED = 128  # a shell's exit code for a signal begins here
 
 def leave_at_once(why: str, code: int) -> NoReturn:
     """End the process without waiting for its threads, which Python would do."""
-    click.echo(why, err=True)
+    say(why, err=True)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

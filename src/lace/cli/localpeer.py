@@ -19,7 +19,7 @@ from lace.cli.arguments import opened
 from lace.cli.failure import ExitCode
 from lace.cli.links import AddressType
 from lace.cli.outcome import exit_code_of, print_outcome
-from lace.cli.output import metered, print_json
+from lace.cli.output import metered, print_json, say
 from lace.cli.policies import chosen_exposures, named_selector
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def tell_notices(path: Path, peer: Path, found: tuple[Sequence[object], Sequence
     """What should be known before the exchange, on stderr."""
     for name, notices in zip((path, peer), found, strict=True):
         for notice in notices:
-            click.echo(f"{name}: {notice}", err=True)
+            say(f"{name}: {notice}", err=True)
 
 
 def follow_locally(
@@ -164,7 +164,7 @@ async def _tell(events: Any, names: tuple[Path, Path], *, as_json: bool, ticks: 
         if as_json:
             print_json({"event": "exchange", "lace": str(names[side]), **event_fields(event)})
         else:
-            click.echo(f"{names[side]}: {event_text(event)}")
+            say(f"{names[side]}: {event_text(event)}")
         sys.stdout.flush()
 
 

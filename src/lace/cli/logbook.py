@@ -5,14 +5,11 @@ Rule: one line an event, flushed at once; the time is the system's, in UTC.
 
 from __future__ import annotations
 
-import json
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import click
-
-from lace.cli.output import count_of, human_size
+from lace.cli.output import count_of, human_size, json_line, say, visible_line
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
@@ -31,10 +28,10 @@ class Logbook:
         """One line."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         if self._as_json:
-            line = json.dumps({"time": now, "event": event, **fields, "text": text}, ensure_ascii=False)
+            line = json_line({"time": now, "event": event, **fields, "text": text})
         else:
-            line = f"{now} {text}"
-        click.echo(line, err=True)
+            line = visible_line(f"{now} {text}")
+        say(line, err=True)
         sys.stderr.flush()
 
     def opened(self, info: LinkInfo) -> None:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from lace.cli.failure import ExitCode, print_failure
-from lace.cli.output import count_of, human_size, print_fields, print_json
+from lace.cli.output import count_of, human_size, print_fields, print_json, say
 
 if TYPE_CHECKING:
     from lace.runtime.session import Outcome
@@ -103,8 +101,8 @@ def _ending(outcome: Outcome) -> str:
 def _print_rejected(rejected: dict[str, str]) -> None:
     if not rejected:
         return
-    click.echo(f"rejected {count_of(len(rejected), 'record')}:", err=True)
+    say(f"rejected {count_of(len(rejected), 'record')}:", err=True)
     for record, reason in list(rejected.items())[:MOST_REASONS]:
-        click.echo(f"  {record}  {reason}", err=True)
+        say(f"  {record}  {reason}", err=True)
     if len(rejected) > MOST_REASONS:
-        click.echo(f"  and {len(rejected) - MOST_REASONS:,} more; --json names them all", err=True)
+        say(f"  and {len(rejected) - MOST_REASONS:,} more; --json names them all", err=True)

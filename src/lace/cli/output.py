@@ -1,11 +1,14 @@
 """How `lace` prints: tables for people, one JSON object per line for programs, progress on stderr for what takes long.
 
 Rule: standard output carries the answer and nothing else; the hash of a record is cut short only on a terminal.
+Everything goes through `say`: what peers and records hold never reaches a terminal or a log as it is, for characters
+that steer a terminal or turn the direction of text would let them write what they like.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +27,69 @@ PROGRESS_AFTER_SECONDS = 2.0
 ELLIPSIS = "…"
 SHORT_HASH = 14
 PAGE_ROWS = 1000
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
+
+
+# What steers a terminal (C0, DEL, C1), turns or hides text (bidirectional controls, separators, tags). Joiners stay:
+# scripts and emoji need them.
+_STEERING = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f"
+)
+_IN_TEXT = re.compile(f"[{_STEERING}]")
+_IN_LINE = re.compile(f"[{_STEERING}\t\n]")
+
+
+class Shown(str):
+    """Text that may be shown as it is: made visible, perhaps styled by us."""
+
+    __slots__ = ()
+
+
+def visible(text: str) -> Shown:
+    """Text with everything that steers a terminal spelled out; line ends and tabs stay.
+
+    >>> visible("a\\x1b[31mb\\u202ec")
+    'a\\\\x1b[31mb\\\\u202ec'
+    """
+    return Shown(_IN_TEXT.sub(_spelled, text))
+
+
+def visible_line(text: str) -> Shown:
+    """The same in one line: a cell of a table, an entry of a log."""
+    return Shown(_IN_LINE.sub(_spelled, text))
+
+
+def _spelled(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def styled(text: str, **style: Any) -> Shown:
+    """Text of ours or of others in a colour of ours."""
+    return Shown(click.style(visible(text), **style))
+
+
+def shown(*parts: str) -> Shown:
+    """Parts in a row, those that are not fit to be shown made so."""
+    return Shown("".join(part if isinstance(part, Shown) else visible(part) for part in parts))
+
+
+def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """One or more lines. A program that reads our standard output gets the exact characters; nobody else does."""
+    line = text if isinstance(text, Shown) else str(text)
+    if not isinstance(line, Shown) and (err or sys.stdout.isatty()):
+        line = visible(line)
+    click.echo(line, err=err, nl=nl)
+
+
+def json_line(value: Mapping[str, object]) -> Shown:
+    """A JSON object in one line; what steers a terminal is spelled as JSON spells it, which changes no value."""
+    return _visible_json(_ENCODE(value))
+
+
+def _visible_json(text: str) -> Shown:
+    return Shown(_IN_LINE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def json_option(function: F) -> F:
@@ -33,25 +99,25 @@ def json_option(function: F) -> F:
 
 def print_json(value: Mapping[str, object]) -> None:
     """One JSON object on its own line."""
-    click.echo(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
+    say(json_line(value))
 
 
 def print_json_lines(values: Iterable[Mapping[str, object]]) -> None:
     """Any number of JSON objects, each on its own line."""
-    encode = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
-    _echo_lines(map(encode, values))
+    _echo_lines(map(json_line, values))
 
 
 def _echo_lines(lines: Iterable[str]) -> None:
     """Many lines, written a thousand at a time: each call costs more than a line."""
     coming = iter(lines)
     while page := list(islice(coming, PAGE_ROWS)):
-        click.echo("\n".join(page))
+        text = "\n".join(page)
+        say(Shown(text) if isinstance(page[0], Shown) else text)
 
 
 def print_warning(text: str) -> None:
     """A line on stderr for something that did not stop the command."""
-    click.echo(f"{click.style('warning', fg='yellow')}: {text}", err=True)
+    say(shown(styled("warning", fg="yellow"), f": {text}"), err=True)
 
 
 def print_fields(rows: Iterable[tuple[str, object]]) -> None:
@@ -59,7 +125,7 @@ def print_fields(rows: Iterable[tuple[str, object]]) -> None:
     pairs = [(label, str(value)) for label, value in rows]
     width = max((len(label) for label, _ in pairs), default=0)
     for label, value in pairs:
-        click.echo(f"{label.ljust(width)}  {value}")
+        say(f"{label.ljust(width)}  {value}")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
@@ -99,7 +165,7 @@ def _print_rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], rig
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))  # Text: what a record holds is never read as markup
+        table.add_row(*(Text(visible_line(cell)) for cell in row))  # Text: what a record holds is never read as markup
     Console().print(table)
 
 

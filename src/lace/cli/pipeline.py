@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.output import json_option, print_json, print_table
+from lace.cli.output import json_option, print_json, print_table, say
 
 if TYPE_CHECKING:
     from lace.spark.jobs.evaluate import PeerPolicy
@@ -109,12 +109,12 @@ def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
     )
     began = time.monotonic()
 
-    def say(step: str, what: str) -> None:
-        click.echo(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
+    def tell(step: str, what: str) -> None:
+        say(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
 
-    say("spark", "starting")
+    tell("spark", "starting")
     spark = spark_session(options["master"], app_name="lace pipeline")
-    manifest = Pipeline(spark, settings, say).run(steps)
+    manifest = Pipeline(spark, settings, tell).run(steps)
     _show(manifest, options["output"], options["as_json"])
 
 
@@ -155,6 +155,6 @@ def _show(manifest: Manifest, output: Path, as_json: bool) -> None:
         for step, done in manifest.steps.items()
     ]
     print_table(["step", "result", "time"], rows, right=frozenset({"time"}))
-    click.echo(f"\ntables and manifest: {output}")
+    say(f"\ntables and manifest: {output}")
     if (output / "report.html").exists():
-        click.echo(f"report: {output / 'report.html'}")
+        say(f"report: {output / 'report.html'}")

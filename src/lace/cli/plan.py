@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.output import json_option, print_fields, print_json, print_warning
+from lace.cli.output import json_option, print_fields, print_json, print_warning, say, styled
 from lace.cli.policies import chosen_exposures, expose_option, named_selector
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def command(
     lowering = Lowering.of(require_encrypted=require_encrypted, peer_must_be_source=from_peer)
     plan = agree(*modules, lowering=lowering)
     if transcript_only:
-        click.echo(plan.transcript, nl=False)
+        say(plan.transcript, nl=False)
         return
     options = LoweringOptions(send_gate=send_gate)
     exposures = chosen_exposures(expose, modules[side])
@@ -77,16 +77,16 @@ def _print_plan(plan: ExchangePlan, names: tuple[str, str]) -> None:
     for operand, name in zip(plan.operands, names, strict=True):
         rows.append((f"operand {operand.index}", f"{operand.origin}  {operand.module.id}  {name}"))
     print_fields([*rows, ("lowering", plan.lowering), ("advertised fields required", fields)])
-    click.echo("\ntranscript")
+    say("\ntranscript")
     for line in plan.contents.lines:
-        click.echo(f"  {line}")
+        say(f"  {line}")
 
 
 def _print_rules(policy: LoweredPolicy, notices: Sequence[Notice]) -> None:
-    click.echo(f"\nrules on side {policy.local_index}; rules of {policy.viewer} see {policy.view}")
+    say(f"\nrules on side {policy.local_index}; rules of {policy.viewer} see {policy.view}")
     for rule in policy.provenance.rules:
-        click.echo(f"  {rule.line}")
-        click.echo(click.style(f"    {_whence(rule)}", dim=True))
+        say(f"  {rule.line}")
+        say(styled(f"    {_whence(rule)}", dim=True))
     for notice in notices:
         print_warning(str(notice))
 

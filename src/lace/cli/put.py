@@ -11,7 +11,7 @@ import click
 
 from lace.cli.arguments import Pair, TaiTime, lace_argument, opened
 from lace.cli.failure import ExitCode
-from lace.cli.output import count_of, json_option, metered, print_json, print_warning
+from lace.cli.output import count_of, json_option, metered, print_json, print_warning, say
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
@@ -56,7 +56,7 @@ def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json:
     if as_json:
         print_json({"hash": found, "coordinate": coordinate, "file": file})
     else:
-        click.echo(found)
+        say(found)
     if lace.resolve(coordinate) != found:
         print_warning(f"a newer record stands at {coordinate}, so this one is not its tip")
 
@@ -74,9 +74,9 @@ def _put_directory(lace: Lace, folder: Path, name: str, heading: dict[str, Any],
                 coordinate = _coordinate(heading, result.name)
                 print_json({"hash": result.hash, "coordinate": coordinate, "file": str(result.path)})
             else:
-                click.echo(f"{result.hash}  {result.name}")
+                say(f"{result.hash}  {result.name}")
     refusals = f", {count_of(refused, 'file')} refused" if refused else ""
-    click.echo(f"stored {count_of(stored, 'file')}{refusals}", err=True)
+    say(f"stored {count_of(stored, 'file')}{refusals}", err=True)
     return ExitCode.BAD if refused else ExitCode.OK
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.arguments import opened
-from lace.cli.output import json_option, print_json_lines, print_table, shown_hash
+from lace.cli.output import json_option, print_json_lines, print_table, say, shown_hash
 from lace.cli.rules import read_rules, read_text
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _print_rows(names: tuple[str, ...], cells: Cells, columns: list[str], as_jso
             for row, values in cells
         )
     elif not names:
-        click.echo("true" if cells else "false")
+        say("true" if cells else "false")
     else:
         table = ([shown_hash(row[0]), *row[1:], *map(", ".join, values)] for row, values in cells)
         print_table([*names, *columns], table)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lace.cli.arguments import Target, lace_argument, opened
-from lace.cli.output import count_of, json_option, print_json
+from lace.cli.output import count_of, json_option, print_json, say
 
 
 @click.command("rm")
@@ -24,4 +24,4 @@ def command(path: Path, hashes: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"removed": removed})
     else:
-        click.echo(f"removed {count_of(removed, 'record')}")
+        say(f"removed {count_of(removed, 'record')}")

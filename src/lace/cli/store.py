@@ -13,7 +13,7 @@ from lace.cli.failure import ExitCode
 from lace.cli.interlace import exchange_once
 from lace.cli.links import AddressType, LinkChoices, link_options, make_terms
 from lace.cli.outcome import exit_code_of, print_outcome
-from lace.cli.output import count_of, json_option, print_json
+from lace.cli.output import count_of, json_option, print_json, say
 from lace.cli.remote import HASHES_AT_ONCE, with_pieces
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
     if as_json:
         print_json({"named": len(wanted), "sent": sent})
     else:
-        click.echo(f"sent {sent:,} of {count_of(len(wanted), 'record')}; the peer had or refused the others")
+        say(f"sent {sent:,} of {count_of(len(wanted), 'record')}; the peer had or refused the others")
     return ExitCode.OK
 
 

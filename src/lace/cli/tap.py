@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.failure import ExitCode
-from lace.cli.output import human_size, json_option, print_json, short_hash
+from lace.cli.output import human_size, json_option, print_json, say, short_hash
 
 if TYPE_CHECKING:
     from lace.runtime.trace import Teller, Told, Way
@@ -64,10 +64,10 @@ class _Printer:
             return
         text = short_hash(told.text) if told.kind in ("record", "resource") else told.text
         moment = f"{told.ns / 1e9:10.6f}"
-        click.echo(f"{moment} {link:>3} {ARROW[told.way]} {human_size(told.size):>10}  {told.kind:<8} {text}")
+        say(f"{moment} {link:>3} {ARROW[told.way]} {human_size(told.size):>10}  {told.kind:<8} {text}")
         if self._show_facts:
             for line in told.facts:
-                click.echo(f"{'':>30}{line}")
+                say(f"{'':>30}{line}")
 
 
 def _show_file(path: Path, teller: Teller, printer: _Printer) -> ExitCode:
@@ -99,7 +99,7 @@ async def _relay(listen_on: Any, pass_to: Any, printer: _Printer) -> None:
     links = 0
     running: set[asyncio.Task[None]] = set()
     async with await listen(listen_on, options) as listener:
-        click.echo(f"listening on {listener.address}, passing on to {pass_to}", err=True)
+        say(f"listening on {listener.address}, passing on to {pass_to}", err=True)
         stopping = asyncio.create_task(stop.wait())
         while not stop.is_set():
             accepting = asyncio.create_task(listener.accept())
@@ -111,7 +111,7 @@ async def _relay(listen_on: Any, pass_to: Any, printer: _Printer) -> None:
             try:
                 far = await dial(pass_to, options)
             except TransportError as error:
-                click.echo(str(error), err=True)
+                say(str(error), err=True)
                 near.abort()
                 continue
             links += 1
@@ -144,6 +144,6 @@ async def _pass(source: ByteStream, sink: ByteStream, way: Way, show: Any) -> No
             show(way, data)
             await sink.send(data)
     except TransportError as error:
-        click.echo(str(error), err=True)
+        say(str(error), err=True)
     show(way, b"")
     await sink.close()

@@ -8,7 +8,7 @@ import click
 
 from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
-from lace.cli.output import count_of, json_option, metered, print_json
+from lace.cli.output import count_of, json_option, metered, print_json, say
 
 
 @click.command("verify")
@@ -29,8 +29,8 @@ def command(path: Path, as_json: bool) -> ExitCode:
                     print_json({"hash": damage.hash, "number": damage.id, "finding": damage.finding})
                 else:
                     where = f"record {damage.id} {damage.hash}".rstrip() if damage.id else "the store"
-                    click.echo(f"{where}: {damage.finding}")
+                    say(f"{where}: {damage.finding}")
     if not as_json:
         result = f"{count_of(damaged, 'finding')}" if damaged else "everything holds"
-        click.echo(f"verified {count_of(total, 'record')}: {result}", err=bool(damaged))
+        say(f"verified {count_of(total, 'record')}: {result}", err=bool(damaged))
     return ExitCode.BAD if damaged else ExitCode.OK

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lace.cli.arguments import TaiTime, lace_argument, opened
-from lace.cli.output import count_of, json_option, print_json, print_warning
+from lace.cli.output import count_of, json_option, print_json, print_warning, say
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
 
 
@@ -55,9 +55,9 @@ def command(
             if as_json:
                 print_json({"predicate": fact.predicate.name, "values": list(fact.values)})
             else:
-                click.echo(fact.values[0] if hashes_only else format_fact(fact))
+                say(fact.values[0] if hashes_only else format_fact(fact))
         total = count_of(snapshot.record_count, "record")
     if not exposures:
         print_warning(f"nothing is exposed: the rules of {viewer} see none of {total}. --expose changes that.")
     else:
-        click.echo(f"{viewer} sees {shown:,} of {total}", err=True)
+        say(f"{viewer} sees {shown:,} of {total}", err=True)
