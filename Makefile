@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
+.PHONY: siege simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -59,6 +59,9 @@ fuzz: $(STAMP) ## throw broken streams at the codec and the session, guided by c
 		|| echo "atheris does not install here: the inputs will be random mutations"
 	$(RUN) tools/fuzz.py codec --seconds $(or $(SECONDS),60)
 	$(RUN) tools/fuzz.py session --seconds $(or $(SECONDS),60)
+
+siege: $(STAMP) ## hostile peers against a real server: is a good one served, what does it cost (ONLY=text, SECONDS=6)
+	$(RUN) tools/siege.py --seconds $(or $(SECONDS),6) --only "$(ONLY)" $(if $(ONLY),,--publish)
 
 soak: $(STAMP) ## 20 peers coming and going for ten minutes (MINUTES=10), cuts at random; memory and descriptors plotted
 	$(RUN) tools/soak.py --minutes $(or $(MINUTES),10)

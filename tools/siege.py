@@ -81,10 +81,9 @@ class Watch(threading.Thread):
 
 def besieged(name: str, scheme: str, chosen: argparse.Namespace) -> Found:
     """One play against one server."""
+    from lace.errors import LaceError
     from siege.fortress import Fortress, army
     from siege.plays import SCENES
-
-    from lace.errors import LaceError
 
     with tempfile.TemporaryDirectory(prefix="lace-siege-") as folder:
         fortress = Fortress(Path(folder))

@@ -22,7 +22,11 @@ class Gate:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0))
         peer = Hostile(self, reader, writer)
         if self.scheme == "ws":
-            await peer.upgrade()
+            try:
+                await peer.upgrade()
+            except BaseException:
+                peer.leave()
+                raise
         return peer
 
 

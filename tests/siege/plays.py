@@ -50,7 +50,7 @@ async def speak(peer: Hostile, data: bytes) -> None:
     await peer.read_to_the_end(PATIENCE_S)
 
 
-# --- rules that cost ---------------------------------------------------------------------------------------------------
+# --- rules that cost ------------------------------------------------------------------------------------------------
 
 
 def _rules(name: str, module: Callable[[], Module]) -> None:
@@ -86,7 +86,7 @@ async def following(peer: Hostile, draw: random.Random) -> None:
     await speak(peer, speech.opening(speech.follower()) + b"\n\n")
 
 
-# --- listings ----------------------------------------------------------------------------------------------------------
+# --- listings -------------------------------------------------------------------------------------------------------
 
 
 @scene("listing: 8,192 bogus claims, then one summary of all but one")
@@ -129,7 +129,7 @@ async def wild_requests(peer: Hostile, draw: random.Random) -> None:
     await speak(peer, speech.opening() + b"\n" + speech.requests(wanted))
 
 
-# --- floods and silence ------------------------------------------------------------------------------------------------
+# --- floods and silence ---------------------------------------------------------------------------------------------
 
 
 @scene("flood: tick blocks")
@@ -181,7 +181,7 @@ async def drip(peer: Hostile, draw: random.Random) -> None:
             await asyncio.sleep(0.05)
 
 
-# --- records -----------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------------------------
 
 
 @scene("records: pushed as fast as they are taken", links=8)
@@ -219,7 +219,7 @@ async def noise(peer: Hostile, draw: random.Random) -> None:
     await speak(peer, draw.randbytes(draw.randint(1, 65_536)))
 
 
-# --- WebSocket only ----------------------------------------------------------------------------------------------------
+# --- WebSocket only -------------------------------------------------------------------------------------------------
 
 
 def _door(name: str, request: Callable[[Gate, random.Random], bytes], links: int = 32) -> None:
@@ -242,7 +242,7 @@ _door("requests that never end", lambda gate, draw: _upgrade("127.0.0.1")[:-2], 
 _door("headers without number", lambda gate, draw: b"GET /interlace HTTP/1.1\r\n" + b"X: y\r\n" * 10_000)
 
 
-# --- every error row of 050 and 060 ------------------------------------------------------------------------------------
+# --- every error row of 050 and 060 ---------------------------------------------------------------------------------
 
 
 def _error(name: str, spoil: Spoil) -> None:

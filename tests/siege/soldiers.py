@@ -16,14 +16,15 @@ PAUSE_S = 0.02  # between two lives of a link
 async def besiege(scene: Scene, gate: Gate, links: int, seed: int) -> None:
     """Until killed; says one line once every link has tried its door."""
     tried = [asyncio.Event() for _ in range(links)]
-    tasks = [asyncio.create_task(_soldier(scene, gate, number, seed, tried[number])) for number in range(links)]
+    tasks = [asyncio.create_task(soldier(scene, gate, number, seed, tried[number])) for number in range(links)]
     await asyncio.gather(*(event.wait() for event in tried))
     sys.stdout.write("here\n")
     sys.stdout.flush()
     await asyncio.gather(*tasks)
 
 
-async def _soldier(scene: Scene, gate: Gate, number: int, seed: int, tried: asyncio.Event) -> None:
+async def soldier(scene: Scene, gate: Gate, number: int, seed: int, tried: asyncio.Event) -> None:
+    """One hostile link, life after life."""
     life = 0
     while True:
         draw = random.Random(f"{seed} {number} {life}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable
 
@@ -83,7 +84,7 @@ def digits(count: int) -> str:
 def counter() -> Module:
     """One new row a round, 65,536 rounds."""
     alphabet = "0123456789abcdef"
-    steps = "".join(f"S('{a}','{b}') :- true.\n" for a, b in zip(alphabet, alphabet[1:], strict=False))
+    steps = "".join(f"S('{a}','{b}') :- true.\n" for a, b in itertools.pairwise(alphabet))
     return rules(
         f"{steps}N('0','0','0','0') :- true.\n"
         "N(A,B,C,E) :- N(A,B,C,D), S(D,E).\n"

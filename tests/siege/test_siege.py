@@ -1,0 +1,71 @@
+"""The short form of `make siege`: one link of every play at once against a real server, and a good peer among them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from siege.fortress import MIB, Fortress
+from siege.gates import Gate
+from siege.plays import SCENES, Scene
+from siege.soldiers import soldier
+
+GROWTH = 256 * MIB
+
+
+@pytest.fixture
+def fortress(tmp_path: Path) -> Iterator[Fortress]:
+    found = Fortress(tmp_path)
+    found.start()
+    try:
+        yield found
+    finally:
+        if found.process.poll() is None:
+            found.process.kill()
+            found.process.wait()
+
+
+def test_there_are_enough_plays_and_every_transport_has_them() -> None:
+    assert len(SCENES) >= 40
+    for scheme in ("tcp", "ws"):
+        assert sum(scene.only in ("", scheme) for scene in SCENES.values()) >= 40
+
+
+def all_at_once(scheme: str) -> list[Scene]:
+    return [
+        scene
+        for scene in SCENES.values()
+        if scene.only in ("", scheme) and not scene.name.startswith(("rules: ", "listing: 8,192"))
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+def test_a_good_peer_is_served_among_all_plays_at_once(scheme: str, fortress: Fortress) -> None:
+    """And the server stays within its memory, says whom it limited, and ends when it is told to."""
+
+    async def run() -> list[bool]:
+        scenes = all_at_once(scheme)
+        tried = [asyncio.Event() for _ in scenes]
+        tasks = []
+        for number, scene in enumerate(scenes):
+            gate = Gate("raw" if scene.only else scheme, fortress.ports[scheme])
+            tasks.append(asyncio.create_task(soldier(scene, gate, number, 7, tried[number])))
+        await asyncio.gather(*(event.wait() for event in tried))
+        served = []
+        for _ in range(3):
+            outcome, _ = await asyncio.to_thread(fortress.good_exchange, scheme)
+            served.append(outcome.is_complete and outcome.result.fixed_point)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return served
+
+    assert asyncio.run(run()) == [True] * 3
+    assert fortress.memory() <= fortress.start_bytes + GROWTH
+    metrics = fortress.metrics()
+    assert metrics["lace_loop_busy_seconds"] > 0
+    code, _ = fortress.stop()
+    assert code == 0, fortress.log()[-2000:]
