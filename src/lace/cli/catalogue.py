@@ -42,6 +42,8 @@ CATALOGUE = (
     Entry("Rules", "explain", "lace.cli.explain", "Show why a fact holds, or why it does not."),
     Entry("Rules", "fmt", "lace.cli.fmt", "Write rule files in canonical order and spacing."),
     Entry("Rules", "id", "lace.cli.id", "Print the identifier of a rule file."),
+    Entry("Rules", "rules", "lace.cli.templates", "List and write rule files to start from."),
+    Entry("Rules", "test", "lace.cli.test", "Test rules against cases: given records, expected rows."),
     Entry("Rules", "query", "lace.cli.query", "Show the facts that rules derive."),
     Entry("Pipeline", "pipeline", "lace.cli.pipeline", "Validate, index, evaluate and reconcile archives on Spark."),
     Entry("Exchange", "plan", "lace.cli.plan", "Show the exchange plan of two selectors and the rules one side runs."),

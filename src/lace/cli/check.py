@@ -1,61 +1,103 @@
-"""`lace check FILE…`: every error of rule files."""
+"""`lace check FILE…`: every error of rule files, and what can never match."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.failure import ExitCode
-from lace.cli.output import json_option, print_json, say
-from lace.cli.rules import profile_named, profile_option, read_rules
+from lace.cli.output import count_of, json_option, print_json, say
+from lace.cli.rules import PROFILES, profile_named, read_rules
 from lace.errors import InvalidLacegram
+
+if TYPE_CHECKING:
+    from lace.datalog.syntax import Predicate
 
 
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@profile_option
+@click.option(
+    "--profile",
+    type=click.Choice(("auto", *PROFILES)),
+    default="auto",
+    show_default=True,
+    help="What the rules are for: a store, a selector operand, an exposure module, or facts of any kind (raw). "
+    "By itself: what they define tells.",
+)
+@click.option(
+    "--given", metavar="NAME/ARITY", multiple=True, help="Facts of this kind come from elsewhere, such as --facts."
+)
 @json_option
-def command(files: tuple[str, ...], profile: str, as_json: bool) -> ExitCode:
+def command(files: tuple[str, ...], profile: str, given: Sequence[str], as_json: bool) -> ExitCode:
     """Check rule files and show every error.
 
-    Syntax, safety, reserved names, strata and limits, each with its place and what to do. Exit code 1 if there is one.
+    Syntax, safety, reserved names, strata and limits; then what is allowed and can never match: predicates, fields and
+    values that no record has, a selector that lacks an export, helpers that nothing needs. Each with its place and what
+    to do. Exit code 1 if there is anything.
     """
+    supplied = [_predicate(text) for text in given]
     worst = ExitCode.OK
     for file in files:
-        found, rules = _check(file, profile)
-        for error in found:
-            _print(error, as_json)
-        if found:
+        errors, found, rules = _check(file, profile, supplied)
+        for kind, finding in [*(("error", one) for one in errors), *(("doubt", one) for one in found)]:
+            _print(kind, finding, as_json)
+        if errors or found:
             worst = ExitCode.BAD
-        elif not as_json:
-            say(f"{file}: {rules} {'rule' if rules == 1 else 'rules'}, no errors")
+        if not as_json:
+            say(_verdict(file, len(errors), len(found), rules))
     return worst
 
 
-def _check(file: str, profile: str) -> tuple[list[InvalidLacegram], int]:
+def _verdict(file: str, errors: int, found: int, rules: int) -> str:
+    if not errors and not found:
+        return f"{file}: {count_of(rules, 'rule')}, no errors"
+    parts = [count_of(errors, "error")] if errors else []
+    parts += [f"{count_of(found, 'thing')} that cannot be meant"] if found else []
+    return f"{file}: {count_of(rules, 'rule')}, {' and '.join(parts)}"
+
+
+def _predicate(text: str) -> Predicate:
+    from lace.datalog.syntax import Predicate
+
+    name, slash, arity = text.partition("/")
+    if not (slash and name and arity.isascii() and arity.isdecimal()):
+        raise click.UsageError(f"--given takes a name and a number of values, such as Edge/2, not {text!r}")
+    return Predicate(name, int(arity))
+
+
+def _check(
+    file: str, profile: str, given: Iterable[Predicate]
+) -> tuple[list[InvalidLacegram], list[InvalidLacegram], int]:
     from lace.datalog.annotations import read_annotated_all
     from lace.datalog.validate import check_all
+    from lace.policy.lint import doubts, profile_of
 
     try:
         name, text = read_rules(file)
     except InvalidLacegram as error:
-        return [error], 0
+        return [error], [], 0
     source, errors = read_annotated_all(text, name=name)
-    errors += check_all(source.program, profile_named(profile))
-    return sorted(errors, key=lambda error: (error.line, error.column)), len(source.program.rules)
+    chosen = profile_of(source.program) if profile == "auto" else profile_named(profile)
+    errors += check_all(source.program, chosen)
+    found = [] if errors else doubts(source.program, chosen, given)
+    return sorted(errors, key=lambda error: (error.line, error.column)), found, len(source.program.rules)
 
 
-def _print(error: InvalidLacegram, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "place": error.place,
-                "line": error.line,
-                "column": error.column,
-                "rule": error.rule,
-                "message": error.message,
-                "found": error.found,
-                "advice": error.advice,
-            }
-        )
-    else:
+def _print(kind: str, error: InvalidLacegram, as_json: bool) -> None:
+    if not as_json:
         say(f"{error}\n")
+        return
+    print_json(
+        {
+            "kind": kind,
+            "place": error.place,
+            "line": error.line,
+            "column": error.column,
+            "rule": error.rule,
+            "message": error.message,
+            "found": error.found,
+            "advice": error.advice,
+        }
+    )

@@ -1,0 +1,82 @@
+"""`lace test RULES CASES…`: rules against the rows that they should give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lace.cli.failure import ExitCode
+from lace.cli.output import count_of, json_option, print_json
+from lace.cli.rules import read_rules, read_text
+
+if TYPE_CHECKING:
+    from lace.datalog.syntax import Fact
+    from lace.porcelain.casefile import CaseOutcome
+    from lace.porcelain.explain import Explanation
+
+
+@click.command("test")
+@click.argument("rules", metavar="RULES")
+@click.argument("files", nargs=-1, required=True, metavar="CASES...")
+@click.option("-k", "only", metavar="TEXT", default="", help="Only cases whose name holds this text.")
+@json_option
+def command(rules: str, files: Sequence[str], only: str, as_json: bool) -> ExitCode:
+    """Test rules against cases: given records, expected rows.
+
+    CASES are TOML files of [[case]] tables: `name`, `given` (fact lines), [[case.record]] and [[case.advertised]] tables
+    with an `id` and fields, `viewer` for exposure rules, `expect` (all rows of the predicates it names), `absent` (facts
+    that must not hold) and `none` (predicates without a row). A missing row is shown with why it does not hold, one too
+    many with its proof. Exit code 1 if a case fails.
+    """
+    from lace.porcelain.casefile import read_cases, run_case
+
+    name, text = read_rules(rules)
+    cases = [case for file in files for case in read_cases(read_text(file), name=file) if only in case.name]
+    failed = 0
+    for case in cases:
+        outcome = run_case(case, text, name=name)
+        failed += not outcome.passed
+        _print(outcome, as_json)
+    if not as_json:
+        click.echo(f"{len(cases) - failed} passed, {failed} failed")
+    if not cases:
+        raise click.UsageError(f"no case has {only!r} in its name")
+    return ExitCode.BAD if failed else ExitCode.OK
+
+
+def _print(outcome: CaseOutcome, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "case": outcome.name,
+                "passed": outcome.passed,
+                "missing": [_pair_json(*pair) for pair in outcome.missing],
+                "unwanted": [_pair_json(*pair) for pair in outcome.unwanted],
+            }
+        )
+        return
+    if outcome.passed:
+        click.echo(f"ok    {outcome.name}")
+        return
+    click.echo(f"{click.style('FAIL', fg='red', bold=True)}  {outcome.name}")
+    for heading, pairs in (("should hold", outcome.missing), ("should not hold", outcome.unwanted)):
+        for fact, explanation in pairs:
+            _print_difference(heading, fact, explanation)
+    if outcome.untold:
+        click.echo(f"      and {count_of(outcome.untold, 'further difference')}")
+
+
+def _print_difference(heading: str, fact: Fact, explanation: Explanation) -> None:
+    from lace.datalog.formatting import format_fact
+
+    click.echo(f"      {heading}: {format_fact(fact)}")
+    for line in str(explanation).rstrip("\n").split("\n"):
+        click.echo(f"        {line}")
+
+
+def _pair_json(fact: Fact, explanation: Explanation) -> dict[str, object]:
+    from lace.datalog.formatting import format_fact
+
+    return {"fact": format_fact(fact), "why": explanation.to_json()}

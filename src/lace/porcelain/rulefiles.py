@@ -1,0 +1,68 @@
+"""Rule files that people start from: a selector, an exposure and cases for both, with their own names filled in.
+
+Rule: a template is a folder's worth of files under `templates/`; `@group`, `@app`, `@admin` and `@count` in them are
+replaced. What comes out passes `lace check` and its own cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from lace.errors import InvalidText, NotFound
+
+_FILES = ("select.lace", "expose.lace", "cases.toml")
+_SUMMARIES = {
+    "public-read": "everybody may have the records of one app",
+    "members": "records that members signed, for members only; an admin says who is one",
+    "blocked": "records of everybody except those whom an admin blocked",
+    "newest-n": "the newest records of one app and no others",
+    "evidence": "records together with the evidence that they link to",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One template: its name, what it is for, and the names that it asks for."""
+
+    name: str
+    summary: str
+    wants: tuple[str, ...]
+
+
+def templates() -> list[Template]:
+    """All templates."""
+    return [Template(name, summary, _wanted(name)) for name, summary in _SUMMARIES.items()]
+
+
+def _read(name: str, file: str) -> str:
+    return (files("lace.porcelain") / "templates" / f"{name}.{file}").read_text(encoding="utf-8")
+
+
+def _wanted(name: str) -> tuple[str, ...]:
+    text = "".join(_read(name, file) for file in _FILES)
+    return tuple(word for word in ("group", "app", "admin", "count") if f"@{word}" in text)
+
+
+def fill(name: str, words: Mapping[str, str]) -> dict[str, str]:
+    """The files of a template by their names, with words put in."""
+    if name not in _SUMMARIES:
+        raise NotFound(f"there is no template {name!r}; there are {', '.join(_SUMMARIES)}")
+    missing = [word for word in _wanted(name) if not words.get(word)]
+    if missing:
+        raise InvalidText(f"the template {name} needs {' and '.join(missing)}", rule="template-words", place=name)
+    filled = {}
+    for file in _FILES:
+        text = _read(name, file)
+        for word in _wanted(name):
+            text = text.replace(f"@{word}", _quoted(word, words[word]))
+        filled[file] = text
+    return filled
+
+
+def _quoted(word: str, value: str) -> str:
+    """A word as it may stand inside a constant and a TOML text; paths and verifiers need no escapes, so none are allowed."""
+    if not value.isprintable() or any(character in value for character in "'\"\\\n@"):
+        raise InvalidText(f"{word} cannot hold quotes, backslashes or @", rule="template-words", found=repr(value[:60]))
+    return value
