@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def command(rules: str, files: Sequence[str], only: str, as_json: bool) -> ExitCode:
     """Test rules against cases: given records, expected rows.
 
-    CASES are TOML files of [[case]] tables: `name`, `given` (fact lines), [[case.record]] and [[case.advertised]] tables
-    with an `id` and fields, `viewer` for exposure rules, `expect` (all rows of the predicates it names), `absent` (facts
-    that must not hold) and `none` (predicates without a row). A missing row is shown with why it does not hold, one too
-    many with its proof. Exit code 1 if a case fails.
+    CASES are TOML files of [[case]] tables: `name`, `given` (fact lines), [[case.record]] and [[case.advertised]]
+    tables with an `id` and fields, `viewer` for exposure rules, `expect` (all rows of what it names), `absent`
+    (facts that must not hold) and `none` (predicates without a row). A missing row is shown with why it does not hold,
+    one too many with its proof. Exit code 1 if a case fails.
     """
     from lace.porcelain.casefile import read_cases, run_case
 

@@ -62,7 +62,7 @@ def fill(name: str, words: Mapping[str, str]) -> dict[str, str]:
 
 
 def _quoted(word: str, value: str) -> str:
-    """A word as it may stand inside a constant and a TOML text; paths and verifiers need no escapes, so none are allowed."""
+    """A word as it may stand in a constant and a TOML text: paths and verifiers need no escapes, so none is made."""
     if not value.isprintable() or any(character in value for character in "'\"\\\n@"):
         raise InvalidText(f"{word} cannot hold quotes, backslashes or @", rule="template-words", found=repr(value[:60]))
     return value
