@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lace.cli.output import json_option, print_json, print_table
+from lace.cli.output import json_option, print_json, print_table, say
 from lace.errors import StoreError
 
 
@@ -58,5 +58,5 @@ def new(template: str, folder: Path | None, group: str, app: str, admin: str, co
     target.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (target / name).write_text(text, encoding="utf-8")
-        click.echo(f"wrote {target / name}")
-    click.echo(f"try: lace test {target / 'select.lace'} {target / 'cases.toml'}")
+        say(f"wrote {target / name}")
+    say(f"try: lace test {target / 'select.lace'} {target / 'cases.toml'}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.failure import ExitCode
-from lace.cli.output import count_of, json_option, print_json
+from lace.cli.output import count_of, json_option, print_json, say
 from lace.cli.rules import read_rules, read_text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def command(rules: str, files: Sequence[str], only: str, as_json: bool) -> ExitC
         failed += not outcome.passed
         _print(outcome, as_json)
     if not as_json:
-        click.echo(f"{len(cases) - failed} passed, {failed} failed")
+        say(f"{len(cases) - failed} passed, {failed} failed")
     if not cases:
         raise click.UsageError(f"no case has {only!r} in its name")
     return ExitCode.BAD if failed else ExitCode.OK
@@ -58,22 +58,22 @@ def _print(outcome: CaseOutcome, as_json: bool) -> None:
         )
         return
     if outcome.passed:
-        click.echo(f"ok    {outcome.name}")
+        say(f"ok    {outcome.name}")
         return
-    click.echo(f"{click.style('FAIL', fg='red', bold=True)}  {outcome.name}")
+    say(f"{click.style('FAIL', fg='red', bold=True)}  {outcome.name}")
     for heading, pairs in (("should hold", outcome.missing), ("should not hold", outcome.unwanted)):
         for fact, explanation in pairs:
             _print_difference(heading, fact, explanation)
     if outcome.untold:
-        click.echo(f"      and {count_of(outcome.untold, 'further difference')}")
+        say(f"      and {count_of(outcome.untold, 'further difference')}")
 
 
 def _print_difference(heading: str, fact: Fact, explanation: Explanation) -> None:
     from lace.datalog.formatting import format_fact
 
-    click.echo(f"      {heading}: {format_fact(fact)}")
+    say(f"      {heading}: {format_fact(fact)}")
     for line in str(explanation).rstrip("\n").split("\n"):
-        click.echo(f"        {line}")
+        say(f"        {line}")
 
 
 def _pair_json(fact: Fact, explanation: Explanation) -> dict[str, object]:
