@@ -86,3 +86,41 @@ def test_a_readable_key_file_is_refused_with_what_to_do(home: Path) -> None:
     result = lace("show", "me")
     assert result.exit_code == ExitCode.KEY
     assert "chmod 600" in result.stderr
+
+
+def test_a_locked_key_is_used_with_its_passphrase_only(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = tmp_path / "passphrase"
+    held.write_text("correct horse\n")
+    monkeypatch.setenv("LACE_PASSPHRASE_FILE", str(held))
+    assert json.loads(lace("import", "--passphrase", "--json", "me", given=SECRET).stdout)["locked"] is True
+    kept = (home / "keys" / "me.key").read_text()
+    assert SECRET not in kept
+    assert SECRET[2:-3] not in kept
+    assert SECRET in lace("show", "--secret", "me").stdout
+    held.write_text("wrong horse\n")
+    refused = lace("show", "--secret", "me")
+    assert refused.exit_code == ExitCode.KEY
+    assert "horse" not in refused.output
+    monkeypatch.delenv("LACE_PASSPHRASE_FILE")
+    assert VERIFIER in lace("show", "me").stdout  # who it is needs no passphrase
+    assert "locked" in lace("list").stdout
+    nobody = lace("show", "--secret", "me")
+    assert nobody.exit_code == ExitCode.KEY
+    assert "LACE_PASSPHRASE_FILE" in nobody.stderr
+
+
+def test_a_key_can_be_locked_and_unlocked_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    lace("import", "me", given=SECRET)
+    held = tmp_path / "passphrase"
+    held.write_text("a\n")
+    monkeypatch.setenv("LACE_PASSPHRASE_FILE", str(held))
+    assert lace("lock", "me").exit_code == 0
+    assert SECRET not in (home / "keys" / "me.key").read_text()
+    assert (home / "keys" / "me.key").stat().st_mode & 0o777 == 0o600
+    assert lace("unlock", "me").exit_code == 0
+    assert SECRET in (home / "keys" / "me.key").read_text()
+    held.write_text("\n")
+    assert lace("lock", "me").exit_code == ExitCode.KEY
+    assert SECRET in lace("show", "--secret", "me").stdout

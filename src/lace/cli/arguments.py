@@ -28,10 +28,11 @@ def lace_argument(function: F) -> F:
 @contextmanager
 def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
     """The lace at a path that has to be there."""
+    from lace.cli.key import user_ring
     from lace.porcelain.opening import open_lace
 
     try:
-        lace = open_lace(path, read_only=not write)
+        lace = open_lace(path, read_only=not write, keys=user_ring())
     except NotFound as missing:
         error = StoreError(f"{path}: there is no lace")
         error.add_note(f"`lace init {path}` makes one")

@@ -31,7 +31,7 @@ CATALOGUE = (
     Entry("Stores", "stat", "lace.cli.stat", "Show how much a lace holds."),
     Entry("Stores", "verify", "lace.cli.verify", "Re-hash every record, re-verify every signature."),
     Entry("Stores", "inspect", "lace.cli.inspect", "Look into laces, archives and captured streams from a browser."),
-    Entry("Keys", "key", "lace.cli.key", "Make, list, show and import signing keys."),
+    Entry("Keys", "key", "lace.cli.key", "Make, list, show, import and lock signing keys."),
     Entry("Exchange", "interlace", "lace.cli.interlace", "Exchange records with a peer until neither wants more."),
     Entry("Exchange", "follow", "lace.cli.follow", "Keep an exchange with a peer open and print what happens."),
     Entry("Exchange", "serve", "lace.cli.serve", "Accept peers and exchange with each of them until stopped."),

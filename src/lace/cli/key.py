@@ -1,13 +1,15 @@
-"""`lace key new|list|show|import`: the key ring.
+"""`lace key new|list|show|import|lock|unlock`: the key ring.
 
 Rule: a secret is printed only by `lace key show --secret`, and read only from a file or standard input.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,25 +18,53 @@ from lace.cli.output import json_option, print_fields, print_json, print_table, 
 if TYPE_CHECKING:
     from lace.runtime.keyring import KeyEntry, KeyRing
 
+F = TypeVar("F", bound=Callable[..., Any])
 MAX_SECRET_BYTES = 1024
 
 
-def _ring() -> KeyRing:
+def user_ring() -> KeyRing:
+    """The ring of the user; a locked key is asked for on the terminal, or taken from a file."""
     from lace.runtime.keyring import KeyRing
 
-    return KeyRing.of_user()
+    return KeyRing.of_user(_ask_passphrase)
+
+
+def _ask_passphrase(name: str) -> str:
+    from lace.runtime.keyring import passphrase_of_file
+
+    if os.environ.get("LACE_PASSPHRASE_FILE") or not sys.stdin.isatty():
+        return passphrase_of_file(name)
+    return str(click.prompt(f"passphrase of the key {name}", hide_input=True, err=True))
+
+
+def _new_passphrase(name: str, is_wanted: bool) -> str | None:
+    if not is_wanted:
+        return None
+    if os.environ.get("LACE_PASSPHRASE_FILE") or not sys.stdin.isatty():
+        return _ask_passphrase(name)
+    text = f"new passphrase of the key {name}"
+    return str(click.prompt(text, hide_input=True, err=True, confirmation_prompt=True))
+
+
+def _lock_option(function: F) -> F:
+    return click.option("--passphrase", "locked", is_flag=True, help="Lock the key with a passphrase.")(function)
 
 
 def _print_entry(entry: KeyEntry, as_json: bool) -> None:
     if as_json:
-        print_json({"name": entry.name, "verifier": entry.verifier})
+        print_json(_fields(entry))
     else:
-        print_fields([("name", entry.name), ("verifier", entry.verifier)])
+        print_fields(_fields(entry).items())
+
+
+def _fields(entry: KeyEntry) -> dict[str, object]:
+    fields: dict[str, object] = {"name": entry.name, "verifier": entry.verifier}
+    return {**fields, "locked": True} if entry.is_locked else fields
 
 
 @click.group("key")
 def command() -> None:
-    """Make, list, show and import signing keys.
+    """Make, list, show, import and lock signing keys.
 
     A key has a name, which only you use, and a verifier (V.….H3), which everybody sees in what you sign. Secrets stay
     in $LACE_HOME/keys, in files that only you can read.
@@ -43,25 +73,49 @@ def command() -> None:
 
 @command.command("new")
 @click.argument("name")
+@_lock_option
 @json_option
-def new(name: str, as_json: bool) -> None:
+def new(name: str, locked: bool, as_json: bool) -> None:
     """Make a signing key and keep it under NAME."""
     from lace.records.keys import SigningSecret
 
-    _print_entry(_ring().add(name, SigningSecret.generate()), as_json)
+    passphrase = _new_passphrase(name, locked)
+    _print_entry(user_ring().add(name, SigningSecret.generate(), passphrase), as_json)
+
+
+@command.command("lock")
+@click.argument("name")
+@json_option
+def lock(name: str, as_json: bool) -> None:
+    """Put the key NAME under a passphrase, or under another one.
+
+    The passphrase is asked for on the terminal, each time the key is used; for a service $LACE_PASSPHRASE_FILE names a
+    file that holds it.
+    """
+    _print_entry(user_ring().lock(name, _new_passphrase(name, True)), as_json)
+
+
+@command.command("unlock")
+@click.argument("name")
+@json_option
+def unlock(name: str, as_json: bool) -> None:
+    """Take the passphrase off the key NAME."""
+    _print_entry(user_ring().lock(name, None), as_json)
 
 
 @command.command("list")
 @json_option
 def list_(as_json: bool) -> None:
     """List the keys, without their secrets."""
-    ring = _ring()
+    ring = user_ring()
     entries = list(ring.entries())
     if as_json:
         for entry in entries:
-            print_json({"name": entry.name, "verifier": entry.verifier})
+            print_json(_fields(entry))
     elif entries:
-        print_table(["name", "verifier"], [[entry.name, entry.verifier] for entry in entries])
+        rows = [[entry.name, entry.verifier, "locked" if entry.is_locked else ""] for entry in entries]
+        has_locked = any(entry.is_locked for entry in entries)
+        print_table(["name", "verifier", "passphrase"][: 2 + has_locked], [row[: 2 + has_locked] for row in rows])
     else:
         say(f"no keys in {ring.folder} yet; `lace key new NAME` makes one", err=True)
 
@@ -72,8 +126,11 @@ def list_(as_json: bool) -> None:
 @json_option
 def show(name: str, secret: bool, as_json: bool) -> None:
     """Show the verifier of the key NAME; its secret only with --secret."""
-    ring = _ring()
-    fields = {"name": name, "verifier": str(ring.load(name).verifier)}
+    ring = user_ring()
+    if name.startswith("V."):
+        fields: dict[str, object] = {"name": name, "verifier": ring.load(name).verifier}
+    else:
+        fields = _fields(ring.entry(name))
     if secret:
         fields["secret"] = ring.load_secret(name).reveal()
     if as_json:
@@ -85,8 +142,9 @@ def show(name: str, secret: bool, as_json: bool) -> None:
 @command.command("import")
 @click.argument("name")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True), default="-")
+@_lock_option
 @json_option
-def import_(name: str, file: str, as_json: bool) -> None:
+def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
     """Keep a given secret under NAME.
 
     The secret (&.….H3) is read from FILE or standard input, never from the command line.
@@ -105,4 +163,4 @@ def import_(name: str, file: str, as_json: bool) -> None:
         secret = SigningSecret.parse(text.strip())
     except InvalidText:
         raise KeyUnavailable("that is no signing secret: one is `&.`, 43 B64A characters and `.H3`") from None
-    _print_entry(_ring().add(name, secret), as_json)
+    _print_entry(user_ring().add(name, secret, _new_passphrase(name, locked)), as_json)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lace.cli.key import user_ring
 from lace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -141,12 +142,11 @@ class LinkChoices:
     def transport(self) -> tuple[TransportOptions, Verifier | None]:
         """The transport options of these choices, and our own verifier if there is a key."""
         from lace.runtime.clock import SystemClock
-        from lace.runtime.keyring import KeyRing
         from lace.transports.base import UidMap
         from lace.transports.dial import TransportOptions
         from lace.transports.tls import ClientTls, ServerTls
 
-        signer = KeyRing.of_user().load(self.key) if self.key else None
+        signer = user_ring().load(self.key) if self.key else None
         server_tls = None
         if self.certificate is not None and self.certificate_key is not None:
             server_tls = ServerTls(certificate_file=self.certificate, key_file=self.certificate_key)

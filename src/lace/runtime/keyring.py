@@ -1,7 +1,8 @@
 """The key ring: signing keys as files that only their owner can read (009).
 
 Rule: a secret leaves this module only inside a SigningKey or SigningSecret. A key file is created with mode 0600 from
-its first byte, never replaced, and refused when group or others could read it. No error here ever holds a secret.
+its first byte, never replaced, and refused when group or others could read it. No error here ever holds a secret. A key
+may be locked by a passphrase; whoever opens the ring says how that is asked for.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from pathlib import Path
 from lace.errors import InvalidText, KeyUnavailable
 from lace.notation.identifiers import Verifier
 from lace.records.keys import SigningKey, SigningSecret
+from lace.runtime.passphrase import Ask, Sealed
 
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SUFFIX = ".key"
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 MAX_KEY_FILE_BYTES = 1024
+PASSPHRASE_FILE = "LACE_PASSPHRASE_FILE"
 
 
 def default_home(environment: Mapping[str, str], user_home: Path) -> Path:
@@ -38,25 +41,48 @@ class KeyEntry:
 
     name: str
     verifier: Verifier
+    is_locked: bool = False
 
 
 class KeyRing:
     """The keys under one folder; nothing is created before a key is."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, ask: Ask | None = None) -> None:
         self.folder = home / "keys"
+        self._ask = ask or passphrase_of_file
 
     @classmethod
-    def of_user(cls) -> KeyRing:
-        """The ring of whoever runs this process."""
-        return cls(default_home(os.environ, Path.home()))
+    def of_user(cls, ask: Ask | None = None) -> KeyRing:
+        """The ring of whoever runs this process; `ask` gives the passphrase of a locked key."""
+        return cls(default_home(os.environ, Path.home()), ask)
 
-    def add(self, name: str, secret: SigningSecret) -> KeyEntry:
-        """Keep a key under a name that is free."""
+    def add(self, name: str, secret: SigningSecret, passphrase: str | None = None) -> KeyEntry:
+        """Keep a key under a name that is free, locked if there is a passphrase."""
         path = self._path(name)
         verifier = SigningKey.from_secret(secret).verifier
         self._make_folder()
-        text = f"Verifier: {verifier}\nSecret: {secret.reveal()}\n"
+        kept = f"Secret: {secret.reveal()}"
+        if passphrase is not None:
+            kept = f"Locked: {Sealed.make(secret.material(), passphrase)}"
+        self._write(path, name, f"Verifier: {verifier}\n{kept}\n")
+        return KeyEntry(name, verifier, passphrase is not None)
+
+    def lock(self, name: str, passphrase: str | None) -> KeyEntry:
+        """Put a key under another passphrase, or under none."""
+        secret = self.load_secret(name)
+        path = self._path(name)
+        aside = path.with_suffix(".new")
+        aside.unlink(missing_ok=True)
+        kept = f"Secret: {secret.reveal()}"
+        if passphrase is not None:
+            kept = f"Locked: {Sealed.make(secret.material(), passphrase)}"
+        verifier = SigningKey.from_secret(secret).verifier
+        self._write(aside, name, f"Verifier: {verifier}\n{kept}\n")
+        aside.replace(path)  # whole or not at all; the file it replaces held the same key
+        return KeyEntry(name, verifier, passphrase is not None)
+
+    @staticmethod
+    def _write(path: Path, name: str, text: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             descriptor = os.open(path, flags, 0o600)
@@ -66,15 +92,18 @@ class KeyRing:
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
-        return KeyEntry(name, verifier)
 
     def entries(self) -> Iterator[KeyEntry]:
         """Every key by name; one that cannot be used raises as `load` would."""
         if not self.folder.is_dir():
             return
         for path in sorted(self.folder.glob(f"*{SUFFIX}")):
-            name = path.name.removesuffix(SUFFIX)
-            yield KeyEntry(name, self.load(name).verifier)
+            yield self.entry(path.name.removesuffix(SUFFIX))
+
+    def entry(self, name: str) -> KeyEntry:
+        """A key as it may be shown; what a locked file says of its verifier is checked when it is opened."""
+        found = self._read(name)
+        return KeyEntry(name, found.verifier, found.secret is None)
 
     def load(self, name_or_verifier: str) -> SigningKey:
         """The key of that name, or the one whose verifier that is."""
@@ -84,9 +113,23 @@ class KeyRing:
         """The secret behind `load`, for one who asked to see it."""
         if name_or_verifier.startswith("V."):
             return self._secret_of(Verifier.parse(name_or_verifier))
-        path = self._path(name_or_verifier)
+        found = self._read(name_or_verifier)
+        return found.secret if found.secret is not None else self._unlock(name_or_verifier, found)
+
+    def _read(self, name: str) -> _Kept:
+        path = self._path(name)
         with _private_file(path) as descriptor:
             return _parse_key_file(os.read(descriptor, MAX_KEY_FILE_BYTES + 1), path)
+
+    def _unlock(self, name: str, found: _Kept) -> SigningSecret:
+        assert found.sealed is not None
+        material = found.sealed.open(self._ask(name))
+        if material is None:
+            raise KeyUnavailable(f"that is not the passphrase of the key {name!r}")
+        secret = SigningSecret(material)
+        if SigningKey.from_secret(secret).verifier != found.verifier:
+            raise KeyUnavailable(f"the key file of {name!r}: the verifier beside the secret is not the secret's own")
+        return secret
 
     def _secret_of(self, verifier: Verifier) -> SigningSecret:
         for entry in self.entries():
@@ -142,18 +185,44 @@ def _require_private(path: Path, status: os.stat_result) -> None:
         raise error
 
 
-def _parse_key_file(data: bytes, path: Path) -> SigningSecret:
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a key file holds: a secret, or one that is locked."""
+
+    verifier: Verifier
+    secret: SigningSecret | None
+    sealed: Sealed | None
+
+
+def _parse_key_file(data: bytes, path: Path) -> _Kept:
     lines = dict(line.split(": ", 1) for line in data.decode("ascii", "replace").splitlines() if ": " in line)
     problem = f"{path} is not a key file that lace wrote"
-    if len(data) > MAX_KEY_FILE_BYTES or set(lines) != {"Verifier", "Secret"}:
+    if len(data) > MAX_KEY_FILE_BYTES or set(lines) not in ({"Verifier", "Secret"}, {"Verifier", "Locked"}):
         raise KeyUnavailable(problem)
     try:
+        verifier = Verifier.parse(lines["Verifier"])
+        if "Locked" in lines:
+            return _Kept(verifier, None, Sealed.parse(lines["Locked"]))
         secret = SigningSecret.parse(lines["Secret"])
     except InvalidText:
         raise KeyUnavailable(problem) from None
-    if SigningKey.from_secret(secret).verifier != lines["Verifier"]:
+    if SigningKey.from_secret(secret).verifier != verifier:
         raise KeyUnavailable(f"{path}: the verifier beside the secret is not the secret's own")
-    return secret
+    return _Kept(verifier, secret, None)
+
+
+def passphrase_of_file(name: str) -> str:
+    """The first line of the file that $LACE_PASSPHRASE_FILE names: for services, which nobody can ask."""
+    path = os.environ.get(PASSPHRASE_FILE)
+    if not path:
+        error = KeyUnavailable(f"the key {name!r} is locked, and there is nobody to ask for its passphrase")
+        error.add_note(f"run it on a terminal, or name a file that holds the passphrase in ${PASSPHRASE_FILE}")
+        raise error
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.readline().rstrip("\n")
+    except (OSError, UnicodeDecodeError):
+        raise KeyUnavailable(f"the passphrase file {path} cannot be read") from None
 
 
 def _safe_name(name: str) -> str:
