@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -25,8 +26,9 @@ from lace.iltp.writer import encode_facts
 from lace.intake.bundles import import_bundles
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import canonical_bytes
+from lace.interlace.advertisement import canonical_listing
 from lace.interlace.events import Received, Sent
+from lace.interlace.host import Call
 from lace.limits import ExchangeLimits
 from lace.notation.tai import TAI
 from lace.policy.exposure import expose_all
@@ -36,7 +38,7 @@ from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.runtime.local import LocalExchange, exchange
-from lace.runtime.party import UNBOUNDED, Party, Terms
+from lace.runtime.party import UNBOUNDED, Party, local_terms
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleWriter
@@ -61,8 +63,8 @@ def fill(store: RecordStore, first: int, count: int) -> None:
         store.put(batch)
 
 
-def party(store: RecordStore, key: str = "") -> Party:
-    return Party(store=store, module=select_all(), exposures=(expose_all(),), cursor_key=key)
+def party(store: RecordStore, key: str = "", **terms: Any) -> Party:
+    return Party(store=store, terms=local_terms(select_all(), (expose_all(),), **terms), cursor_key=key)
 
 
 def timed(work: object) -> float:
@@ -124,8 +126,9 @@ class Counting(LocalExchange):
                 names = {fact.predicate.name for fact in facts}
                 if any("Advertise" in name and not name.startswith("Hello") for name in names):
                     self.reconciliation_bytes += len(encode_facts(facts))
-            case asked.SendAdvertisements(claims, source):
-                self.reconciliation_bytes += sum(len(canonical_bytes(claim, source, 1024)) for claim in claims)
+            case asked.SendListing():
+                for batch in side.host.list(effect, Call()):
+                    self.reconciliation_bytes += len(canonical_listing(batch, effect.source, 1024))
         super()._carry_out_one(side, effect)
 
 
@@ -148,10 +151,12 @@ def reconciliation_ratio(report: Report, folder: Path, count: int, differences: 
         with open_store(place / "a.lace", create=True) as first, open_store(place / "b.lace", create=True) as second:
             fill(first, 0, count)
             fill(second, differences // 2, count)
-            terms = Terms(is_direct=False, partition_threshold_bytes=threshold, limits=limits)
             keys = (KEY.verifier, OTHER.verifier) if proven else (None, None)
-            sides = (replace(party(first), here=keys[0]), replace(party(second), here=keys[1]))
-            with Counting(*sides, terms) as running:
+            sides = [
+                replace(party(store, partition_threshold_bytes=threshold, limits=limits), here=key)
+                for store, key in zip((first, second), keys, strict=True)
+            ]
+            with Counting(*sides, is_direct=False) as running:
                 running.start()
                 running.run()
                 assert all(result.fixed_point for result in running.results())
@@ -179,7 +184,8 @@ def latency(report: Report, folder: Path, size: int, samples: int) -> None:
 
         leaving: list[float] = []
         arriving: list[float] = []
-        with LocalExchange(party(first), party(second), Terms(is_open=True), on_event=hear) as running:
+        sides = party(first, is_open=True), party(second, is_open=True)
+        with LocalExchange(*sides, on_event=hear) as running:
             running.start()
             running.run()
             for plex in plexes(10**9, samples):

@@ -31,6 +31,7 @@ from report import Report
 
 import lace
 from lace.iltp.address import UnixAddress
+from lace.interlace.terms import Terms
 from lace.notation.digest import digest
 from lace.notation.tai import TAI
 from lace.policy.exposure import expose_all
@@ -40,7 +41,7 @@ from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.runtime.clock import SystemClock
-from lace.runtime.node import ExchangeTerms, Node, NodeLimits
+from lace.runtime.node import Node, NodeLimits
 from lace.runtime.trace import Teller, read_capture
 from lace.store import MemoryStore
 from lace.store.bundle import BundleWriter
@@ -398,8 +399,8 @@ def turns(report: Report, folder: Path, records: Sequence[bytes]) -> None:
 # --- open exchanges ---
 
 
-def terms() -> ExchangeTerms:
-    return ExchangeTerms(module=select_all(), exposures=(expose_all(),), is_open=True)
+def terms() -> Terms:
+    return Terms(module=select_all(), exposures=(expose_all(),), is_open=True)
 
 
 def make_node(store: MemoryStore, limits: NodeLimits) -> Node:

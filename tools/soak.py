@@ -30,14 +30,15 @@ import psutil  # noqa: E402  (after the path is set)
 
 import lace  # noqa: E402
 from lace.iltp.address import UnixAddress  # noqa: E402
+from lace.interlace.terms import Terms  # noqa: E402
 from lace.policy.exposure import expose_all  # noqa: E402
 from lace.policy.select import select_all  # noqa: E402
 from lace.runtime.clock import SystemClock  # noqa: E402
-from lace.runtime.node import ExchangeTerms, Node, NodeLimits  # noqa: E402
+from lace.runtime.node import Node, NodeLimits  # noqa: E402
 from lace.transports.dial import TransportOptions  # noqa: E402
 
 LEAK_FACTOR = 1.5  # last fifth of the memory samples against the second
-TERMS = ExchangeTerms(module=select_all(), exposures=(expose_all(),), is_open=True)
+TERMS = Terms(module=select_all(), exposures=(expose_all(),), is_open=True)
 
 
 @dataclass

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from iltp.stream_samples import read_in_pieces
-from interlace.pair import START_NS, blob
+from interlace.pair import START_NS, blob, config_of
 from interop.harness import filled
-from lace.interlace.config import MachineConfig
 from lace.limits import SECOND_NS
 from lace.policy.select import select_all
 from runtime.memory_link import End
@@ -25,7 +24,7 @@ def check_codec(data: bytes) -> None:
 
 def check_session(data: bytes) -> None:
     """A session that is fed anything comes to an end, says little, keeps its store, and ends in time if left alone."""
-    end = End(MachineConfig(index=1, module=MODULE), filled([RECORD]))
+    end = End(config_of(1, MODULE), filled([RECORD]))
     end.session.start(START_NS)
     end.perform(START_NS)
     for at in range(0, len(data), 4096):

@@ -8,53 +8,42 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from lace.datalog import reference
-from lace.datalog.syntax import Fact, Predicate
-from lace.errors import LaceError
-from lace.facts.predicates import FIELD
+from interlace.fakehost import FakeHost
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import (
-    Advertisement,
-    FieldClaim,
-    advertisement_facts,
-    canonical_fields,
-    sendable_fields,
-)
-from lace.interlace.config import Link, MachineConfig
+from lace.interlace.advertisement import Advertisement, advertisement_facts, sendable_fields
 from lace.interlace.effects import (
     Abort,
     Effect,
     EndBlock,
     Evaluate,
     Finish,
-    LoadCursor,
-    PreparePolicy,
+    HostEffect,
     Report,
-    SaveCursor,
-    SendAdvertisements,
     SendChanges,
     SendFacts,
+    SendListing,
     SendRecords,
     SendResource,
     StoreRecords,
-    Summarise,
 )
 from lace.interlace.events import Event
+from lace.interlace.host import Call, perform, store
 from lace.interlace.machine import InterlaceMachine
-from lace.interlace.negotiate import FieldSchema
 from lace.interlace.result import InterlaceResult
+from lace.interlace.terms import Link, MachineConfig, Terms
 from lace.limits import SECOND_NS
+from lace.notation.fact import Fact
 from lace.notation.factline import format_fact
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.policy.exposure import Exposure, expose_all
-from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.side import LocalSide
+from lace.runtime.bounds import Service
 from lace.store.memory import MemoryStore
 
 START_NS = 1_640_995_200 * SECOND_NS
@@ -91,32 +80,34 @@ def hash_of(stored: bytes) -> RecordHash:
     return RecordHash(stored.split(b"\n", 1)[0].decode().split(": ", 1)[1])
 
 
+_SEATED = ("link", "cursor_key", "is_direct")
+
+
+def config_of(index: int, module: Module = ALL, **options: Any) -> MachineConfig:
+    """One side's configuration; an option that is none of the connection is one of the terms."""
+    seated = {name: options.pop(name) for name in _SEATED if name in options}
+    return MachineConfig(index=index, terms=Terms(module=module, **{"exposures": EXPOSE_ALL, **options}), **seated)
+
+
 @dataclass
 class Side:
-    """One side: a machine, a store, local policy, and what it did."""
+    """One side: a machine, its host, and what it did."""
 
     config: MachineConfig
-    exposures: tuple[Exposure, ...] = EXPOSE_ALL
     store: MemoryStore = field(default_factory=MemoryStore)
     offset_ns: int = 0
 
     def __post_init__(self) -> None:
         self.machine = InterlaceMachine(self.config)
+        self.host = FakeHost(self.store, self.config.terms)
         self.inbox: deque[given.Input] = deque()  # from the peer, in order
         self.results: deque[given.Input] = deque()  # answers to our own effects
         self.arrived: dict[str, list[bytes]] = {}
         self.events: list[Event] = []
-        self.wire: list[Effect] = []  # everything sent
-        self.summarised: list[Summarise] = []  # roots it asked for
+        self.wire: list[Effect | list[Advertisement]] = []  # everything sent
+        self.asked: list[HostEffect] = []  # of the host
         self.finished: InterlaceResult | None = None
         self.aborted: Abort | None = None
-        self.policy: LoweredPolicy | None = None
-        self.runtime: list[list[Fact]] = []
-        self._claims: dict[str, Advertisement] = {}
-        self._sendable: set[str] = set()
-        self._requestable: set[str] = set()
-        self._schema = FieldSchema(None)
-        self.loaded: Callable[[str], bytes | None] = lambda record: self.store.get(RecordHash(record))
         self.evaluation_error: str | None = None
 
     def put(self, *stored: bytes) -> list[RecordHash]:
@@ -124,8 +115,25 @@ class Side:
         return [result.hash for result in self.store.put([validate(data) for data in stored])]
 
     @property
+    def terms(self) -> Terms:
+        return self.config.terms
+
+    @property
+    def runtime(self) -> list[list[Fact]]:
+        return self.host.runtime
+
+    @property
     def have(self) -> set[str]:
         return {record for _, record in self.store.records_since()}
+
+    @property
+    def held(self) -> list[Advertisement]:
+        """What the peer claims, as far as this side knows."""
+        return self.host.claims.listing()
+
+    @property
+    def held_hashes(self) -> list[str]:
+        return [claim.hash for claim in self.held]
 
     @property
     def is_over(self) -> bool:
@@ -137,9 +145,9 @@ class Side:
         for effect in self.wire:
             if isinstance(effect, SendFacts):
                 facts += effect.facts
-            elif isinstance(effect, SendAdvertisements):
-                for claim in effect.advertisements:
-                    facts += advertisement_facts(claim, effect.source)
+            elif isinstance(effect, list):
+                for claim in effect:
+                    facts += advertisement_facts(claim, self.machine.agreement.own_source)
         return facts
 
     def named(self, predicate: str) -> list[tuple[str, ...]]:
@@ -154,25 +162,31 @@ class Side:
 
     def _perform(self, effect: Effect, peer: Side) -> None:
         match effect:
-            case SendFacts() | SendAdvertisements() | SendChanges() | SendResource() | EndBlock():
+            case SendFacts(facts):
                 self.wire.append(effect)
-                peer.inbox.extend(as_inputs(effect, self.config.max_line_bytes))
+                peer.inbox.append(_as_lines(facts))
+            case SendListing():
+                for batch in self.host.list(effect, Call()):
+                    self.wire.append(list(batch))
+                    peer.inbox.append(_as_lines(self._listing_facts(batch, effect.source)))
+                self.results.append(given.ListingSent())
+            case SendChanges():
+                self.wire.append(effect)
+                peer.inbox.append(self.host.differences(effect, Call()))
+            case SendResource(identifier, kind, text):
+                self.wire.append(effect)
+                peer.inbox.append(given.ResourceReceived(identifier, kind, text))
+            case EndBlock():
+                self.wire.append(effect)
+                peer.inbox.append(given.BlockEnded())
             case SendRecords():
-                self.wire.append(effect)
-                self.results.append(self._send_records(effect, peer))
-            case LoadCursor(key):
-                self.results.append(given.CursorLoaded(self.store.get_setting("cursor", key)))
-            case SaveCursor(key, cursor):
-                self.store.put_setting("cursor", key, cursor.encode())
-            case PreparePolicy():
-                self.results.append(self._prepare(effect))
-            case Evaluate():
-                self.results.append(self._evaluate(effect))
-            case Summarise():
-                self.summarised.append(effect)
-                self.results.append(LocalSide.summarise(effect))
+                sent = self._send_records(effect, peer)
+                self.wire.append(replace(effect, hashes=[record for record, _ in sent.sent]))
+                self.results.append(sent)
             case StoreRecords(hashes):
-                self.results.extend(self._store(hashes))
+                for record in hashes:
+                    judged = self.host.judge([(record, self.arrived[record].pop(0))], Call())
+                    self.results.extend(store(self.host, judged, Call()))
             case Report(event):
                 self.events.append(event)
             case Finish(result):
@@ -181,120 +195,32 @@ class Side:
             case Abort():
                 self.aborted = effect
                 peer.inbox.append(given.StreamEnded())
+            case _:
+                self.asked.append(effect)
+                answer = perform(self.host, effect, Call())
+                if isinstance(effect, Evaluate) and self.evaluation_error is not None:
+                    answer = given.EvaluationFailed(self.evaluation_error)
+                if answer is not None:
+                    self.results.append(answer)
+
+    def _listing_facts(self, claims: Sequence[Advertisement], source: str) -> list[Fact]:
+        lines: list[Fact] = []
+        for claim in claims:
+            fields = sendable_fields(claim, source, self.terms.max_line_bytes)
+            lines += advertisement_facts(Advertisement(claim.hash, fields), source)
+        return lines
 
     def _send_records(self, effect: SendRecords, peer: Side) -> given.RecordsSent:
-        sent: list[tuple[str, int]] = []
-        missing: list[str] = []
-        total = 0
-        for record in effect.hashes:
-            data = self.loaded(record)
-            if data is None:
-                missing.append(record)
-                continue
-            total += len(data)
-            if total > effect.limit_bytes or (sent and total > effect.budget_bytes):
-                break
-            sent.append((record, len(data)))
-            peer.inbox.append(given.RecordsReceived([(record, len(data))]))
-            peer.arrived.setdefault(record, []).append(data)
-        return given.RecordsSent(sent, missing)
-
-    def _prepare(self, effect: PreparePolicy) -> given.Input:
-        options = LoweringOptions(send_gate=effect.send_gate)
-        try:
-            self.policy = lower(
-                effect.plan,
-                local_index=effect.local_index,
-                viewer=effect.viewer,
-                exposures=self.exposures,
-                options=options,
-            )
-        except LaceError as error:
-            return given.PolicyRefused(str(error))
-        self._claims.clear()
-        self._sendable.clear()
-        self._requestable.clear()
-        self._schema = effect.schema
-        return given.PolicyPrepared()
-
-    def _evaluate(self, effect: Evaluate) -> given.Input:
-        if self.evaluation_error is not None:
-            return given.EvaluationFailed(self.evaluation_error)
-        assert self.policy is not None
-        for claim in effect.advertised_removed:
-            assert self._claims.pop(claim.hash) == claim
-        for claim in effect.advertised_added:
-            assert claim.hash not in self._claims
-            self._claims[claim.hash] = claim
-        runtime = list(effect.runtime.facts())
-        self.runtime.append(runtime)
-        snapshot = self.store.snapshot()
-        facts = [Fact(predicate, row) for predicate in snapshot.predicates() for row in snapshot.iterate(predicate)]
-        facts += runtime
-        for claim in self._claims.values():
-            facts += advertisement_facts(claim, effect.source)
-        try:
-            derived = reference.evaluate(self.policy.program, facts)
-        except LaceError as error:
-            return given.EvaluationFailed(str(error))
-        return self._delta(_ones(derived, self.policy.sendable), _ones(derived, self.policy.requestable))
-
-    def _delta(self, sendable: set[str], requestable: set[str]) -> given.Evaluated:
-        answer = given.Evaluated(
-            send_added=[self.advertise(record) for record in sorted(sendable - self._sendable)],
-            send_removed=sorted(self._sendable - sendable),
-            request_added=sorted(requestable - self._requestable),
-            request_removed=sorted(self._requestable - requestable),
-            store_mark=self.store.high_water(),
-        )
-        self._sendable, self._requestable = sendable, requestable
-        return answer
-
-    def advertise(self, record: str) -> Advertisement:
-        rows = self.store.snapshot().query(FIELD, record)
-        claims = (FieldClaim(name, index, value) for _, name, index, value in rows if self._schema.allows(name))
-        return Advertisement(record, canonical_fields(claims))
-
-    def _store(self, hashes: Sequence[str]) -> list[given.Input]:
-        answers: list[given.Input] = []
-        for record in hashes:
-            data = self.arrived[record].pop(0)
-            try:
-                valid = validate(data)
-                if valid.hash != record:
-                    raise LaceError(f"the bytes are {valid.hash}")
-            except LaceError as error:
-                answers.append(given.RecordsRejected({record: str(error)}))
-            else:
-                self.store.put([valid])
-                answers.append(given.RecordsStored([valid.hash]))
-        return answers
+        service = Service(effect)
+        for batch in self.host.load(effect, Call()):
+            for record, data in service.take_all(batch):
+                peer.inbox.append(given.RecordsReceived([(record, len(data))]))
+                peer.arrived.setdefault(record, []).append(data)
+        return given.RecordsSent(service.sent, service.missing)
 
 
-def _ones(derived: dict[Predicate, set[tuple[str, ...]]], predicate: Predicate) -> set[str]:
-    return {row[0] for row in derived.get(predicate, ())}
-
-
-def as_inputs(effect: Effect, max_line_bytes: int) -> list[given.Input]:
-    """What the peer reads for what was sent."""
-    match effect:
-        case SendFacts(facts):
-            return [given.FactsReceived(tuple(facts), sum(len(format_fact(fact).encode()) + 1 for fact in facts))]
-        case SendAdvertisements(claims, source):
-            lines: list[Fact] = []
-            for claim in claims:
-                lines += advertisement_facts(
-                    Advertisement(claim.hash, sendable_fields(claim, source, max_line_bytes)), source
-                )
-            return [given.FactsReceived(tuple(lines), sum(len(format_fact(fact).encode()) + 1 for fact in lines))]
-        case SendChanges(added, removed, is_whole):
-            return [given.ChangesReceived(added, removed, is_whole)]
-        case SendResource(identifier, kind, text):
-            return [given.ResourceReceived(identifier, kind, text)]
-        case EndBlock():
-            return [given.BlockEnded()]
-        case _:
-            raise AssertionError(effect)
+def _as_lines(facts: Sequence[Fact]) -> given.FactsReceived:
+    return given.FactsReceived(tuple(facts), sum(len(format_fact(fact).encode()) + 1 for fact in facts))
 
 
 class Pair:
@@ -357,7 +283,7 @@ def make_pair(
     *,
     expose: tuple[Exposure, ...] = EXPOSE_ALL,
     signed: bool = False,
-    **options: object,
+    **options: Any,
 ) -> Pair:
     """A pair with the same options on both sides."""
     links = (Link(), Link())
@@ -367,8 +293,8 @@ def make_pair(
             Link(here=VERIFIER_A, peer=VERIFIER_B, **common),
             Link(here=VERIFIER_B, peer=VERIFIER_A, **common),
         )
-    configs = [
-        replace(MachineConfig(index=index, module=module, link=links[index]), **options)
+    first_side, second_side = (
+        Side(config_of(index, module, **{"link": links[index], "exposures": expose, **options}))
         for index, module in enumerate((first, second))
-    ]
-    return Pair(Side(configs[0], expose), Side(configs[1], expose))
+    )
+    return Pair(first_side, second_side)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from interlace.pair import ALL, EXPOSE_ALL, START_NS, Side
+from interlace.pair import ALL, EXPOSE_ALL, START_NS, Side, config_of
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, canonical_bytes
-from lace.interlace.config import MachineConfig
-from lace.interlace.effects import EndBlock, SendAdvertisements, SendFacts, SendRecords, SendResource
+from lace.interlace.effects import EndBlock, SendFacts, SendRecords, SendResource
 from lace.interlace.negotiate import LIMIT_NAMES
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
@@ -37,10 +37,10 @@ class Scripted:
         peer_module: Module = ALL,
         expose: tuple[Exposure, ...] = EXPOSE_ALL,
         stored: tuple[bytes, ...] = (),
-        **options: object,
+        **options: Any,
     ) -> None:
-        self.side = Side(replace(MachineConfig(index=0, module=module), **options), expose)
-        self.peer = _Sink(MachineConfig(index=1, module=peer_module))
+        self.side = Side(config_of(0, module, **{"exposures": expose, **options}))
+        self.peer = _Sink(config_of(1, peer_module))
         self.peer_module = peer_module
         self.side.put(*stored)
         self.now_ns = START_NS
@@ -51,7 +51,7 @@ class Scripted:
 
     @property
     def plan(self) -> ExchangePlan:
-        return agree(self.side.config.module, self.peer_module)
+        return agree(self.side.terms.module, self.peer_module)
 
     @property
     def label(self) -> str:
@@ -77,9 +77,10 @@ class Scripted:
             match effect:
                 case SendFacts(facts):
                     lines += map(format_fact, facts)
-                case SendAdvertisements(claims, source):
-                    for claim in claims:
-                        lines += canonical_bytes(claim, source, self.side.config.max_line_bytes).decode().splitlines()
+                case list():
+                    for claim in effect:
+                        source, longest = self.side.machine.agreement.own_source, self.side.terms.max_line_bytes
+                        lines += canonical_bytes(claim, source, longest).decode().splitlines()
                 case EndBlock():
                     lines.append("")
                 case SendResource(identifier):
@@ -124,7 +125,7 @@ class Scripted:
 
     def setup(self) -> None:
         """A proper setup of the peer."""
-        if self.peer_module.id != self.side.config.module.id:
+        if self.peer_module.id != self.side.terms.module.id:
             self.resource()
         self.say(self.operand_line())
 

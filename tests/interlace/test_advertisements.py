@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from interlace.pair import blob, group_module, hash_of, make_pair, plex
+from interlace.pair import VERIFIER_A, VERIFIER_B, Side, blob, group_module, hash_of, make_pair, plex
 from interlace.scripted import Scripted, limits_with
 from lace.errors import InvalidInput
 from lace.facts.predicates import ADVERTISED
@@ -28,7 +30,6 @@ from lace.interlace.advertisement import (
     sendable_fields,
 )
 from lace.interlace.blocks import BlockReader
-from lace.interlace.effects import Evaluate
 from lace.interlace.negotiate import ALL_FIELDS
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -279,7 +280,7 @@ def test_a_listing_replaces_the_one_before_and_a_foreign_format_is_only_data() -
     wire.say(f"NotAvailable('{RECORD}')")
     assert wire.phase is Phase.LISTING
     wire.advertise(OTHER)
-    assert list(wire.side.machine._held) == [OTHER]
+    assert wire.side.held_hashes == [OTHER]
 
 
 @mark.clause("050-LIST-01", "050-LIST-02", "050-RECON-02", "050-ADVREC-08", "050-SEND-08", "050-ADVREC-01")
@@ -307,25 +308,23 @@ def test_an_evaluation_sees_the_peers_claims_the_seven_runtime_facts_and_nothing
     pair = make_pair(signed=True)
     for side in pair.sides:
         side.put(plex("mine", group=f"g{side.config.index}"))
-    seen: list[Evaluate] = []
+    seen: list[Fact] = []
     for side in pair.sides:
-        original = side._evaluate
 
-        def spy(effect: Evaluate, original: object = original, own: str = str(side.config.index)) -> object:
-            seen.append(effect)
-            return original(effect)  # type: ignore[operator]
+        def spy(
+            claims: Sequence[Advertisement], side: Side = side, original: Callable[..., object] = side.host.sets
+        ) -> object:
+            source = side.host.wanted.peer_source
+            assert source == side.machine.agreement.peer
+            seen.extend(fact for claim in claims for fact in advertisement_facts(claim, source))
+            return original(claims)
 
-        side._evaluate = spy  # type: ignore[method-assign,assignment]
+        side.host.sets = spy  # type: ignore[method-assign,assignment]
     pair.exchange()
-    runtime = {fact.predicate.name for effect in seen for fact in effect.runtime.facts()}
+    runtime = {fact.predicate.name for side in pair.sides for facts in side.runtime for fact in facts}
     assert runtime <= {"Here", "Peer", "Transport", "TransportEncrypted", "StartTAI", "TickTAI", "ClockSkewSeconds"}
-    for effect in seen:
-        assert {
-            values.values[1]
-            for claim in effect.advertised_added
-            for values in advertisement_facts(claim, effect.source)
-        } <= {effect.source}
-        assert effect.source == effect.runtime.peer
+    assert {fact.predicate.name for fact in seen} == {"Advertised"}
+    assert {fact.values[1] for fact in seen} == {VERIFIER_A, VERIFIER_B}
 
 
 @mark.clause("050-SETF-08", "050-HELF-09", "050-REQF-05")
@@ -409,7 +408,7 @@ def test_text_tuples_and_changes_give_the_same_state() -> None:
         pair.sides[0].put(*(plex(f"n{n}", group="u" if n % 2 else "v") for n in range(8)))
         pair.sides[1].put(plex("n1"), plex("other"))
         pair.exchange()
-        states.append([(sorted(side.have), side.machine._held.listing()) for side in pair.sides])
+        states.append([(sorted(side.have), side.held) for side in pair.sides])
     assert states[0] == states[1]
     wire = listing_wire()
     wire.give(given.AdvertisementsReceived([Advertisement(RECORD, (FieldClaim("Group", "0", "u"),))]))

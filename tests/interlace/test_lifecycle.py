@@ -10,8 +10,9 @@ from interlace.pair import ALL, START_NS, Pair, blob, group_module, hash_of, mak
 from interlace.scripted import SECOND, TAI_TEXT, Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
-from lace.interlace.effects import EndBlock, Evaluate, PreparePolicy, SendFacts
+from lace.interlace.effects import EndBlock, Evaluate, PreparePolicy, SendFacts, SetHandle
 from lace.interlace.events import Closed, EpochBegan, FixedPoint, Ticked
+from lace.interlace.host import Call
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.phases import MOVES, Move, Phase, move
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -142,7 +143,7 @@ def test_one_clock_alone_moves_nothing() -> None:
     wire.now_ns += TICK
     wire.give(given.TimerFired())
     assert wire.heard() == [f"TickReady('{START.plus_ns(TICK)}')", ""]
-    assert wire.side.machine._tick_state().tick == START
+    assert wire.side.machine.epoch.ticks.tick == START
 
 
 @mark.clause("050-TICK-10", "050-TICK-04", "050-REQ-08")
@@ -154,7 +155,7 @@ def test_a_tick_rides_in_adv_req_and_availability() -> None:
     tick = f"TickReady('{START.plus_ns(TICK)}')"
     assert wire.heard() == [f"Advertised('{hash_of(X)}','{wire.own_label}')", tick, ""]
     wire.say(wire.advertised(hash_of(Y)), tick)
-    assert wire.side.machine._tick_state().tick == START.plus_ns(TICK)
+    assert wire.side.machine.epoch.ticks.tick == START.plus_ns(TICK)
     wire.now_ns += TICK
     wire.say(f"TickReady('{START.plus_ns(2 * TICK)}')", f"MayRequest('{hash_of(X)}')")
     later = f"TickReady('{START.plus_ns(2 * TICK)}')"
@@ -162,7 +163,7 @@ def test_a_tick_rides_in_adv_req_and_availability() -> None:
     wire.give(given.BlockEnded())
     wire.say(f"TickReady('{START.plus_ns(3 * TICK)}')")
     assert wire.reason is None
-    assert wire.side.machine._tick_state().peer_ready == START.plus_ns(3 * TICK)
+    assert wire.side.machine.epoch.ticks.peer_ready == START.plus_ns(3 * TICK)
 
 
 @mark.clause("050-TICK-10")
@@ -418,7 +419,7 @@ def test_a_deleted_record_is_no_longer_advertised() -> None:
     pair.give(first, given.LocalChanged())
     pair.run()
     assert first.have == second.have or second.have == set()
-    assert len(second.machine._held) == 0
+    assert len(second.held) == 0
 
 
 @mark.clause("050-OPEN-04")
@@ -500,7 +501,7 @@ def test_another_operand_begins_an_epoch_and_stored_records_stay(changer: int) -
     assert len(second.have) == 2
     assert first.machine.result().epochs == 2
     assert [event.epoch for event in first.events if isinstance(event, EpochBegan)] == [1, 2]
-    assert len(first.machine._held) == 1  # under the new plan only group v is advertised
+    assert len(first.held) == 1  # under the new plan only group v is advertised
     assert first.machine.phase is Phase.IDLE
 
 
@@ -554,7 +555,7 @@ def test_an_epoch_takes_everything_from_the_new_hello() -> None:
     expected = TAI.from_ns(START_NS + TICK + 3 * SECOND)
     for side in pair.sides:
         assert side.machine.agreement.negotiated.start == expected
-        assert side.machine._tick_state().tick == expected
+        assert side.machine.epoch.ticks.tick == expected
 
 
 @mark.clause("050-OPEN-13")
@@ -565,7 +566,7 @@ def test_under_the_same_plan_the_peers_state_is_kept() -> None:
     wire.heard()
     wire.say(wire.operand_line())
     wire.hello()
-    assert list(wire.side.machine._held) == [hash_of(X)]
+    assert wire.side.held_hashes == [hash_of(X)]
     prepared = [effect for effect in wire.side.wire if isinstance(effect, PreparePolicy)]
     assert prepared == []  # not on the wire
     other = Scripted(is_open=True, stored=(X,), known_modules=(group_module("v"),)).open()
@@ -574,7 +575,7 @@ def test_under_the_same_plan_the_peers_state_is_kept() -> None:
     other.peer_module = group_module("v")
     other.say(other.operand_line())
     other.hello()
-    assert list(other.side.machine._held) == []
+    assert other.side.held_hashes == []
 
 
 def test_an_operand_that_changes_in_the_middle_of_a_loop_waits_for_its_end() -> None:
@@ -640,7 +641,7 @@ def test_input_that_is_not_wanted_is_our_own_mistake() -> None:
     with pytest.raises(LocalProtocolError):
         machine.receive(given.BlockEnded(), 0)
     with pytest.raises(LocalProtocolError):
-        machine.receive(given.Evaluated(), 0)
+        machine.receive(given.Evaluated(own=SetHandle(0, 0)), 0)
 
 
 def test_a_resource_stands_only_between_blocks() -> None:
@@ -671,23 +672,23 @@ def test_a_record_that_comes_while_a_loop_settles_is_listed_in_another(moment: i
     """Where SelectHave reads claims, a quiet loop settles though the send set moved; not if a record moved it."""
     pair = make_pair(GROWING, GROWING, is_open=True)
     side, peer = pair.sides
-    evaluate, count = side._evaluate, 0
+    evaluate, count = side.host.evaluate, 0
 
-    def evaluate_and_put(effect: Evaluate) -> given.Input:
+    def evaluate_and_put(wanted: Evaluate, call: Call) -> given.Evaluated:
         nonlocal count
         count += 1
         if count == moment:
             side.put(late)
-        return evaluate(effect)
+        return evaluate(wanted, call)
 
     late = plex("late", app="ding")
-    side._evaluate = evaluate_and_put  # type: ignore[method-assign]
+    side.host.evaluate = evaluate_and_put  # type: ignore[method-assign]
     pair.start()
     pair.run()
     if moment > count:
         side.put(late)
     pair.give(side, given.LocalChanged())
     pair.run()
-    assert hash_of(late) in peer.machine._held
+    assert hash_of(late) in peer.held_hashes
     assert hash_of(late) in peer.have
     assert all(end.machine.phase is Phase.IDLE for end in pair.sides)

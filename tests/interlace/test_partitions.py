@@ -12,15 +12,18 @@ from interlace.pair import Pair, blob, group_module, hash_of, make_pair, plex
 from interlace.scripted import Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
+from lace.interlace.advertise import Offers
 from lace.interlace.advertisement import Advertisement, canonical_bytes
+from lace.interlace.claims import PeerClaims
 from lace.interlace.cursor import AdvertisementCursor, decode_cursor
-from lace.interlace.effects import EndBlock, Finish, SendAdvertisements, SendFacts
+from lace.interlace.effects import EndBlock, Finish, SendFacts, SetHandle, Summarise, TakeClaims
+from lace.interlace.host import Call
 from lace.interlace.merkle import EMPTY, partition_root
 from lace.interlace.negotiate import FieldSchema
-from lace.interlace.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.partitions import AdvertisementSet, Partition
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
-from lace.interlace.reconcile import Reconciliation
+from lace.interlace.reconciliation import Reconciliation
 from lace.limits import ExchangeLimits
 from lace.notation.digest import digest, domain_digest
 from lace.notation.factline import format_fact
@@ -347,32 +350,35 @@ def test_more_summaries_than_agreed_abort() -> None:
 
 def reconcile_with(
     theirs: list[Advertisement], held: list[Advertisement], own: list[Advertisement], **limits: int
-) -> tuple[AdvertisementSet, int, int]:
+) -> tuple[PeerClaims, int, int]:
     """Run a reconciliation against an honest answerer: the state, records listed, summaries sent."""
-    from lace.interlace.advertise import Offers
-
     agreed = limits_with(**limits)
-    peer, state = filled(theirs), filled(held)
-    offers = Offers(peer, SOURCE, agreed)
-    reconciliation = Reconciliation(
-        held=state, own=filled(own), source=SOURCE, schema=FieldSchema(frozenset()), limits=agreed, max_line_bytes=1024
-    )
+    peer, ours = filled(theirs), filled(own)
+    state = PeerClaims(SOURCE, 1024)
+    state.take(TakeClaims(added=held, is_whole=True))
+    state.take_changes()
+    offers = Offers(agreed)
+    handle = SetHandle(0, len(ours))
+    reconciliation = Reconciliation(handle, SOURCE, FieldSchema(frozenset()), agreed)
     top = peer.summaries(SOURCE)
     offers.offer(top)
-    reconciliation.offer(top)
+    reconciliation.settle(state.reconcile(reconciliation.offer(top), ours, Call()).unknown)
     listed, summaries = 0, len(top)
     while selection := reconciliation.select():
         answer = offers.answer(selection)
-        assert len(answer.listed) <= agreed.max_advertisement_records_listed
-        listed += len(answer.listed)
-        summaries += len(answer.children)
-        parts = reconciliation.sort_out(answer.listed)
-        reconciliation.receive(parts, summarise(parts, SOURCE, 1024), answer.children)
+        answered = sorted(claim for prefix in answer.listed for claim in peer.under(prefix))
+        assert len(answered) <= agreed.max_advertisement_records_listed
+        listed += len(answered)
+        children = [child for prefix in answer.narrowed for child in peer.children(prefix, SOURCE)]
+        summaries += len(children)
+        offers.offer(children)
+        reconciliation.settle(state.reconcile(reconciliation.answer(answered, children), ours, Call()).unknown)
     assert summaries <= agreed.max_partition_summaries
     before = filled(held)
-    for claim in reconciliation.changes.removed:
+    changes = state.take_changes()
+    for claim in changes.removed:
         assert before.drop(claim.hash) == claim
-    for claim in reconciliation.changes.added:
+    for claim in changes.added:
         assert claim.hash not in before
         before.put_all([claim])
     assert before.listing() == state.listing()  # the changes that an engine is told are exact
@@ -437,40 +443,26 @@ def fill(pair: Pair, first: range, second: range, group: str = "u") -> None:
 @pytest.mark.parametrize("module", ["all", "fields"])
 def test_listing_partitions_and_changes_end_in_the_same_stores_and_states(module: str) -> None:
     ends = []
-    asking = {"partition_threshold_bytes": 1, "max_claims_summarised_here": 0}
-    for options in ({"partitions": False}, {"partition_threshold_bytes": 1}, asking, {"is_direct": True}):
+    for options in ({"partitions": False}, {"partition_threshold_bytes": 1}, {"is_direct": True}):
         pair = make_pair(*([group_module("u")] if module == "fields" else []), **options)
         fill(pair, range(12), range(9, 16))
         results = pair.exchange()
         ends.append(
             [
-                (side.have, side.machine._held.listing(), side.machine._own.listing(), result.received_hashes)
+                (side.have, side.held, side.host.own.listing(), result.received_hashes)
                 for side, result in zip(pair.sides, results, strict=True)
             ]
         )
-    assert ends[0] == ends[1] == ends[2] == ends[3]
+    assert ends[0] == ends[1] == ends[2]
     assert len(ends[0][0][0]) == 16
 
 
-def test_roots_over_many_claims_are_asked_for_and_each_once() -> None:
-    pair = make_pair(partition_threshold_bytes=1, max_claims_summarised_here=0)
-    fill(pair, range(20), range(0))
-    pair.exchange()
-    full = pair.sides[0]
-    labels = [[asked.source for asked in side.summarised] for side in pair.sides]
-    theirs, ours = full.machine.agreement.peer_source, full.machine.agreement.own_source
-    # The full side tells its roots; the empty one checks the listing, then tells its own. Those the full side has
-    # already, worked out under the other's label while the other was still storing.
-    assert labels == [[ours, theirs], [ours, theirs]]
-    assert all(sum(map(len, asked.parts.values())) == 20 for side in pair.sides for asked in side.summarised)
-
-
 def test_what_comes_while_roots_are_worked_out_waits_or_ends_the_exchange() -> None:
-    pair = make_pair(partition_threshold_bytes=1, max_claims_summarised_here=0)
+    pair = make_pair(partition_threshold_bytes=1)
     fill(pair, range(20), range(0))
     full = pair.sides[0]
     pair.start()
-    pair.run(until=lambda: bool(full.summarised))
+    pair.run(until=lambda: any(isinstance(effect, Summarise) for effect in full.asked))
     (answer,) = full.results
     assert not full.machine.wants_peer_input
     assert full.machine.next_timer is None  # the peer is not to blame for our own work
@@ -482,7 +474,7 @@ def test_what_comes_while_roots_are_worked_out_waits_or_ends_the_exchange() -> N
 def test_roots_that_nobody_asked_for_are_a_fault_of_the_driver() -> None:
     pair = make_pair()
     pair.start()
-    with pytest.raises(LocalProtocolError, match="nobody asked"):
+    with pytest.raises(LocalProtocolError, match="no question"):
         pair.sides[0].machine.receive(given.Summarised([]), pair.now_ns)
 
 
@@ -495,14 +487,14 @@ def test_a_second_exchange_on_a_link_begins_with_the_cursor_and_lists_nothing() 
     assert list(pair.sides[0].store.settings("cursor")) == [first.link_id]
     again = make_pair(signed=True, partition_threshold_bytes=1)
     for side, old in zip(again.sides, pair.sides, strict=True):
-        side.store = old.store
+        side.store = side.host.store = old.store
     result, _ = again.exchange()
     assert not result.cursor_updated
     assert result.received_hashes == ()
     for side in again.sides:
         assert side.named("Advertised") == []
         assert side.named("ListAdvertisementPartition") == []
-    assert len(again.sides[0].machine._held) == 14
+    assert len(again.sides[0].held) == 14
 
 
 @mark.clause("050-LINK-05", "050-RECON-05")
@@ -554,8 +546,8 @@ def blocks_of(effects: list[object]) -> list[list[str]]:
     for effect in effects:
         if isinstance(effect, SendFacts):
             blocks[-1] += map(format_fact, effect.facts)
-        elif isinstance(effect, SendAdvertisements):
-            blocks[-1] += [f"Advertised({claim.hash})" for claim in effect.advertisements]
+        elif isinstance(effect, list):
+            blocks[-1] += [f"Advertised({claim.hash})" for claim in effect]
         elif isinstance(effect, EndBlock):
             blocks.append([])
     return blocks

@@ -6,7 +6,7 @@ import pytest
 
 from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, Pair, blob, hash_of, make_pair, plex
 from interlace.scripted import Scripted
-from lace.interlace.config import Link
+from lace.interlace.terms import Link
 from lace.notation.tai import TAI
 from lace.policy.compile import agree
 from lace.policy.exposure import Exposure
@@ -97,9 +97,8 @@ def leftovers(pair: Pair) -> set[str]:
     left: set[str] = set()
     for side in pair.sides:
         sender = pair.other(side)
-        sendable = set(sender.machine._own)
-        formats = frozenset({"H3"})
-        left |= {record for record in side.machine._book.wanted(side.machine._held, formats) if record in sendable}
+        wanted = side.host.requestable.intersection(side.held_hashes) - side.machine.refused
+        left |= wanted & sender.host.sendable
     return left
 
 
@@ -176,9 +175,9 @@ def test_a_machine_holds_what_an_exchange_is_defined_by() -> None:
     assert agreement.plan.id == wire.plan.id
     assert agreement.negotiated.record_formats == {"H3"}
     assert agreement.negotiated.schema.names == frozenset()
-    assert agreement.negotiated.limits == wire.side.config.limits
-    assert len(machine._own) == 1
-    assert len(machine._held) == 0
-    assert machine._book.outstanding == set()
-    assert machine._tick_state().tick == agreement.negotiated.start
+    assert agreement.negotiated.limits == wire.side.terms.limits
+    assert machine.epoch.own.count == 1
+    assert machine.epoch.claims == 0
+    assert machine.outstanding == set()
+    assert machine.epoch.ticks.tick == agreement.negotiated.start
     assert VERIFIER_A != VERIFIER_B

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
@@ -185,7 +186,7 @@ def test_a_record_deleted_between_request_and_service_is_not_available() -> None
 def test_a_record_that_vanishes_while_it_is_loaded_is_not_available() -> None:
     wire = Scripted(stored=(X, Y)).open()
     wire.say()
-    wire.side.loaded = lambda record: None if record == hash_of(X) else wire.side.store.get(hash_of(Y))
+    wire.side.host.stored = lambda record: None if record == hash_of(X) else Y  # type: ignore[method-assign]
     wire.say(f"MayRequest('{hash_of(X)}')", f"MayRequest('{hash_of(Y)}')")
     assert wire.heard()[-2:] == [f"NotAvailable('{hash_of(X)}')", ""]
 
@@ -417,8 +418,8 @@ def test_a_received_request_is_no_fact_for_our_engine() -> None:
     wire.say()
     wire.say(f"MayRequest('{hash_of(Y)}')")
     wire.say()
-    assert not [effect for effect in wire.side.wire if isinstance(effect, SendRecords)]
-    assert not wire.side.machine._book._requestable
+    assert not [effect for effect in wire.side.wire if isinstance(effect, SendRecords) and effect.hashes]
+    assert not wire.side.host.requestable
 
 
 @mark.clause("050-EVAL-04", "050-ERR-01")
@@ -434,7 +435,11 @@ def test_an_evaluation_error_ends_the_round() -> None:
 def test_a_policy_that_cannot_be_made_aborts() -> None:
     wire = Scripted()
     wire.setup()
-    wire.side._prepare = lambda effect: given.PolicyRefused("no")  # type: ignore[method-assign]
+
+    def refuse(*_: object) -> NoReturn:
+        raise InvalidInput("no", rule="policy")
+
+    wire.side.host.prepare = refuse  # type: ignore[method-assign]
     wire.hello()
     assert wire.reason is AbortReason.MALFORMED_PREPARED_POLICY
 

@@ -10,11 +10,11 @@ from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, group_module, hash_of, m
 from interlace.scripted import TAI_TEXT, Scripted, limits_with
 from lace.interlace import inputs as given
 from lace.interlace.agreement import own_hello
-from lace.interlace.config import Link
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.negotiate import ALL_FIELDS, FieldSchema, agree, link_id, offered_limits, read_hello
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.terms import Link
 from lace.limits import ExchangeLimits
 from lace.notation.digest import digest
 from lace.notation.factline import parse_fact
@@ -467,7 +467,7 @@ def test_a_limit_is_the_least_of_ours_and_all_announced() -> None:
     )
     agreed = wire.side.machine.agreement.negotiated.limits
     assert (agreed.max_loop_iterations, agreed.max_narrowing_depth) == (5, 3)
-    assert agreed.phase_timeout_ns == wire.side.config.limits.phase_timeout_ns
+    assert agreed.phase_timeout_ns == wire.side.terms.limits.phase_timeout_ns
 
 
 @mark.clause("050-HLIM-06", "050-HELF-08")
@@ -528,7 +528,7 @@ def test_our_hello_announces_the_six_limits_and_no_timeout() -> None:
 )
 def test_start_and_skew_are_the_same_on_both_sides(first: str, second: str, start: str, skew: int) -> None:
     pair = make_pair()
-    hello = own_hello(pair.sides[0].config, pair.sides[0].machine._plan or _plan(), 0)
+    hello = own_hello(pair.sides[0].config, _plan(), 0)
     from dataclasses import replace
 
     from lace.notation.tai import TAI

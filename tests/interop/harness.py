@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from interlace.pair import ALL
+from interlace.pair import ALL, config_of
 from lace.iltp.address import Address
-from lace.interlace.config import MachineConfig
+from lace.interlace.terms import Terms
 from lace.limits import SECOND_NS, ExchangeLimits
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.clock import SystemClock
-from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo, Node, NodeLimits
+from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
 from lace.runtime.session import Outcome
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -44,8 +44,7 @@ def hashes(store: RecordStore) -> set[str]:
 def honest_stream(dialer: Sequence[bytes], acceptor: Sequence[bytes], module: Module = ALL, **options: Any) -> bytes:
     """What an honest dialer would write to an acceptor with these records."""
     ends = [
-        End(MachineConfig(index=index, module=module, **options), filled(records))
-        for index, records in enumerate((dialer, acceptor))
+        End(config_of(index, module, **options), filled(records)) for index, records in enumerate((dialer, acceptor))
     ]
     MemoryLink(ends).run()
     assert ends[0].outcome.is_complete, ends[0].outcome
@@ -59,19 +58,19 @@ class Serving:
     node: Node
     address: Address
     store: RecordStore
-    terms: ExchangeTerms
+    terms: Terms
     outcomes: asyncio.Queue[Outcome] = field(default_factory=asyncio.Queue)
 
     async def next_outcome(self) -> Outcome:
         return await asyncio.wait_for(self.outcomes.get(), PATIENCE_S)
 
 
-def terms_of(module: Module = ALL, *, is_open: bool = True, timeout_s: float = 10.0, **options: Any) -> ExchangeTerms:
+def terms_of(module: Module = ALL, *, is_open: bool = True, timeout_s: float = 10.0, **options: Any) -> Terms:
     """Terms with a short patience."""
     limits = options.pop("limits", ExchangeLimits())
     limits = replace(limits, phase_timeout_ns=int(timeout_s * SECOND_NS))
     exposures = options.pop("exposures", (expose_all(),))
-    return ExchangeTerms(module=module, exposures=exposures, is_open=is_open, limits=limits, **options)
+    return Terms(module=module, exposures=exposures, is_open=is_open, limits=limits, **options)
 
 
 def make_node(
@@ -97,7 +96,7 @@ async def serving(
     records: Sequence[bytes] | RecordStore,
     tmp_path: Path,
     scheme: str = "unix",
-    terms: ExchangeTerms | None = None,
+    terms: Terms | None = None,
     **options: Any,
 ) -> AsyncIterator[Serving]:
     """A node that accepts until the block ends."""

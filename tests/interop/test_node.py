@@ -28,6 +28,7 @@ from lace.interlace.events import Event, FixedPoint
 from lace.limits import MIB
 from lace.records.validate import validate
 from lace.runtime.bounds import DriveLimits
+from lace.runtime.host import HostBounds
 from lace.runtime.metrics import serve_metrics
 from lace.runtime.node import Hooks, LinkInfo, NodeLimits
 from lace.runtime.session import Outcome
@@ -241,7 +242,7 @@ def test_large_records_both_ways_stay_within_the_buffers(tmp_path: Path) -> None
     """More than all buffers hold crosses in both directions; neither side waits for the other to finish."""
 
     async def run() -> None:
-        tight = DriveLimits(max_waiting_bytes=MIB, max_batch_bytes=MIB, load_bytes=MIB // 4)
+        tight = DriveLimits(max_waiting_bytes=MIB, max_batch_bytes=MIB, max_unsent_bytes=MIB // 4)
         ours = [blob(bytes([n]) * (3 * MIB)) for n in range(6)]
         theirs = [blob(bytes([n + 100]) * (3 * MIB)) for n in range(6)]
         async with serving(ours, tmp_path, terms=terms_of(timeout_s=60), drive_limits=tight) as server:
@@ -257,8 +258,9 @@ def test_large_records_both_ways_stay_within_the_buffers(tmp_path: Path) -> None
 def test_a_large_request_is_served_in_several_loops(tmp_path: Path) -> None:
     async def run() -> None:
         records = [blob(b"%d" % n * 1000) for n in range(30)]
-        slow = DriveLimits(service_ns=0, load_records=10)  # one chunk a phase, the rest deferred
-        async with serving(records, tmp_path, drive_limits=slow) as server:
+        slow = DriveLimits(service_ns=0)  # one chunk a phase, the rest deferred
+        chunk = HostBounds(load_records=10)
+        async with serving(records, tmp_path, drive_limits=slow, host_bounds=chunk) as server:
             outcome, store = await exchange_once(server.address, [])
             assert outcome.is_complete
             assert outcome.result.loops == 4
@@ -287,30 +289,15 @@ def test_the_counters_can_be_scraped(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("most", [0, 10_000])
-def test_a_rehearsed_node_tells_its_peers_the_same(tmp_path: Path, most: int) -> None:
-    async def run() -> None:
-        records = [blob(b"%d" % n) for n in range(4_200)]  # more than a machine summarises by itself
-        limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0, max_remembered_claims=most, workers=0)
-        async with serving(records, tmp_path, limits=limits) as server:
-            await server.node.rehearse(server.terms)
-            for _ in range(2):
-                outcome, store = await exchange_once(server.address, [])
-                assert outcome.is_complete
-                assert hashes(store) == hashes(server.store)
-
-    asyncio.run(run())
-
-
 def test_worker_processes_judge_what_threads_would(tmp_path: Path) -> None:
     """With much to receive, worker processes judge; a bad record among good ones is refused all the same."""
 
     async def run() -> None:
         limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0, workers=1)
-        drive = DriveLimits(min_records_for_workers=1)
+        eager = HostBounds(min_records_for_workers=1)
         records = [blob(b"%d" % n) for n in range(40)]
         stream = honest_stream(records, [])
-        async with serving([], tmp_path, limits=limits, drive_limits=drive) as server:
+        async with serving([], tmp_path, limits=limits, host_bounds=eager) as server:
             warm, _ = await exchange_once(server.address, [blob(b"first")])  # starts the workers
             assert warm.result.fixed_point
             await eventually(lambda: server.node.has_workers)

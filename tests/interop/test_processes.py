@@ -19,14 +19,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 import lace as api
-from interlace.pair import ALL, blob, plex
+from interlace.pair import ALL, blob, config_of, plex
 from interop.harness import filled
 from lace.cli.app import app
 from lace.cli.failure import ExitCode
-from lace.interlace.config import MachineConfig
 from lace.policy.exposure import expose_all
 from lace.runtime.local import exchange
-from lace.runtime.party import Party
+from lace.runtime.party import Party, local_terms
 from lace.runtime.trace import read_capture
 from runtime.memory_link import End, MemoryLink
 
@@ -98,9 +97,7 @@ def served(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def in_one_process() -> tuple[End, End]:
-    ends = tuple(
-        End(MachineConfig(index=index, module=ALL), filled(records)) for index, records in enumerate((DIALER, ACCEPTOR))
-    )
+    ends = tuple(End(config_of(index), filled(records)) for index, records in enumerate((DIALER, ACCEPTOR)))
     MemoryLink(ends).run()
     return ends[0], ends[1]
 
@@ -118,7 +115,7 @@ def test_the_streams_of_an_exchange_are_the_vectors() -> None:
 
 def test_the_direct_exchange_gives_the_same_result_as_the_streams() -> None:
     stores = [filled(records) for records in (DIALER, ACCEPTOR)]
-    parties = [Party(store=store, module=ALL, exposures=(expose_all(),)) for store in stores]
+    parties = [Party(store=store, terms=local_terms(ALL, (expose_all(),))) for store in stores]
     direct = exchange(parties[0], parties[1])
     streamed = in_one_process()
     for result, end, store in zip(direct, streamed, stores, strict=True):

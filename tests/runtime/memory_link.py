@@ -4,35 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from interlace.pair import EXPOSE_ALL, START_NS, Side
+from interlace.fakehost import FakeHost
+from interlace.pair import START_NS
 from lace.iltp.resources import fault_of
-from lace.intake.received import judge_received
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.config import MachineConfig
 from lace.interlace.events import Event
-from lace.limits import RecordLimits
-from lace.runtime.judging import commit_safely
+from lace.interlace.host import Call, Host, perform
+from lace.interlace.host import store as store_judged
+from lace.interlace.terms import MachineConfig, Terms
+from lace.runtime.bounds import Service
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
-from lace.runtime.side import LocalSide
 from lace.store.base import RecordStore
 
+MakeHost = Callable[[RecordStore, Terms], Host[Any]]
 
-class ReferenceEvaluator:
-    """The naive evaluator: slow, and right by being small."""
 
-    def __init__(self, side: Side) -> None:
-        self.side = side
-
-    def prepare(self, effect: asked.PreparePolicy) -> given.PolicyPrepared | given.PolicyRefused:
-        return self.side._prepare(effect)  # type: ignore[return-value]  # the two answers to this effect
-
-    def evaluate(self, effect: asked.Evaluate) -> given.Evaluated | given.EvaluationFailed:
-        return self.side._evaluate(effect)  # type: ignore[return-value]
-
-    def get_ready(self) -> None:
-        pass
+def carry_out(session: Session, host: Host[Any], request: Request, now_ns: int) -> Event | None:
+    """What a pump does with one request of a session, at once; the event of a report."""
+    match request:
+        case ReceivedRecords(records):
+            for answer in store_judged(host, host.judge(records, Call()), Call()):
+                session.answer(answer, now_ns)
+        case CheckResource(resource):
+            session.resource_checked(resource, fault_of(resource, session.terms.engine_limits), now_ns)
+        case asked.SendListing():
+            for batch in host.list(request, Call()):
+                session.put_listing(batch, request.source)
+            session.answer(given.ListingSent(), now_ns)
+        case asked.SendRecords():
+            service = Service(request)
+            for loaded in host.load(request, Call()):
+                session.put_records([data for _, data in service.take_all(loaded)])
+            session.answer(given.RecordsSent(service.sent, service.missing), now_ns)
+        case asked.Report(event):
+            return event
+        case _:
+            answer = perform(host, request, Call())
+            if answer is not None:
+                session.answer(answer, now_ns)
+    return None
 
 
 @dataclass
@@ -41,15 +54,14 @@ class End:
 
     config: MachineConfig
     store: RecordStore
+    make_host: MakeHost = FakeHost
     sent: bytearray = field(default_factory=bytearray)  # everything it wrote
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.session = Session(self.config)
-        evaluator = ReferenceEvaluator(Side(self.config, EXPOSE_ALL, self.store))  # type: ignore[arg-type]
-        self.side = LocalSide(self.store, lambda: evaluator)
+        self.host = self.make_host(self.store, self.config.terms)
         self.taken = 0  # how many of the peer's bytes it was given
-        self.runtime = evaluator.side.runtime
 
     @property
     def outcome(self) -> Outcome:
@@ -66,39 +78,12 @@ class End:
         while requests := self.session.requests():
             moved = True
             for request in requests:
-                self._perform(request, now_ns)
+                event = carry_out(self.session, self.host, request, now_ns)
+                self.events += [event] if event is not None else []
         while data := self.session.data_to_send():
             self.sent += data
             moved = True
         return moved
-
-    def _perform(self, request: Request, now_ns: int) -> None:
-        match request:
-            case ReceivedRecords(records):
-                for answer in commit_safely(judge_received(records, RecordLimits()), self.store):
-                    self.session.answer(answer, now_ns)
-            case CheckResource(resource):
-                self.session.resource_checked(resource, fault_of(resource), now_ns)
-            case asked.SendRecords(hashes=hashes):
-                loaded = {record: data for batch in self.side.load(hashes, 1000, 1 << 30) for record, data in batch}
-                for data in loaded.values():
-                    if data is not None:
-                        self.session.put_records([data])
-                sent = [(record, len(data)) for record, data in loaded.items() if data is not None]
-                missing = [record for record, data in loaded.items() if data is None]
-                self.session.answer(given.RecordsSent(sent, missing), now_ns)
-            case asked.Report(event):
-                self.events.append(event)
-            case asked.LoadCursor(key):
-                self.session.answer(self.side.load_cursor(key), now_ns)
-            case asked.SaveCursor(key, cursor):
-                self.side.save_cursor(key, cursor)
-            case asked.PreparePolicy():
-                self.session.answer(self.side.prepare(request), now_ns)
-            case asked.Evaluate():
-                self.session.answer(self.side.evaluate(request), now_ns)
-            case asked.Summarise():
-                self.session.answer(self.side.summarise(request), now_ns)
 
 
 Cut = Callable[[End], int | None]  # after how many bytes written by an end the link breaks

@@ -12,17 +12,21 @@ from lace.datalog.syntax import Fact
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts
 from lace.interlace.effects import Evaluate, PreparePolicy
+from lace.interlace.host import Call, perform
 from lace.interlace.negotiate import ALL_FIELDS, NO_FIELDS, FieldSchema
+from lace.interlace.partitions import Changes
 from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.terms import Terms
 from lace.limits import EngineLimits
 from lace.notation.tai import TAI
-from lace.policy.compile import agree
+from lace.policy.compile import ExchangePlan, agree
 from lace.policy.exposure import Exposure, expose_all
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer
 from lace.records.validate import validate
 from lace.runtime.claims import feeding_of
 from lace.runtime.evaluate import StoreEvaluator
+from lace.runtime.host import LocalHost
 from lace.store.memory import MemoryStore
 
 RECORDS = [blob(bytes([n])) for n in range(5)] + [plex(f"n{n}", group="uvw"[n % 3], app="ab"[n % 2]) for n in range(12)]
@@ -60,6 +64,19 @@ def runtime(tick: int) -> RuntimeFacts:
     )
 
 
+def wanted(plan: ExchangePlan, schema: FieldSchema, index: int = 0, *, send_gate: bool = True) -> PreparePolicy:
+    return PreparePolicy(
+        plan=plan,
+        local_index=index,
+        viewer=Viewer("Opq_x"),
+        schema=schema,
+        send_gate=send_gate,
+        own_source=Source("Opq_o"),
+        peer_source=SOURCE,
+        record_formats=frozenset({"H3"}),
+    )
+
+
 class World:
     """A store, a peer's claims, and both evaluators."""
 
@@ -67,16 +84,11 @@ class World:
         self.rng = random.Random(seed)
         self.store = MemoryStore()
         pick = self.rng.choice
-        self.evaluator = StoreEvaluator(self.store, pick(EXPOSURES), max_followed_facts=max_followed)
+        terms = Terms(module=ALL, exposures=pick(EXPOSURES))
+        self.evaluator = StoreEvaluator(self.store, terms, max_followed_facts=max_followed)
         plan = agree(pick(MODULES), pick(MODULES))
-        effect = PreparePolicy(
-            plan=plan,
-            local_index=self.rng.randrange(2),
-            viewer=Viewer("Opq_x"),
-            schema=FieldSchema(frozenset({"Group"})),
-            send_gate=self.rng.random() < 0.7,
-        )
-        assert isinstance(self.evaluator.prepare(effect), given.PolicyPrepared)
+        index, gate = self.rng.randrange(2), self.rng.random() < 0.7
+        self.evaluator.prepare(wanted(plan, FieldSchema(frozenset({"Group"})), index, send_gate=gate))
         self.claims: dict[str, Advertisement] = {}
         self.sendable: dict[str, Advertisement] = {}
         self.requestable: set[str] = set()
@@ -103,18 +115,16 @@ class World:
         self.check(added, removed)
 
     def check(self, added: list[Advertisement], removed: list[Advertisement]) -> None:
-        answer = self.evaluator.evaluate(
-            Evaluate(runtime=runtime(self.tick), source=SOURCE, advertised_added=added, advertised_removed=removed)
-        )
-        assert isinstance(answer, given.Evaluated)
-        for record in answer.send_removed:
+        delta = self.evaluator.evaluate(runtime(self.tick), Changes(added, removed), Call())
+        for record in delta.send_removed:
             del self.sendable[record]
-        for claim in answer.send_added:
+        for claim in self.evaluator.advertise(delta.send_added):
             assert claim.hash not in self.sendable
             self.sendable[claim.hash] = claim
-        assert set(answer.request_removed) <= self.requestable
-        assert self.requestable.isdisjoint(answer.request_added)
-        self.requestable = (self.requestable - set(answer.request_removed)) | set(answer.request_added)
+        assert delta.request_removed.keys() <= self.requestable
+        assert self.requestable.isdisjoint(delta.request_added)
+        self.requestable = (self.requestable - delta.request_removed.keys()) | delta.request_added.keys()
+        assert self.requestable == set(self.evaluator.requestable)
         self.compare()
 
     def compare(self) -> None:
@@ -151,12 +161,10 @@ def test_a_limit_is_an_answer_and_no_exception() -> None:
         "SelectHave(P) :- Have(P), Pair(P,_).\nPair(P,Q) :- Have(P), Have(Q).\n"
         "SelectAdvertised(P,S) :- Advertised(P,S)."
     )
-    evaluator = StoreEvaluator(store, (expose_all(),), limits=EngineLimits(max_derived_facts_per_predicate=20))
-    plan = agree(cross, ALL)
-    prepared = PreparePolicy(plan=plan, local_index=0, viewer=Viewer("Opq_x"), schema=NO_FIELDS, send_gate=True)
-    assert isinstance(evaluator.prepare(prepared), given.PolicyPrepared)
-    asked = Evaluate(runtime=runtime(0), source=SOURCE, advertised_added=[], advertised_removed=[])
-    answer = evaluator.evaluate(asked)
+    limits = EngineLimits(max_derived_facts_per_predicate=20)
+    host = LocalHost(store, Terms(module=cross, exposures=(expose_all(),), engine_limits=limits))
+    perform(host, wanted(agree(cross, ALL), NO_FIELDS), Call())
+    answer = perform(host, Evaluate(runtime=runtime(0)), Call())
     assert isinstance(answer, given.EvaluationFailed)
     assert "max_derived_facts_per_predicate" in answer.detail
 
@@ -166,17 +174,11 @@ def test_advertisements_carry_the_fields_of_the_schema_however_many_there_are(co
     store = MemoryStore()
     store.put([validate(plex(f"n{n}", headers=[("Mood", "b"), ("Mood", "a")])) for n in range(count)])
     for schema in (ALL_FIELDS, FieldSchema(frozenset({"Mood", "Absent"}))):
-        evaluator = StoreEvaluator(store, (expose_all(),))
-        plan = agree(ALL, ALL)
-        evaluator.prepare(
-            PreparePolicy(plan=plan, local_index=0, viewer=Viewer("Opq_x"), schema=schema, send_gate=True)
-        )
-        answer = evaluator.evaluate(
-            Evaluate(runtime=runtime(0), source=SOURCE, advertised_added=[], advertised_removed=[])
-        )
-        assert isinstance(answer, given.Evaluated)
-        assert len(answer.send_added) == count
-        for claim in answer.send_added:
+        evaluator = StoreEvaluator(store, Terms(module=ALL, exposures=(expose_all(),)))
+        evaluator.prepare(wanted(agree(ALL, ALL), schema))
+        listed = evaluator.advertise(evaluator.evaluate(runtime(0), Changes([], []), Call()).send_added)
+        assert len(listed) == count
+        for claim in listed:
             mood = [(field.position, field.value) for field in claim.fields if field.name == "Mood"]
             assert mood == [("0", "b"), ("1", "a")]
             assert ("Type" in [field.name for field in claim.fields]) is (schema == ALL_FIELDS)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lace.interlace.effects import SendRecords
+from lace.interlace.effects import SendRecords, SetHandle
 from lace.records.model import Blob
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
@@ -62,13 +62,16 @@ def test_each_hash_comes_once_with_its_bytes_or_as_missing(
     budget=st.integers(0, 40),
     limit=st.integers(0, 40),
 )
-def test_a_batch_at_once_is_served_as_record_by_record(
+def test_what_is_served_does_not_depend_on_how_it_is_batched(
     batches: list[list[bytes | None]], budget: int, limit: int
 ) -> None:
-    request = SendRecords(hashes=[], budget_bytes=budget, limit_bytes=limit)
-    whole, single = Service(request), Service(request)
+    request = SendRecords(own=SetHandle(0, 0), hashes=[], budget_bytes=budget, limit_bytes=limit)
+    batched, single = Service(request), Service(request)
     for number, bodies in enumerate(batches):
         batch = [(f"{number}.{place}", body) for place, body in enumerate(bodies)]
-        sent = [(record, body) for record, body in batch if single.take(record, body)]
-        assert whole.take_all(batch) == sent
-        assert (whole.sent, whole.missing, whole.is_full) == (single.sent, single.missing, single.is_full)
+        sent = [taken for item in batch for taken in single.take_all([item])]
+        assert batched.take_all(batch) == sent
+        assert (batched.sent, batched.missing, batched.is_full) == (single.sent, single.missing, single.is_full)
+    sizes = [size for _, size in batched.sent]
+    assert sum(sizes) <= limit
+    assert sum(sizes) <= budget or len(sizes) == 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interlace.pair import ALL, EXPOSE_ALL, blob, group_module, hash_of, plex
 from lace.errors import LaceError
 from lace.intake.received import Intake, checkers_for
-from lace.interlace.config import MachineConfig
 from lace.interlace.events import Advertising, Closed, Event, FixedPoint, Received, Requested
 from lace.interlace.reasons import AbortReason
 from lace.limits import EngineLimits, ExchangeLimits, IngestLimits, RecordLimits
@@ -21,7 +21,7 @@ from lace.records.keys import SigningKey
 from lace.records.model import Seal
 from lace.records.validate import validate
 from lace.runtime.local import ExchangeAborted, LocalExchange, exchange
-from lace.runtime.party import Party, Terms
+from lace.runtime.party import Party, local_terms
 from lace.runtime.receipts import make_receipt
 from lace.store import open_store
 from lace.store.base import RecordStore
@@ -41,21 +41,26 @@ def have(store: RecordStore) -> set[str]:
     return {record for _, record in store.records_since()}
 
 
-def party(store: RecordStore, module: Module = ALL, **options: object) -> Party:
-    return Party(store=store, module=module, **{"exposures": EXPOSE_ALL, **options})  # type: ignore[arg-type]
+def party(store: RecordStore, module: Module = ALL, **options: Any) -> Party:
+    """A side that shows everything; an option that is none of the party is one of its terms."""
+    own = {name: options.pop(name) for name in ("here", "cursor_key", "receipts") if name in options}
+    return Party(store=store, terms=local_terms(module, **{"exposures": EXPOSE_ALL, **options}), **own)
 
 
 X, Y, Z = blob(b"x"), blob(b"y"), plex("z")
 
 
 @mark.clause("050-ENG-01", "050-ENG-02", "050-ENG-03", "050-ENG-04", "050-ENG-07", "050-MODEL-03")
-@pytest.mark.parametrize(
-    "terms", [Terms(), Terms(is_direct=False), Terms(is_direct=False, partition_threshold_bytes=0)]
-)
-def test_two_stores_in_one_process_converge(terms: Terms) -> None:
+@pytest.mark.parametrize(("is_direct", "threshold"), [(True, 1 << 19), (False, 1 << 19), (False, 0)])
+def test_two_stores_in_one_process_converge(is_direct: bool, threshold: int) -> None:
     first, second = store_with(X, Y), store_with(Z)
     events: list[tuple[int, Event]] = []
-    results = exchange(party(first), party(second), terms, on_event=lambda side, event: events.append((side, event)))
+    results = exchange(
+        party(first, partition_threshold_bytes=threshold),
+        party(second, partition_threshold_bytes=threshold),
+        is_direct=is_direct,
+        on_event=lambda side, event: events.append((side, event)),
+    )
     assert have(first) == have(second) == {hash_of(X), hash_of(Y), hash_of(Z)}
     assert all(result.fixed_point for result in results)
     assert set(results[0].received_hashes) == {hash_of(Z)}
@@ -108,9 +113,9 @@ def test_an_exchange_with_nothing_new_on_either_side_is_remembered() -> None:
     first.put([validate(Z)])
     assert exchange(*parties)[1].received_hashes == (hash_of(Z),)
     assert exchange(*parties)[0].loops == 0
-    narrowed = Party(store=second, module=group_module("v"), exposures=EXPOSE_ALL, cursor_key="a")
+    narrowed = party(second, group_module("v"), cursor_key="a")
     assert exchange(parties[0], narrowed)[0].loops > 0
-    hidden = Party(store=second, module=ALL, exposures=(), cursor_key="a")
+    hidden = party(second, exposures=(), cursor_key="a")
     assert exchange(parties[0], hidden)[0].loops > 0
 
 
@@ -167,9 +172,9 @@ CROSS = (
 def test_a_cross_product_ends_in_a_typed_abort_with_the_store_untouched() -> None:
     victim = store_with(*(plex(f"n{n}") for n in range(60)))
     before = have(victim)
-    small = Terms(engine_limits=EngineLimits(max_derived_facts_per_predicate=10_000, max_working_rows=1 << 20))
+    small = EngineLimits(max_derived_facts_per_predicate=10_000, max_working_rows=1 << 20)
     with pytest.raises(ExchangeAborted) as abort:
-        exchange(party(store_with(), Module.author(CROSS)), party(victim), small)
+        exchange(party(store_with(), Module.author(CROSS)), party(victim, engine_limits=small))
     assert abort.value.reason is AbortReason.EVALUATION_FAILED
     assert have(victim) == before
 
@@ -215,7 +220,7 @@ def test_listening_changes_nothing_that_travels() -> None:
         running = LocalExchange(
             party(store_with(X)),
             party(store_with(Y)),
-            Terms(is_direct=False),
+            is_direct=False,
             on_event=(lambda *_: None) if listen else None,
         )
         with running:
@@ -234,19 +239,19 @@ def test_listening_changes_nothing_that_travels() -> None:
 
 
 def test_long_listings_travel_by_partitions_when_asked_to() -> None:
-    """As on a wire, with more claims than the machine summarises by itself."""
-    most = MachineConfig(index=0, module=ALL).max_claims_summarised_here
-    records = [blob(str(number).encode()) for number in range(most + 10)]
+    """As on a wire."""
+    records = [blob(str(number).encode()) for number in range(4_200)]
     first, second = store_with(*records), store_with(*records[:5])
-    exchange(party(first), party(second), Terms(is_direct=False, partition_threshold_bytes=0))
+    exchange(*(party(store, partition_threshold_bytes=0) for store in (first, second)), is_direct=False)
     assert have(first) == have(second) == set(map(hash_of, records))
 
 
 @mark.clause("050-LIM-06", "050-ERR-14")
 def test_a_local_exchange_keeps_the_transfer_limit() -> None:
     first, second = store_with(X, Y), store_with()
+    limits = ExchangeLimits(max_total_transferred_bytes=len(X) + 1)
     with pytest.raises(ExchangeAborted) as abort:
-        exchange(party(first), party(second), Terms(limits=ExchangeLimits(max_total_transferred_bytes=len(X) + 1)))
+        exchange(party(first, limits=limits), party(second, limits=limits))
     assert abort.value.reason is AbortReason.TRANSFER_LIMIT_EXCEEDED
     assert len(have(second)) == 1
     assert len(abort.value.results[1].received_hashes) == 1

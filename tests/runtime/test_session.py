@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, group_module, plex
+from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, config_of, group_module, plex
 from lace.errors import LaceError
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource, merge_runs
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_resource
-from lace.interlace.config import Link, MachineConfig
 from lace.interlace.reasons import AbortReason
+from lace.interlace.terms import Link
 from lace.limits import SECOND_NS
 from lace.policy.compile import agree
 from lace.policy.operand import Module
@@ -26,7 +26,7 @@ from runtime.memory_link import End, MemoryLink
 def make_end(index: int, records: Sequence[bytes] = (), module: Module = ALL, **options: Any) -> End:
     store = MemoryStore()
     store.put([validate(record) for record in records])
-    return End(MachineConfig(index=index, module=module, **options), store)
+    return End(config_of(index, module, **options), store)
 
 
 def make_ends(first: Sequence[bytes], second: Sequence[bytes], **options: Any) -> tuple[End, End]:
@@ -281,7 +281,7 @@ def test_a_record_that_cannot_be_delimited_aborts_at_its_announcement(length: by
 
 
 def runtime_names(end: End) -> set[str]:
-    return {fact.predicate.name for facts in end.runtime for fact in facts}
+    return {fact.predicate.name for facts in end.host.runtime for fact in facts}
 
 
 @pytest.mark.clause("060-RT-01", "060-RT-02", "060-RT-03", "060-RT-04", "060-RT-05", "060-RT-06", "060-RT-13")
@@ -294,7 +294,7 @@ def test_runtime_facts_are_what_the_link_proves_and_nothing_more() -> None:
     named = make_ends([HELLO_WORLD], [DATA], link=Link(transport="tcp:h:1"))
     MemoryLink(named).run()
     assert runtime_names(named[0]) == times | {"Transport"}
-    assert ("tcp:h:1",) in {fact.values for fact in named[0].runtime[0]}
+    assert ("tcp:h:1",) in {fact.values for fact in named[0].host.runtime[0]}
     proven = make_ends([HELLO_WORLD], [DATA])
     links = [
         Link(here=VERIFIER_A, peer=VERIFIER_B, signs_hello=True, peer_signs_hello=True, encrypted=True),
@@ -304,7 +304,7 @@ def test_runtime_facts_are_what_the_link_proves_and_nothing_more() -> None:
     MemoryLink(ends).run()
     assert ends[0].outcome.is_complete
     assert runtime_names(ends[0]) == times | {"Here", "Peer", "TransportEncrypted"}
-    assert all((VERIFIER_B,) in {fact.values for fact in facts} for facts in ends[0].runtime)
+    assert all((VERIFIER_B,) in {fact.values for fact in facts} for facts in ends[0].host.runtime)
 
 
 @pytest.mark.clause("060-RT-07", "060-TCP-02")

@@ -14,8 +14,8 @@ import pytest
 
 sys.path[:0] = [] if __name__ != "__main__" else [str(Path(__file__).parents[1])]
 
-from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, group_module, plex  # noqa: E402
-from lace.interlace.config import Link, MachineConfig  # noqa: E402
+from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, config_of, group_module, plex  # noqa: E402
+from lace.interlace.terms import Link  # noqa: E402
 from lace.limits import ExchangeLimits  # noqa: E402
 from lace.notation.digest import digest  # noqa: E402
 from lace.policy.operand import Module  # noqa: E402
@@ -67,8 +67,7 @@ def exchange_bytes(seed: int) -> list[tuple[int, str]]:
     written = []
     for _ in range(2):
         ends = [
-            End(MachineConfig(index=index, module=modules[index], link=links[index], **options), stores[index])
-            for index in range(2)
+            End(config_of(index, modules[index], link=links[index], **options), stores[index]) for index in range(2)
         ]
         MemoryLink(ends, piece=rng.choice([100, 1 << 20])).run()
         written += [(len(end.sent), digest(bytes(end.sent)).hex()[:16]) for end in ends]

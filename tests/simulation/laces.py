@@ -1,22 +1,24 @@
-"""A simulated lace: a store whose disk forgets what was not synced, and the evaluator of its side of a link."""
+"""A simulated lace: a store whose disk forgets what was not synced, and the host of its side of a link."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from interlace.fakehost import FakeHost
 from lace.datalog import reference
 from lace.datalog.syntax import Constant
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import ADVERTISED_FIELD, CLOCK_SKEW_SECONDS, FIELD, HERE, PEER, START_TAI, TICK_TAI
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
-from lace.interlace.effects import Evaluate, PreparePolicy
-from lace.interlace.negotiate import FieldSchema
+from lace.interlace.effects import PreparePolicy
+from lace.interlace.host import Call
+from lace.interlace.terms import Terms
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.compile import ExchangePlan
-from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
+from lace.policy.lower import LoweredPolicy
 from lace.policy.origin import Viewer
 from lace.policy.rewrite import body_atoms
 from lace.records.model import ValidRecord
@@ -44,11 +46,17 @@ class Disk:
         del self.records[record]
         self.version += 1
 
-    def keep(self, key: str, value: bytes) -> None:
+    def put_setting(self, _: str, key: str, value: bytes) -> None:
         self._settings[key] = value
 
-    def kept(self, key: str) -> bytes | None:
+    def get_setting(self, _: str, key: str) -> bytes | None:
         return self._settings.get(key)
+
+    def get(self, record: RecordHash) -> bytes | None:
+        return self.records[record].stored if record in self.records else None
+
+    def high_water(self) -> int:
+        return self.version
 
     def sync(self) -> None:
         self._synced_settings = dict(self._settings)
@@ -65,21 +73,6 @@ def _facts(record: RecordHash) -> tuple[Fact, ...]:
 
 PolicyKey = tuple[str, int, Viewer, tuple[str, ...], bool]
 _policies: dict[PolicyKey, LoweredPolicy] = {}
-
-
-def prepare(effect: PreparePolicy, showing: Showing) -> PolicyKey:
-    """The key of a lowered policy; each is made once, whatever world needs it."""
-    exposures = tuple(exposure.id for exposure in showing.exposures)
-    key = (effect.plan.id, effect.local_index, effect.viewer, exposures, effect.send_gate)
-    if key not in _policies:
-        _policies[key] = lower(
-            effect.plan,
-            local_index=effect.local_index,
-            viewer=effect.viewer,
-            exposures=showing.exposures,
-            options=LoweringOptions(send_gate=effect.send_gate),
-        )
-    return key
 
 
 Sets = tuple[frozenset[str], frozenset[str]]
@@ -154,67 +147,42 @@ def _reads_runtime(plan: ExchangePlan) -> bool:
     return _runtime_readers[plan.id]
 
 
-class SimEvaluator:
-    """Answers of one side of one link, and what they were at the last evaluation."""
+class SimHost(FakeHost):
+    """The naive evaluator with a memory: many worlds ask for the same few sets."""
 
-    def __init__(self, disk: Disk, showing: Showing) -> None:
-        self._disk = disk
-        self._showing = showing
-        self._claims: dict[str, int] = {}
-        self._schema = FieldSchema(None)
-        self._key: PolicyKey = ("", 0, Viewer(""), (), True)
-        self._reads_runtime = True
-        self.sendable: frozenset[str] = frozenset()
-        self.requestable: frozenset[str] = frozenset()
+    store: Disk  # type: ignore[assignment]  # as much of a store as a host needs
+
+    def __init__(self, disk: Disk, terms: Terms) -> None:
+        super().__init__(disk, terms)  # type: ignore[arg-type]
         self.have: frozenset[RecordHash] = frozenset()
 
-    def prepare(self, effect: PreparePolicy) -> given.PolicyPrepared:
-        self._key = prepare(effect, self._showing)
-        self._schema = effect.schema
-        self._reads_runtime = _reads_runtime(effect.plan)
-        self._claims = {}
-        self.sendable = self.requestable = frozenset()
-        return given.PolicyPrepared()
+    def prepare(self, wanted: PreparePolicy, call: Call) -> given.PolicyPrepared:
+        exposures = tuple(exposure.id for exposure in self.terms.exposures)
+        self._key = (wanted.plan.id, wanted.local_index, wanted.viewer, exposures, wanted.send_gate)
+        self._reads_runtime = _reads_runtime(wanted.plan)
+        return super().prepare(wanted, call)
 
-    def evaluate(self, effect: Evaluate) -> given.Evaluated:
-        for claim in effect.advertised_removed:
-            assert self._claims.pop(claim.hash) == number_of(claim), "a claim was removed that was never there"
-        for claim in effect.advertised_added:
-            assert claim.hash not in self._claims, "a claim was added twice"
-            self._claims[claim.hash] = number_of(claim)
-        sendable, requestable = self.oracle(effect)
-        answer = given.Evaluated(
-            send_added=[self._advertise(record) for record in sorted(sendable - self.sendable)],
-            send_removed=sorted(self.sendable - sendable),
-            request_added=sorted(requestable - self.requestable),
-            request_removed=sorted(self.requestable - requestable),
-        )
-        self.sendable, self.requestable = sendable, requestable
-        return answer
+    def lowered(self, wanted: PreparePolicy) -> LoweredPolicy:
+        if self._key not in _policies:
+            _policies[self._key] = super().lowered(wanted)
+        return _policies[self._key]
 
-    def oracle(self, effect: Evaluate) -> Sets:
-        """What holds at this moment."""
-        self._effect = effect
-        return self._sets(frozenset(self._claims.values()))
+    def sets(self, claims: Sequence[Advertisement]) -> Sets:
+        self.have = frozenset(self.store.records)
+        runtime = frozenset(self.runtime[-1]) if self._reads_runtime else _NO_TIME
+        return evaluate(self._key, self.have, frozenset(map(number_of, claims)), self.wanted.peer_source, runtime)
 
     def listing(self, claims: Iterable[Advertisement]) -> frozenset[Advertisement]:
         """What it would list at this moment to a peer that lists these claims."""
-        sendable, _ = self._sets(frozenset(map(number_of, claims)))
-        return frozenset(map(self._advertise, sendable))
-
-    def _sets(self, claims: frozenset[int]) -> Sets:
-        effect = self._effect
-        self.have = frozenset(self._disk.records)
-        runtime = frozenset(effect.runtime.facts()) if self._reads_runtime else _NO_TIME
-        return evaluate(self._key, self.have, claims, effect.source, runtime)
+        return frozenset(map(self.advertise, self.sets(list(claims))[0]))
 
     def current(self) -> Sets:
         """What would hold if it were evaluated now, with the claims and times of the last evaluation."""
-        return self.oracle(self._effect)
+        return self.sets(self.claims.listing())
 
-    def _advertise(self, record: str) -> Advertisement:
+    def advertise(self, record: str) -> Advertisement:
         rows = (fact.values for fact in _facts(RecordHash(record)) if fact.predicate == FIELD)
-        claims = (FieldClaim(name, index, value) for _, name, index, value in rows if self._schema.allows(name))
+        claims = (FieldClaim(name, index, value) for _, name, index, value in rows if self.wanted.schema.allows(name))
         return Advertisement(record, canonical_fields(claims))
 
 

@@ -6,20 +6,16 @@ import random
 from collections import deque
 from collections.abc import Sequence
 
-from lace.errors import LaceError
-from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement
-from lace.interlace.config import MachineConfig
 from lace.interlace.events import Advertising, Event
 from lace.interlace.phases import Phase
+from lace.interlace.terms import MachineConfig
 from lace.notation.digest import Hasher, hasher
-from lace.notation.identifiers import RecordHash
-from lace.records.validate import validate
-from lace.runtime.session import CheckResource, ReceivedRecords, Request, Session
-from lace.runtime.side import LocalSide
-from simulation.laces import SimEvaluator, SimLace
+from lace.runtime.session import ReceivedRecords, Request, Session
+from runtime.memory_link import carry_out
+from simulation.laces import SimHost, SimLace
 
 
 class Broken(AssertionError):
@@ -32,7 +28,7 @@ class SimEnd:
     def __init__(self, lace: SimLace, config: MachineConfig) -> None:
         self.lace = lace
         self.session = Session(config)
-        self.evaluator = SimEvaluator(lace.disk, lace.showing)
+        self.host = SimHost(lace.disk, config.terms)
         self.work: deque[Request] = deque()
         self.wire = bytearray()  # written, not yet delivered
         self.written = hasher()
@@ -41,8 +37,8 @@ class SimEnd:
         self.events: list[Event] = []
         self.reconciled = False  # since the state was last checked
         self.listed: list[Advertisement] = []  # our own set as last advertised
-        self._advertised = (0, -1)
-        self.requested: set[str] = set()
+        self._advertised: object = None
+        self.requested: frozenset[str] = frozenset()
         self.seen_disk = self.first_disk = lace.disk.version
 
     @property
@@ -67,11 +63,10 @@ class SimEnd:
             self.written.update(data)
         if self.session.outcome is not None:
             self.closed = True
-        machine = self.session.machine
-        advertised = (machine._epochs, machine._advertised_version)
-        if advertised != self._advertised and machine._advertised_version >= 0:
+        advertised = self.session.machine.advertised
+        if advertised != self._advertised and advertised is not None:
             self._advertised = advertised
-            self.listed = machine._own.listing()
+            self.listed = self.host.own.listing()
 
 
 class SimLink:
@@ -154,65 +149,16 @@ class SimLink:
     def perform(self, end: SimEnd) -> None:
         """The next thing that a session asked for."""
         request = end.work.popleft()
-        if end.closed and not isinstance(request, asked.SaveCursor | ReceivedRecords):
+        if end.closed and not isinstance(request, asked.KeepClaims | ReceivedRecords):
             return
-        match request:
-            case asked.LoadCursor(key):
-                end.session.answer(given.CursorLoaded(end.lace.disk.kept(key)), self.now_ns)
-            case asked.SaveCursor(key, cursor):
-                end.lace.disk.keep(key, cursor.encode())
-            case asked.PreparePolicy():
-                end.session.answer(end.evaluator.prepare(request), self.now_ns)
-            case asked.Evaluate():
-                end.session.answer(end.evaluator.evaluate(request), self.now_ns)
-            case asked.Summarise():
-                end.session.answer(LocalSide.summarise(request), self.now_ns)
-            case asked.SendRecords():
-                self._send_records(end, request)
-            case ReceivedRecords(records):
-                self._store(end, records)
-            case CheckResource(resource):
-                end.session.resource_checked(resource, fault_of(resource), self.now_ns)
-            case asked.Report():
-                raise AssertionError("reports are no work")
+        if isinstance(request, asked.SendRecords):
+            for record in request.hashes:
+                if record in end.lace.disk.records and (record in end.host.sendable) != (record in end.host.own):
+                    raise Broken(f"{record} would be sent but is not sendable, or the other way round")
+        carry_out(end.session, end.host, request, self.now_ns)
+        if isinstance(request, ReceivedRecords):
+            end.lace.acknowledged.update(record for record, _ in request.records if record in end.lace.disk.records)
         self._after(end)
-
-    def _send_records(self, end: SimEnd, request: asked.SendRecords) -> None:
-        sent: list[tuple[str, int]] = []
-        missing: list[str] = []
-        total = 0
-        for record in request.hashes:
-            stored = end.lace.disk.records.get(RecordHash(record))
-            if stored is None:
-                missing.append(record)
-                continue
-            total += len(stored.stored)
-            if total > request.limit_bytes or (sent and total > request.budget_bytes):
-                break
-            if record not in end.evaluator.sendable:
-                raise Broken(f"{record} is sent but not sendable")
-            end.session.put_records([stored.stored])
-            sent.append((record, len(stored.stored)))
-        end.session.answer(given.RecordsSent(sent, missing), self.now_ns)
-
-    def _store(self, end: SimEnd, records: Sequence[tuple[str, bytes]]) -> None:
-        good: list[RecordHash] = []
-        reasons: dict[str, str] = {}
-        for claimed, data in records:
-            try:
-                valid = validate(data)
-                if valid.hash != claimed:
-                    raise LaceError(f"the bytes are {valid.hash}")
-            except LaceError as error:
-                reasons[claimed] = str(error)
-                continue
-            end.lace.disk.put([valid])
-            good.append(valid.hash)
-        end.lace.acknowledged.update(good)
-        if good:
-            end.session.answer(given.RecordsStored(good), self.now_ns)
-        if reasons:
-            end.session.answer(given.RecordsRejected(reasons), self.now_ns)
 
     # --- what must hold ----------------------------------------------------------------------------------------
 
@@ -223,20 +169,20 @@ class SimLink:
 
     def _check_requests(self, end: SimEnd) -> None:
         """Nothing is requested unless it is allowed, advertised, missing and of an accepted format."""
-        outstanding = end.session.machine._book.outstanding
+        outstanding = end.session.machine.outstanding
         if outstanding == end.requested:
             return
         fresh = outstanding - end.requested
         if fresh:
-            allowed = end.evaluator.requestable
+            allowed = end.host.requestable
             peer = self.other(end)
             advertised = {claim.hash for claim in peer.listed}
             for record in fresh:
-                if record not in allowed or record in end.evaluator.have or not record.endswith(".H3"):
+                if record not in allowed or record in end.host.have or not record.endswith(".H3"):
                     raise Broken(f"{record} is requested but not allowed, or not missing")
                 if record not in advertised and not self.is_spoiled:
                     raise Broken(f"{record} is requested but was not advertised")
-        end.requested = set(outstanding)
+        end.requested = outstanding
 
     def _check_state(self, end: SimEnd) -> None:
         """After reconciliation the state we hold is what the peer listed, whatever way it came."""
@@ -244,7 +190,7 @@ class SimLink:
             return
         end.reconciled = False
         peer = self.other(end)
-        held = end.session.machine._held.listing()
+        held = end.host.claims.listing()
         if held != peer.listed and not self.is_spoiled:
             raise Broken(f"held {len(held)} claims, the peer listed {len(peer.listed)}")
 

@@ -9,27 +9,19 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import pytest
 
-from interlace.pair import START_NS
+from interlace.pair import config_of
 from lace.errors import LaceError
-from lace.iltp.resources import fault_of
-from lace.intake.received import judge_received
-from lace.interlace import effects as asked
-from lace.interlace import inputs as given
-from lace.interlace.config import MachineConfig
-from lace.limits import EngineLimits, ExchangeLimits, RecordLimits
+from lace.limits import EngineLimits, ExchangeLimits
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.policy.select import select_all
 from lace.records.validate import validate
-from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.judging import commit_safely
-from lace.runtime.session import CheckResource, ReceivedRecords, Session
-from lace.runtime.side import LocalSide
+from lace.runtime.host import LocalHost
 from lace.store.memory import MemoryStore
+from runtime.memory_link import End, MemoryLink
 from simulation.matter import UNIVERSE
 
 SHOWN = [item for item in UNIVERSE if item.group in ("u", "v")]
@@ -87,61 +79,6 @@ class Observed:
     received: tuple[str, ...]
 
 
-class End:
-    """One session with its own side, run to the end."""
-
-    def __init__(self, config: MachineConfig, store: MemoryStore, expose: Sequence[Exposure]) -> None:
-        self.session = Session(config)
-        self.side = LocalSide(store, lambda: StoreEvaluator(store, expose, limits=config.engine_limits))
-        self.written = bytearray()
-        self.taken = 0
-        self.eof = False
-
-    def turn(self, peer: End) -> bool:
-        moved = False
-        for request in self.session.requests():
-            moved = True
-            for answer in self._answers(request):
-                self.session.answer(answer, START_NS)
-        while data := self.session.data_to_send():
-            self.written += data
-            moved = True
-        fresh = bytes(peer.written[self.taken :])
-        if fresh and self.session.outcome is None:
-            self.taken += len(fresh)
-            self.session.receive_data(fresh, START_NS)
-            moved = True
-        elif peer.session.outcome is not None and self.session.outcome is None and not self.eof:
-            self.eof = moved = True
-            self.session.receive_eof(START_NS)
-        return moved
-
-    def _answers(self, request: object) -> list[given.LocalInput]:
-        match request:
-            case asked.PreparePolicy():
-                return [self.side.prepare(request)]
-            case asked.Evaluate():
-                return [self.side.evaluate(request)]
-            case asked.Summarise():
-                return [self.side.summarise(request)]
-            case asked.SendRecords(hashes=hashes):
-                sent, missing = [], []
-                for record, stored in chain.from_iterable(self.side.load(hashes, 100, 1 << 30)):
-                    if stored is None:
-                        missing.append(record)
-                    else:
-                        self.session.put_records([stored])
-                        sent.append((record, len(stored)))
-                return [given.RecordsSent(sent, missing)]
-            case ReceivedRecords(records):
-                return commit_safely(judge_received(records, RecordLimits()), self.side.store)
-            case CheckResource(resource):
-                self.session.resource_checked(resource, fault_of(resource), START_NS)
-                return []
-            case _:
-                return []
-
-
 def observe(
     hidden: Sequence[object], operand: Module, theirs: Sequence[object], limits: EngineLimits, exchange: ExchangeLimits
 ) -> Observed:
@@ -149,16 +86,12 @@ def observe(
     own, other = MemoryStore(), MemoryStore()
     own.put([item.record for item in (*SHOWN, *hidden)])  # type: ignore[attr-defined]
     other.put([item.record for item in theirs])  # type: ignore[attr-defined]
-    ours = End(MachineConfig(index=0, module=select_all(), engine_limits=limits, limits=exchange), own, EXPOSE)
-    peer = End(MachineConfig(index=1, module=operand, limits=exchange), other, EXPOSE)
-    for end in (ours, peer):
-        end.session.start(START_NS)
-    for _ in range(5_000):
-        if not any([ours.turn(peer), peer.turn(ours)]):
-            break
-    outcome = ours.session.outcome
-    assert outcome is not None
-    return Observed(bytes(ours.written), outcome.abort, outcome.detail, tuple(outcome.result.received_hashes))
+    config = config_of(0, select_all(), exposures=EXPOSE, engine_limits=limits, limits=exchange)
+    ours = End(config, own, LocalHost)
+    peer = End(config_of(1, operand, exposures=EXPOSE, limits=exchange), other, LocalHost)
+    MemoryLink([ours, peer]).run()
+    outcome = ours.outcome
+    return Observed(bytes(ours.sent), outcome.abort, outcome.detail, tuple(outcome.result.received_hashes))
 
 
 @pytest.mark.clause("050-SEND-12", "050-INVAR-07", "050-ENG-06", "050-SEND-11")
@@ -191,12 +124,9 @@ def test_the_same_experiment_does_find_a_leak_when_the_hidden_records_are_shown(
     for world in ((), HIDDEN):
         own = MemoryStore()
         own.put([item.record for item in (*SHOWN, *world)])
-        ours = End(MachineConfig(index=0, module=select_all()), own, (everything,))
-        peer = End(MachineConfig(index=1, module=operand), MemoryStore(), (everything,))
-        for end in (ours, peer):
-            end.session.start(START_NS)
-        while any([ours.turn(peer), peer.turn(ours)]):
-            pass
-        streams.append(bytes(ours.written))
+        ours = End(config_of(0, select_all(), exposures=(everything,)), own, LocalHost)
+        peer = End(config_of(1, operand, exposures=(everything,)), MemoryStore(), LocalHost)
+        MemoryLink([ours, peer]).run()
+        streams.append(bytes(ours.sent))
     assert streams[0] != streams[1]
     assert validate(SHOWN[0].record.stored).hash == SHOWN[0].hash

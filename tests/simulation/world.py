@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from interlace.pair import START_NS, VERIFIER_A
+from interlace.pair import START_NS, VERIFIER_A, config_of
 from lace.interlace import inputs as given
-from lace.interlace.config import Link, MachineConfig
 from lace.interlace.events import FixedPoint
 from lace.interlace.phases import Phase
+from lace.interlace.terms import Link
 from lace.limits import SECOND_NS, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from simulation.laces import SimLace
@@ -34,10 +34,10 @@ def _verifier(number: int) -> Verifier:
 def _repeat(first: SimEnd, second: SimEnd) -> bool:
     """P13: whether what two ends would list from here on comes back to what they hold of each other: at once where
     both rest, later where each lists what the other listed before."""
-    held = tuple(frozenset(end.session.machine._held.listing()) for end in (first, second))
+    held = tuple(frozenset(end.host.claims.listing()) for end in (first, second))
     listings = held
     for _ in range(MAX_LISTINGS):
-        listings = second.evaluator.listing(listings[1]), first.evaluator.listing(listings[0])
+        listings = second.host.listing(listings[1]), first.host.listing(listings[0])
         if listings == held:
             return True
     return False
@@ -88,7 +88,6 @@ class World:
             "is_open": rng.random() < 0.5,
             "partitions": partitions,
             "partition_threshold_bytes": rng.choice([0, 300, 1 << 20]),
-            "max_claims_summarised_here": rng.choice([0, 4096]),
             "max_requests": rng.choice([1, 3, 1000, 1000]),
             "max_service_records": rng.choice([2, 1000, 1000]),
             "limits": replace(limits, max_loop_iterations=200),
@@ -114,8 +113,8 @@ class World:
                     here=_verifier(lace.number), peer=_verifier(peer.number), signs_hello=True, peer_signs_hello=True
                 )
             key = f"{options['cursor_key']}{peer.number}" if options["cursor_key"] else ""
-            config = MachineConfig(index=index, module=lace.selector.module, link=link)
-            ends.append(SimEnd(lace, replace(config, **{**options, "cursor_key": key})))
+            seat = {"link": link, "cursor_key": key, "exposures": lace.showing.exposures}
+            ends.append(SimEnd(lace, config_of(index, lace.selector.module, **{**options, **seat})))
         link_between = SimLink(ends[0], ends[1], self.rng)
         self.links[pair] = link_between
         self.connections += 1
@@ -161,7 +160,7 @@ class World:
     def _is_stale(self) -> bool:
         """Whether an exchange came to its end under a selector that its lace no longer has, or with older records."""
         ends = [end for link in self.links.values() for end in link.ends]
-        return any(end.session.machine._module.id != end.lace.selector.module.id for end in ends) or any(
+        return any(end.session.machine.module.id != end.lace.selector.module.id for end in ends) or any(
             end.is_over and end.first_disk != end.lace.disk.version for end in ends
         )
 
@@ -341,13 +340,13 @@ class World:
         if not any(isinstance(event, FixedPoint) for event in end.events):
             raise Broken(f"no fixed point was reported: {outcome}")
         peer = link.other(end)
-        _, requestable = end.evaluator.current()
-        sendable, _ = peer.evaluator.current()
+        _, requestable = end.host.current()
+        sendable, _ = peer.host.current()
         settles = all(operand.module.id != ALTERNATING for operand in machine.agreement.plan.operands)
         if settles and not _repeat(end, peer):
             raise Broken(f"{len(end.listed)} records were listed at the fixed point, and others are still to be")
-        refused = machine._book._refused
-        left = {r for r in requestable if r in machine._held and r in sendable and r not in refused}
+        held = {claim.hash for claim in end.host.claims.listing()}
+        left = (requestable & held & sendable) - machine.refused
         if left:
             raise Broken(f"left at the fixed point: {sorted(left)}")
 

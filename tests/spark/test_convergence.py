@@ -13,7 +13,7 @@ from lace.records.model import Blob
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.runtime.local import exchange
-from lace.runtime.party import Party
+from lace.runtime.party import Party, local_terms
 from lace.spark.pipeline import Pipeline, PipelineSettings
 from lace.spark.source import raw_records
 from lace.store import open_store
@@ -42,7 +42,7 @@ def test_reconcile_names_exactly_what_an_interlace_then_moves(spark: SparkSessio
             store.put(held)
     before = missing(spark, tmp_path, "before")
     with open_store(tmp_path / "west.lace") as west, open_store(tmp_path / "east.lace") as east:
-        parties = [Party(store=store, module=select_all(), exposures=(expose_all(),)) for store in (west, east)]
+        parties = [Party(store=store, terms=local_terms(select_all(), (expose_all(),))) for store in (west, east)]
         to_west, to_east = exchange(*parties)
     assert before == {"here": set(to_west.received_hashes), "east": set(to_east.received_hashes)}
     assert {name: len(found) for name, found in before.items()} == {"here": 20, "east": 20}

@@ -10,11 +10,13 @@ from pyspark.sql import SparkSession
 
 from lace.errors import InvalidInput
 from lace.facts.derive import field_occurrences
-from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
-from lace.interlace.effects import Evaluate, PreparePolicy
+from lace.interlace.effects import PreparePolicy
+from lace.interlace.host import Call
 from lace.interlace.negotiate import ALL_FIELDS
+from lace.interlace.partitions import Changes
 from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.terms import Terms
 from lace.notation.factline import format_fact
 from lace.notation.tai import TAI
 from lace.policy.compile import agree
@@ -64,16 +66,23 @@ def machine_says(here: list[ValidRecord], there: list[ValidRecord]) -> set[str]:
     """What the evaluator of a link would request."""
     store = MemoryStore()
     store.put(here)
-    evaluator = StoreEvaluator(store, [expose_all()])
-    evaluator.prepare(PreparePolicy(plan=PLAN, local_index=0, viewer=VIEWER, schema=ALL_FIELDS, send_gate=True))
+    evaluator = StoreEvaluator(store, Terms(module=PLAN.operands[0].module, exposures=(expose_all(),)))
+    evaluator.prepare(
+        PreparePolicy(
+            plan=PLAN,
+            local_index=0,
+            viewer=VIEWER,
+            schema=ALL_FIELDS,
+            send_gate=True,
+            own_source=Source("Opq_o"),
+            peer_source=Source(PEER.source),
+            record_formats=frozenset({"H3"}),
+        )
+    )
     runtime = RuntimeFacts(
         here=None, peer=None, transport="", encrypted=False, start=START, tick=START, skew_seconds=0
     )  # fmt: skip
-    answer = evaluator.evaluate(
-        Evaluate(runtime=runtime, source=Source(PEER.source), advertised_added=claims_of(there), advertised_removed=())
-    )
-    assert isinstance(answer, given.Evaluated)
-    return set(answer.request_added)
+    return set(evaluator.evaluate(runtime, Changes(claims_of(there), []), Call()).request_added)
 
 
 def test_what_may_be_asked_of_a_peer_is_what_its_machine_would_be_asked_for(

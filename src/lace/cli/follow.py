@@ -21,8 +21,9 @@ from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, 
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
+    from lace.interlace.terms import Terms
     from lace.porcelain.lace import Lace
-    from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo
+    from lace.runtime.node import Hooks, LinkInfo
     from lace.runtime.session import Outcome
 
 
@@ -73,7 +74,7 @@ def command(
 async def _follow(
     lace: Lace,
     address: Any,
-    terms: ExchangeTerms,
+    terms: Terms,
     choices: LinkChoices,
     trace: Path | None,
     *,

@@ -20,8 +20,9 @@ from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, 
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
+    from lace.interlace.terms import Terms
     from lace.porcelain.lace import Lace
-    from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo
+    from lace.runtime.node import Hooks, LinkInfo
     from lace.runtime.session import Outcome
 
 
@@ -71,16 +72,16 @@ def command(
 
 
 def exchange_once(
-    lace: Lace, address: Any, terms: ExchangeTerms, choices: LinkChoices, trace: Path | None = None
+    lace: Lace, address: Any, terms: Terms, choices: LinkChoices, trace: Path | None = None
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
-    from lace.runtime.node import Hooks, NodeLimits
+    from lace.runtime.node import Hooks
 
     started = time.monotonic()
     hooks = Hooks()
 
     async def run() -> tuple[Outcome, tuple[int, int]]:
-        node = make_node(lace, choices, hooks, NodeLimits(max_remembered_claims=0))  # there is no other link
+        node = make_node(lace, choices, hooks)
         try:
             outcome = await node.exchange(address, terms)
         finally:

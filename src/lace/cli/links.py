@@ -18,11 +18,12 @@ from lace.errors import InvalidInput
 
 if TYPE_CHECKING:
     from lace.iltp.address import Address, WebSocketAddress
+    from lace.interlace.terms import Terms
     from lace.notation.identifiers import Verifier
     from lace.policy.exposure import Exposure
     from lace.policy.operand import Module
     from lace.porcelain.lace import Lace
-    from lace.runtime.node import ExchangeTerms, Hooks, Node, NodeLimits
+    from lace.runtime.node import Hooks, Node, NodeLimits
     from lace.transports.dial import TransportOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -174,13 +175,11 @@ class LinkChoices:
             raise click.UsageError(f"--key proves nothing over {where}: tcp carries no proof; use wss, ws or unix")
 
 
-def make_terms(
-    module: Module, exposures: tuple[Exposure, ...], *, is_open: bool, send_gate: bool = True
-) -> ExchangeTerms:
+def make_terms(module: Module, exposures: tuple[Exposure, ...], *, is_open: bool, send_gate: bool = True) -> Terms:
     """Terms with the limits of the texts."""
-    from lace.runtime.node import ExchangeTerms
+    from lace.interlace.terms import Terms
 
-    return ExchangeTerms(module=module, exposures=exposures, is_open=is_open, send_gate=send_gate)
+    return Terms(module=module, exposures=exposures, is_open=is_open, send_gate=send_gate)
 
 
 def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limits: NodeLimits | None = None) -> Node:
@@ -195,7 +194,6 @@ def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limi
         SystemClock(),
         here=here,
         limits=limits,
-        record_limits=lace.limits,
         hooks=hooks,
     )
 

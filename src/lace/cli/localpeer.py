@@ -106,13 +106,15 @@ def make_parties(
     exposed: tuple[Exposure, ...],
     their_select: str | None,
     their_expose: Sequence[str],
+    *,
+    is_open: bool = False,
 ) -> tuple[Party, Party]:
     """Both sides of a local exchange."""
     from lace.porcelain.exchange import local_parties
 
     their_module = module if their_select is None else named_selector(their_select)
     their_exposed = chosen_exposures(their_expose, their_module) if their_expose else exposed
-    return local_parties(first, second, (module, exposed), (their_module, their_exposed))
+    return local_parties(first, second, (module, exposed), (their_module, their_exposed), is_open=is_open)
 
 
 def tell_notices(path: Path, peer: Path, found: tuple[Sequence[object], Sequence[object]]) -> None:
@@ -136,15 +138,14 @@ def follow_locally(
     """An open exchange between two laces, event by event, until SIGTERM or Ctrl-C."""
     from lace.porcelain.exchange import notices
     from lace.runtime.follow import LocalFollow
-    from lace.runtime.party import Terms
 
     with opened(path, write=True) as first, opened(peer, write=True) as second:
-        parties = make_parties(first, second, module, exposed, their_select, their_expose)
+        parties = make_parties(first, second, module, exposed, their_select, their_expose, is_open=True)
         tell_notices(path, peer, notices(*parties))
 
         async def run() -> None:
             loop = asyncio.get_running_loop()
-            async with LocalFollow(*parties, Terms(is_open=True)) as events:
+            async with LocalFollow(*parties) as events:
                 telling = asyncio.create_task(_tell(events, (path, peer), as_json=as_json, ticks=ticks))
                 for number in (signal.SIGTERM, signal.SIGINT):
                     loop.add_signal_handler(number, telling.cancel)

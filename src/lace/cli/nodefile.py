@@ -49,7 +49,6 @@ _LIMITS = (
     "max_rest_s",
     "max_held_bytes",
     "max_buffered_bytes",
-    "max_remembered_claims",
     "threads",
     "store_poll_s",
     "shutdown_grace_s",

@@ -33,8 +33,9 @@ from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, 
 if TYPE_CHECKING:
     from lace.cli.nodefile import NodeFile, PolicyWords
     from lace.iltp.address import Address
+    from lace.interlace.terms import Terms
     from lace.porcelain.lace import Lace
-    from lace.runtime.node import ExchangeTerms, Hooks, LinkInfo, Node, NodeLimits
+    from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
     from lace.runtime.session import Outcome
     from lace.transports.dial import TransportOptions
 
@@ -44,7 +45,7 @@ class Kept:
     """A peer to hold an open exchange with."""
 
     address: Address
-    terms: ExchangeTerms
+    terms: Terms
     transport: TransportOptions | None
 
 
@@ -54,7 +55,7 @@ class Serving:
 
     store: Path
     listen: Sequence[Address]
-    terms: ExchangeTerms
+    terms: Terms
     choices: LinkChoices
     kept: Sequence[Kept]
     limits: NodeLimits | None
@@ -119,7 +120,7 @@ def command(
     return ExitCode.OK
 
 
-def _terms(module: Any, exposures: Any) -> ExchangeTerms:
+def _terms(module: Any, exposures: Any) -> Terms:
     from lace.cli.links import make_terms
 
     return make_terms(module, exposures, is_open=True)
@@ -174,7 +175,7 @@ def _file_choices(file: NodeFile) -> LinkChoices:
     )
 
 
-def _policy_terms(words: PolicyWords) -> ExchangeTerms:
+def _policy_terms(words: PolicyWords) -> Terms:
     from lace.policy.compose import union
 
     parts = [named_selector(word) for word in words.select]
@@ -219,13 +220,9 @@ async def _serve_lace(serving: Serving, lace: Lace, hooks: Hooks) -> None:
 
 
 async def _begin(node: Node, serving: Serving) -> None:
-    from lace.iltp.address import StdioAddress
-
     for address in serving.listen:
         bound = await node.listen(address, serving.terms)
         serving.log.say("listening", f"listening on {bound}", address=str(bound))
-    if any(not isinstance(address, StdioAddress) for address in serving.listen):  # on stdio the only peer waits already
-        await node.rehearse(serving.terms)
     for peer in serving.kept:
         node.keep_in_background(peer.address, peer.terms, peer.transport)
         serving.log.say("keeping", f"keeping an exchange with {peer.address}", address=str(peer.address))

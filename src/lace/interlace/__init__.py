@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lace.interlace.advertisement import Advertisement, FieldClaim
-    from lace.interlace.config import Link, MachineConfig
     from lace.interlace.cursor import AdvertisementCursor
     from lace.interlace.machine import InterlaceMachine
     from lace.interlace.negotiate import FieldSchema, Hello, Negotiated
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from lace.interlace.reasons import AbortReason
     from lace.interlace.result import InterlaceResult
     from lace.interlace.runtimefacts import RuntimeFacts
+    from lace.interlace.terms import Link, MachineConfig, Terms
 
 __all__ = [
     "AbortReason",
@@ -34,6 +34,7 @@ __all__ = [
     "Negotiated",
     "Phase",
     "RuntimeFacts",
+    "Terms",
 ]
 
 _HOMES = {
@@ -45,11 +46,12 @@ _HOMES = {
     "Hello": "negotiate",
     "InterlaceMachine": "machine",
     "InterlaceResult": "result",
-    "Link": "config",
-    "MachineConfig": "config",
+    "Link": "terms",
+    "MachineConfig": "terms",
     "Negotiated": "negotiate",
     "Phase": "phases",
     "RuntimeFacts": "runtimefacts",
+    "Terms": "terms",
 }
 
 

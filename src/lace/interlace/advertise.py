@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lace.interlace.advertisement import Advertisement
-from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Partition
+from lace.interlace.inputs import Evaluated
+from lace.interlace.partitions import START_LENGTH, Partition
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import ADVERTISEMENT_PARTITION, LIST_PARTITION
 from lace.limits import ExchangeLimits
@@ -19,15 +19,16 @@ from lace.notation.fact import Fact
 
 # AdvertisementPartition('ab','1234567','<43>') and its LF.
 SUMMARY_BYTES = 85
+_MOST_STARTING_PARTITIONS = 64**START_LENGTH
 RECORD_BYTES = 74  # Advertised('<48>','<label>') and its LF, without the label
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one selection block gets back."""
+    """What one selection block asks of us."""
 
-    listed: list[Advertisement]
-    children: list[Partition]
+    listed: list[str]  # prefixes
+    narrowed: list[str]
 
 
 @lru_cache(maxsize=1 << 14)  # in an open exchange nearly all summaries are those of the loop before
@@ -39,11 +40,9 @@ def summary_fact(partition: Partition) -> Fact:
 class Offers:
     """What we offered in this loop; each prefix can be chosen once (050-PART-19)."""
 
-    def __init__(self, own: AdvertisementSet, source: str, limits: ExchangeLimits) -> None:
-        self._own = own
-        self._source = source
+    def __init__(self, limits: ExchangeLimits) -> None:
         self._limits = limits
-        self._open: set[str] = set()
+        self._open: dict[str, int] = {}  # how many records each prefix on offer has
         self._offered = 0
 
     def offer(self, partitions: Sequence[Partition]) -> None:
@@ -55,67 +54,61 @@ class Offers:
                 f"the peer's narrowing would need more than {self._limits.max_partition_summaries} summaries",
                 "050-LIM-04",
             )
-        self._open.update(partition.prefix for partition in partitions)
+        self._open.update((partition.prefix, partition.count) for partition in partitions)
 
     def answer(self, selection: Sequence[Fact]) -> Answer:
-        """The answer to a selection block; vocabulary was checked."""
-        chosen = list(dict.fromkeys(selection))  # P18: an identical repeat is one fact
-        listed: list[Advertisement] = []
-        children: list[Partition] = []
-        for predicate, (prefix,) in chosen:
+        """What a selection block asks for; vocabulary was checked."""
+        answer = Answer([], [])
+        count = 0
+        for predicate, (prefix,) in dict.fromkeys(selection):  # P18: an identical repeat is one fact
             if prefix not in self._open:
                 raise ProtocolAbort(
                     AbortReason.MALFORMED_FACT_BLOCK, f"partition {prefix[:40]!r} is not on offer", "050-PART-19"
                 )
-            self._open.discard(prefix)
+            records = self._open.pop(prefix)
             if predicate == LIST_PARTITION:
-                listed += self._own.under(prefix)
+                answer.listed.append(prefix)
+                count += records
             else:
-                children += self._narrow(prefix)
-        listed.sort()
-        children.sort()
-        self.offer(children)
-        self._require_room(listed)
-        return Answer(listed, children)
+                self._require_depth(prefix)
+                answer.narrowed.append(prefix)
+        if count > self._limits.max_advertisement_records_listed:  # 050-LIST-11: the selecting side paces
+            raise ProtocolAbort(
+                AbortReason.MALFORMED_FACT_BLOCK, f"the peer selected {count} records at once", "050-LIM-03"
+            )
+        return answer
 
-    def _narrow(self, prefix: str) -> list[Partition]:
+    def _require_depth(self, prefix: str) -> None:
         if len(prefix) - START_LENGTH >= self._limits.max_narrowing_depth:  # 050-LIM-05
             raise ProtocolAbort(
                 AbortReason.MALFORMED_FACT_BLOCK, f"partition {prefix[:40]!r} is as narrow as agreed", "050-LIM-05"
             )
-        return self._own.children(prefix, self._source)
-
-    def _require_room(self, listed: Sequence[Advertisement]) -> None:
-        if len(listed) > self._limits.max_advertisement_records_listed:  # 050-LIST-11: the selecting side paces
-            raise ProtocolAbort(
-                AbortReason.MALFORMED_FACT_BLOCK, f"the peer selected {len(listed)} records at once", "050-LIM-03"
-            )
 
 
-def uses_partitions(
-    own: AdvertisementSet, source: str, limits: ExchangeLimits, *, agreed: bool, threshold_bytes: int
-) -> bool:
+def measured_bytes(limits: ExchangeLimits, *, agreed: bool, threshold_bytes: int) -> int:
+    """Up to where `uses_partitions` has to know the length of our listing exactly."""
+    always_fit = _summaries_fit(_MOST_STARTING_PARTITIONS, limits)
+    return threshold_bytes if agreed and always_fit else max(threshold_bytes, limits.max_fact_block_size)
+
+
+def uses_partitions(own: Evaluated, limits: ExchangeLimits, *, agreed: bool, threshold_bytes: int) -> bool:
     """Whether this loop's advertisement is summaries: when a listing is costly or not allowed (P14, 050-LIST-10)."""
-    bare = len(own) * (RECORD_BYTES + len(source))
-    agreed = agreed and _summaries_fit(own, limits)
-    if agreed and bare > threshold_bytes:
-        return True
-    fits_records = len(own) <= limits.max_advertisement_records_listed
-    size = own.size_under(source) if fits_records else 0
+    count, size = own.own.count, own.listing_bytes
+    agreed = agreed and _summaries_fit(own.partitions, limits)
     if agreed and size > threshold_bytes:
         return True
+    fits_records = count <= limits.max_advertisement_records_listed
     if fits_records and size <= limits.max_fact_block_size:
         return False
     if agreed:
         return True
-    found = f"{len(own)} records" if not fits_records else f"{size} bytes"
+    found = f"{count} records" if not fits_records else f"{size} bytes"
     raise ProtocolAbort(  # 050-LIST-10: told before a byte of it is sent
         AbortReason.LOCAL_FAILURE,
-        f"our listing of {found} passes the limit and no partitions are agreed",
+        f"our listing of {found} passes the limit and its partitions are not agreed, or too many",
         "050-LIST-10",
     )
 
 
-def _summaries_fit(own: AdvertisementSet, limits: ExchangeLimits) -> bool:
-    count = own.partition_count
+def _summaries_fit(count: int, limits: ExchangeLimits) -> bool:
     return count <= limits.max_partition_summaries and count * SUMMARY_BYTES <= limits.max_fact_block_size

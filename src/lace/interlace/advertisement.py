@@ -158,6 +158,13 @@ def require_record_id(text: str) -> str:
     return text
 
 
+def require_record_ids(texts: Sequence[str]) -> None:
+    """Abort unless every text may stand as P."""
+    if not _H3_RECORDS.fullmatch("\n".join(texts)):
+        for text in texts:
+            require_record_id(text)
+
+
 def is_index(text: str) -> bool:
     """Whether a text is the index of a field occurrence: canonical decimal (050-ADVF-08)."""
     return is_decimal(text)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lace.errors import InvalidInput, LaceError
-from lace.interlace.config import Link, MachineConfig
 from lace.interlace.negotiate import ALL_FIELDS, FieldSchema, Hello, Negotiated, agree, link_id, offered_limits
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.setup import Setup
+from lace.interlace.terms import Link, MachineConfig
 from lace.notation.identifiers import LacegramId, Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import ExchangePlan
@@ -73,7 +73,7 @@ def compile_modules(config: MachineConfig, own: Module, peer: Module) -> Exchang
     """The plan of operand 0 and operand 1 (050-SETUP-08)."""
     pair = (own, peer) if config.index == 0 else (peer, own)
     try:
-        return compile_operands(*pair, lowering=config.lowering)
+        return compile_operands(*pair, lowering=config.terms.lowering)
     except LaceError as error:
         raise ProtocolAbort(AbortReason.PLAN_COMPILATION_FAILED, str(error)[:500], "050-ERR-08") from None
 
@@ -84,11 +84,11 @@ def own_hello(config: MachineConfig, plan: ExchangePlan, now_ns: int) -> Hello:
     return Hello(
         plan=plan.id,
         tai=TAI.from_ns(now_ns),
-        tick_interval_ns=config.tick_interval_ns,
-        record_formats=config.record_formats,
-        schema=required if config.schema is None else config.schema,
+        tick_interval_ns=config.terms.tick_interval_ns,
+        record_formats=config.terms.record_formats,
+        schema=required if config.terms.schema is None else config.terms.schema,
         signer=config.link.here if config.link.signs_hello else None,
-        limits=offered_limits(config.limits, config.partitions),
+        limits=offered_limits(config.terms.limits, config.terms.partitions),
     )
 
 
@@ -101,7 +101,9 @@ def settle(
         require_proven(claimed, signer)  # 050-SIGN-10, 050-SIGN-11
     except InvalidInput as error:
         raise ProtocolAbort(AbortReason.PEER_VERIFIER_MISMATCH, str(error), "050-SIGN-10") from None
-    negotiated = agree(ours, theirs, config.limits, None if plan.requirements.all_fields else plan.requirements.names)
+    negotiated = agree(
+        ours, theirs, config.terms.limits, None if plan.requirements.all_fields else plan.requirements.names
+    )
     own, peer = plan.operands[config.index], plan.operands[1 - config.index]
     proven = signer if signer is not None else config.link.peer  # P24: a transport proof alone sets Peer(V)
     both = ours.signer is not None and signer is not None

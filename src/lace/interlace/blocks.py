@@ -11,6 +11,7 @@ from operator import itemgetter
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
 from lace.interlace.advertisement import Advertisement, ListingReader
+from lace.interlace.effects import TakeClaims
 from lace.interlace.inputs import ChangesReceived
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import TICK_READY, Block, require_vocabulary
@@ -83,6 +84,12 @@ class BlockReader:
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "advertisements out of phase", "050-FACT-10")
         for claim in claims:
             self._listing.add_claim(claim)
+
+    def listing(self) -> TakeClaims:
+        """What an `adv` without summaries says of the peer's claims: all of them, or how they changed (050-ENG-07)."""
+        if self.changes is None:
+            return TakeClaims(added=self.claims(), is_whole=True)
+        return TakeClaims(added=self.changes.added, removed=self.changes.removed, is_whole=self.changes.is_whole)
 
     def claims(self) -> list[Advertisement]:
         """The listed claims, sorted by P."""

@@ -1,7 +1,7 @@
 """What an interlace machine asks for (050): a closed union.
 
 Rule: the machine asks, the driver does. Effects are carried out in the order given; the ones that say so are
-answered by exactly one input.
+answered by exactly one input. Of our own records an effect speaks by the handle of a set, never as a list.
 """
 
 from __future__ import annotations
@@ -9,17 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lace.interlace.advertisement import Advertisement, Claims
-from lace.interlace.cursor import AdvertisementCursor
+from lace.interlace.advertisement import Claims
 from lace.interlace.events import Event
 from lace.interlace.negotiate import FieldSchema
-from lace.interlace.partitions import Parts
+from lace.interlace.partitions import Partition
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.notation.fact import Fact
 from lace.policy.compile import ExchangePlan
 from lace.policy.origin import Source, Viewer
+
+
+@dataclass(frozen=True, slots=True)
+class SetHandle:
+    """What we may send at one moment, by name; the host knows the rest.
+
+    A host gives the same number to the same set of the same policy and another one when the set has changed. A handle
+    serves until the next evaluation has been answered, and as the `since` of SendChanges until that was carried out.
+    """
+
+    number: int
+    count: int
+
 
 # --- to the peer -----------------------------------------------------------------------------------------------
 
@@ -31,21 +43,21 @@ class SendFacts:
     facts: Sequence[Fact]
 
 
-@dataclass(frozen=True, slots=True)
-class SendAdvertisements:
-    """The canonical records of these, under our source label, as fact lines of the current block."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendListing:
+    """The canonical records of a set under our label as lines of the current block; answered by ListingSent."""
 
-    advertisements: Sequence[Advertisement]
+    own: SetHandle
     source: Source
+    prefixes: Sequence[str] | None = None  # only these partitions
 
 
 @dataclass(frozen=True, slots=True)
 class SendChanges:
-    """What changed in our send set since the last one, to a peer in this process; all of it if `is_whole`."""
+    """How a set differs from an earlier one, or all of it, to a peer in this process."""
 
-    added: Sequence[Advertisement]
-    removed: Sequence[str]
-    is_whole: bool = False
+    own: SetHandle
+    since: SetHandle | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +71,13 @@ class SendResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRecords:
-    """Load and write stored records, in this order, until a bound is reached; answered by RecordsSent.
+    """Load and write those of these records that are in a set, until a bound is reached; answered by RecordsSent.
 
     A record that would pass `limit_bytes` is not written, and none after it; the same for `budget_bytes`, except that
     the first record is written however large it is.
     """
 
+    own: SetHandle
     hashes: Sequence[str]
     budget_bytes: int
     limit_bytes: int
@@ -78,55 +91,74 @@ class EndBlock:
 # --- to our own side -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LoadCursor:
-    """Answered by CursorLoaded."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class SaveCursor:
-    """Keep this for the link; not answered."""
-
-    key: str
-    cursor: AdvertisementCursor
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparePolicy:
-    """Make the local executable of a plan, forgetting the one before; answered by PolicyPrepared or PolicyRefused."""
+    """Make the local executable of a plan, forgetting the one before; answered by PolicyPrepared or PolicyRefused.
+
+    The peer's claims are kept for a plan that stays the same, else those of the cursor under this key are taken.
+    """
 
     plan: ExchangePlan
     local_index: int
     viewer: Viewer
     schema: FieldSchema
     send_gate: bool
+    own_source: Source
+    peer_source: Source
+    record_formats: frozenset[str]  # that may be requested (050-FMT-03, 050-FMT-04)
+    keeps_claims: bool = False
+    cursor_key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluate:
-    """Evaluate over the store's newest snapshot; answered by Evaluated or EvaluationFailed.
-
-    Advertisement facts come as changes: first those removed, then those added.
-    """
+    """Evaluate over the store's newest snapshot and the peer's claims; answered by Evaluated or EvaluationFailed."""
 
     runtime: RuntimeFacts
-    source: Source
-    advertised_added: Claims
-    advertised_removed: Claims
+    measured_bytes: int = 0  # up to here the length of our listing has to be exact
+    max_requests: int = 0  # how many of the requestable records are named, the smallest hashes first
+    max_request_bytes: int = 0  # as lines of a request list
+    refused: frozenset[str] = frozenset()  # not to be requested now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarise:
-    """Work out the roots of many partitions; answered by Summarised.
+    """Summarise a set under our label; answered by Summarised."""
 
-    It takes time that other links should not wait for, and it may be done in several processes.
+    own: SetHandle
+    source: Source
+    parents: Sequence[str] | None = None  # the children of these partitions; None: the starting partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeClaims:
+    """The peer's claims changed, or are these from now on if `is_whole`; answered by ClaimsTaken."""
+
+    added: Claims
+    removed: Sequence[str] = ()
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconcile:
+    """Take over what the peer says of its partitions, as far as its claims can be named; answered by Reconciled.
+
+    `listed` were promised before and are given now as `claims`, or ListingRefused is the answer. `offered` are all
+    non-empty children of `parents`, or all its starting partitions: whatever else was held there is forgotten.
     """
 
-    source: str
-    parts: Parts
-    max_line_bytes: int
+    own: SetHandle
+    offered: Sequence[Partition]
+    parents: Sequence[str] | None = None
+    listed: Sequence[Partition] = ()
+    claims: Claims = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeepClaims:
+    """Keep the peer's claims for the next exchange over this link; not answered."""
+
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +191,17 @@ class Abort:
     result: InterlaceResult
 
 
+HostEffect = PreparePolicy | Evaluate | Summarise | TakeClaims | Reconcile | KeepClaims
+"""What a host carries out as it stands, by `lace.interlace.host.perform`."""
+
 Effect = (
     SendFacts
-    | SendAdvertisements
+    | SendListing
     | SendChanges
     | SendResource
     | SendRecords
     | EndBlock
-    | LoadCursor
-    | SaveCursor
-    | PreparePolicy
-    | Evaluate
-    | Summarise
+    | HostEffect
     | StoreRecords
     | Report
     | Finish

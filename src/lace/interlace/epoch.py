@@ -1,167 +1,218 @@
-"""Setup, hello and the local policy: how an epoch begins, the first one and every later one (050, P20).
+"""One epoch: what was agreed, the shared time, and how the two advertisement states stand (050).
 
-Rule: an epoch begins with a setup block of either side where an `adv` could start; whatever crosses it is forgotten.
+Rule: an epoch is made when a hello is agreed and thrown away when the next one is. What the peer claims is held by
+the host; here is only how much it is and whether it changed.
 """
 
 from __future__ import annotations
 
-from lace.interlace.agreement import compile_modules, module_of, own_hello, own_setup, settle
+from lace.errors import LocalProtocolError
+from lace.interlace.advertise import measured_bytes
+from lace.interlace.agreement import Agreement
 from lace.interlace.blocks import BlockReader
-from lace.interlace.config import MachineConfig
-from lace.interlace.cursor import decode_cursor
-from lace.interlace.effects import EndBlock, LoadCursor, PreparePolicy, SendFacts, SendResource
-from lace.interlace.events import EpochBegan
-from lace.interlace.loop import LoopPhases
-from lace.interlace.negotiate import Hello, read_hello
-from lace.interlace.partitions import AdvertisementSet, Changes
-from lace.interlace.phases import Move
-from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.setup import Setup, read_setup
+from lace.interlace.core import Core
+from lace.interlace.effects import Evaluate, KeepClaims, PreparePolicy, SetHandle
+from lace.interlace.events import Ticked
+from lace.interlace.inputs import ClaimsTaken, Evaluated, Reconciled
+from lace.interlace.phases import Question
 from lace.interlace.ticks import TickState
-from lace.interlace.vocabulary import EXCHANGE_OPERAND, require_at_most_once
-from lace.policy.compile import ExchangePlan
-from lace.policy.operand import Module
+from lace.interlace.vocabulary import TICK_READY
+from lace.notation.fact import Fact
 
-LACEGRAM = "lacegram"
+_MAX_SEEN_LISTINGS = 4096
+_TICK_ROOM = 64  # bytes of a block left for a TickReady line
+_NOTHING = Evaluated(own=SetHandle(-1, 0))
 
 
-class EpochPhases(LoopPhases):
-    """The phases SETUP to PREPARE."""
+class Epoch:
+    """From one hello to the next."""
 
-    def __init__(self, config: MachineConfig) -> None:
-        super().__init__(config)
-        self._module = config.module
-        self._next_module: Module | None = None
-        # Every module that we announced: the peer may take one later and, by P22, leave out the bytes that it had
-        # from us. They go out as resources or came as such, so the resource limits of both directions bound them.
-        self._modules_announced: dict[str, Module] = {}
-        self._modules_shared: set[str] = set()  # that the peer announced or was sent
-        self._modules_received: dict[str, bytes] = {}
-        self._peer_setup: Setup | None = None
-        self._plan: ExchangePlan | None = None
-        self._hello: Hello | None = None
-        self._restarting = False
-        self._forgot = False
+    def __init__(self, core: Core, agreement: Agreement, before: Epoch | None) -> None:
+        self._core = core
+        self.agreement = agreement
+        self.number: int = before.number + 1 if before is not None else 1
+        self.ticks = TickState(agreement.negotiated.start, agreement.negotiated.tick_interval_ns)
+        self._shown_tick = self.ticks.tick
+        # our side: the last evaluation, and of which set the peer was told last
+        self.found = _NOTHING
+        self.advertised: SetHandle | None = None
+        self.told: SetHandle | None = None  # to a peer in this process, which is told changes
+        self._moved_by_itself = False  # whether our set changed since it was advertised, and not by claims alone
+        self._sees_other_claims = False  # the evaluation at hand, than the one before
+        # the peer's side: its claims are kept only under the same plan (050-OPEN-13)
+        keeps = before is not None and before.agreement.plan.id == agreement.plan.id
+        self._keeps_claims = keeps
+        self.claims: int = before.claims if before is not None and keeps else 0
+        self._claims_changed = bool(self.claims)
+        self._claims_unsaved: bool = before._claims_unsaved if before is not None and keeps else False
+        self._seen_listings: dict[bytes, None] = {}
+        self._own_listing = b""
 
-    # --- setup -------------------------------------------------------------------------------------------------
+    @property
+    def own(self) -> SetHandle:
+        """What we may send, as last evaluated."""
+        return self.found.own
 
-    def _send_setup(self) -> None:
-        module = self._module
-        self._modules_announced[module.id] = module
-        if module.id not in self._modules_shared:  # P22
-            self._modules_shared.add(module.id)
-            self._emit(SendResource(module.id, LACEGRAM, module.text.encode()))
-        self._emit(SendFacts([own_setup(self.config, module).fact()]))
-        self._emit(EndBlock())
-        self._sent = True
-        self._setup_done()
+    @property
+    def is_advertised(self) -> bool:
+        """Whether the peer was told of exactly this."""
+        return self.own == self.advertised
 
-    def _receive_setup(self, block: BlockReader) -> None:
-        require_at_most_once(block.facts, EXCHANGE_OPERAND)
-        self._peer_setup = read_setup(block.facts, self.config.index, self.config.link.here)
-        self._modules_shared.add(self._peer_setup.module)
-        self._received = True
+    # --- policy and evaluation ---------------------------------------------------------------------------------
 
-    def _setup_done(self) -> None:
-        if not (self._sent and self._received) or self._peer_setup is None:
-            return
-        known = (*self._modules_announced.values(), *self.config.known_modules)
-        peer = module_of(self._peer_setup.module, self._modules_received, known)
-        self._plan = compile_modules(self.config, self._module, peer)
-        self._hello = own_hello(self.config, self._plan, self._now_ns)
-        self._enter(Move.AGREED)
-        self._emit(SendFacts(list(self._hello.facts())))
-        self._emit(EndBlock())
-        self._sent = True
-
-    # --- hello -------------------------------------------------------------------------------------------------
-
-    def _receive_hello(self, block: BlockReader) -> None:
-        if self._plan is None or self._hello is None or self._peer_setup is None:
-            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "hello before setup", "050-SETUP-01")
-        theirs = read_hello(block.facts, self.config.max_tick_interval_ns)
-        agreement = settle(self.config, self._plan, self._hello, theirs, self._peer_setup.claimed)
-        same_plan = self._agreement is not None and self._agreement.plan.id == agreement.plan.id
-        self._agreement = agreement
-        self._epochs += 1
-        self._ticks = TickState(agreement.negotiated.start, agreement.negotiated.tick_interval_ns)
-        self._shown_tick = self._ticks.tick
-        self._enter(Move.AGREED)
-        self._report(EpochBegan(agreement.plan.id, self._epochs))
-        self._begin_epoch(same_plan)
-
-    def _begin_epoch(self, same_plan: bool) -> None:
-        """The evaluator starts anew; the peer's state is kept only under the same plan (050-OPEN-13)."""
-        self._own = AdvertisementSet(self.config.max_line_bytes)
-        self._book.reset()
-        self._unsent.clear()
-        self._sent_whole = False
-        self._advertised_version = -1
-        self._seen_listings.clear()
-        self._fixed_point = False
-        self._ledger.begin_round()
-        if same_plan:
-            self._pending = Changes(self._held.listing(), [])
-            self._prepare()
-            return
-        self._held = AdvertisementSet(self.config.max_line_bytes)
-        self._pending = Changes([], [])
-        self._saved_version = 0
-        key = self._cursor_key()
-        if key:
-            self._emit(LoadCursor(key))
-        else:
-            self._prepare()
-
-    def _take_cursor(self, data: bytes | None) -> None:
-        """050-SEND-02: the first evaluation uses the stored peer advertisement state of the link."""
-        source = self.agreement.peer_source
-        cursor = None
-        if data is not None:
-            cursor = decode_cursor(data, self.agreement.plan.id, source, self.config.max_cursor_bytes)
-        if cursor is not None:
-            self._pending = self._held.replace_all(cursor.claims)
-            self._held.remember(source, cursor.partitions)
-            self._saved_version = self._held.version
-        self._prepare()
-
-    def _prepare(self) -> None:
-        agreement = self.agreement
-        self._emit(
+    def prepare(self) -> None:
+        """Have the local policy made, and the peer's claims of the last time taken up (050-SEND-02)."""
+        agreement, terms = self.agreement, self._core.terms
+        self._core.ask(
+            Question.POLICY,
             PreparePolicy(
                 plan=agreement.plan,
-                local_index=self.config.index,
+                local_index=self._core.config.index,
                 viewer=agreement.viewer,
                 schema=agreement.negotiated.schema,
-                send_gate=self.config.send_gate,
-            )
+                send_gate=terms.send_gate,
+                own_source=agreement.own_source,
+                peer_source=agreement.peer_source,
+                record_formats=agreement.negotiated.record_formats & terms.record_formats,
+                keeps_claims=self._keeps_claims,
+                cursor_key="" if self._keeps_claims else self._cursor_key,
+            ),
         )
 
-    # --- later epochs ------------------------------------------------------------------------------------------
+    def begin_with(self, claims: int) -> None:
+        """The policy is ready; so many claims of the peer are known."""
+        self.claims = claims
+        self._claims_changed = bool(claims)
 
-    def _start_epoch(self) -> None:
-        """Our operand changed: our setup block stands where an adv could start (050-OPEN-06)."""
-        self._renew()
-        self._peer_setup = None
-        self._send_setup()
+    def evaluate(self, question: Question) -> None:
+        """Ask for an evaluation over the newest snapshot and everything the peer advertises (050-SEND-03)."""
+        core, negotiated = self._core, self.agreement.negotiated
+        self._sees_other_claims, self._claims_changed = self._claims_changed, False
+        lists = question in (Question.WHAT_TO_LIST, Question.ANY_NEWS)
+        if lists:
+            core.local_changed = False
+        # Whether there is news to ask for, one request tells.
+        most = {Question.WHAT_TO_REQUEST: core.terms.max_requests, Question.ANY_NEWS: 1}.get(question, 0)
+        core.ask(
+            question,
+            Evaluate(
+                runtime=self.agreement.runtime(core.config.link, self.ticks.tick),
+                measured_bytes=self._measured_bytes() if lists and not core.config.is_direct else 0,
+                max_requests=most,
+                max_request_bytes=negotiated.limits.max_fact_block_size - _TICK_ROOM,
+                refused=core.requests.refused if most else frozenset(),
+            ),
+        )
 
-    def _answer_epoch(self, block: BlockReader) -> None:
-        """The peer's operand changed; our own adv, if it crossed, is forgotten (050-OPEN-11)."""
-        self._renew()
-        self._receive_setup(block)
-        self._send_setup()
+    def _measured_bytes(self) -> int:
+        negotiated = self.agreement.negotiated
+        threshold = self._core.terms.partition_threshold_bytes
+        return measured_bytes(negotiated.limits, agreed=negotiated.partitions, threshold_bytes=threshold)
 
-    def _renew(self) -> None:
-        if self._next_module is not None:
-            self._module, self._next_module = self._next_module, None
-        self._enter(Move.OPERAND)
-        self._restarting = True
-        self._forgot = False
+    def accept(self, found: Evaluated) -> None:
+        """The effective send set changes only here (050-SEND-01)."""
+        if found.own.number != self.own.number and not self._sees_other_claims:
+            self._moved_by_itself = True
+        self.found = found
 
-    def _forget_crossing(self, block: BlockReader) -> None:
-        """What the peer said before it saw our setup: ticks, and at most one adv."""
-        if block.is_tick:
+    def note_advertised(self) -> None:
+        """Our advertisement is complete."""
+        self.advertised = self.own
+        self._own_listing = self.found.fingerprint
+        self._moved_by_itself = False
+
+    # --- the peer's claims -------------------------------------------------------------------------------------
+
+    def note_claims(self, answer: ClaimsTaken | Reconciled) -> None:
+        """The host took something over."""
+        self.claims = answer.count
+        if answer.changed:
+            self._claims_changed = self._claims_unsaved = True
+            self._core.requests.forgive()  # 050-XFER-11
+
+    @property
+    def _cursor_key(self) -> str:
+        """050-LINK-04: the Link-Id keys the cursor; a local key serves links without two signers."""
+        return self.agreement.link_id or self._core.config.cursor_key
+
+    def save_claims(self) -> bool:
+        """Keep what the peer claims at a fixed point; whether there was anything new to keep."""
+        if not self._cursor_key or not self._claims_unsaved:
+            return False
+        self._claims_unsaved = False
+        self._core.emit(KeepClaims(self._cursor_key))
+        return True
+
+    # --- listings that depend on listings (P13) ----------------------------------------------------------------
+
+    def note_listings(self) -> bool:
+        """Whether a quiet loop ends here; remembers this loop's two listings."""
+        if not self.agreement.have_reads_advertisements:
+            return True
+        pair = self._own_listing + self.found.claims_fingerprint
+        seen = pair in self._seen_listings
+        self._seen_listings[pair] = None
+        if len(self._seen_listings) > _MAX_SEEN_LISTINGS:
+            del self._seen_listings[next(iter(self._seen_listings))]
+        return seen
+
+    def forget_listings(self) -> None:
+        """Record bytes crossed in either direction."""
+        self._seen_listings.clear()
+
+    def settle(self) -> None:
+        """A fixed point: listings that only alternate are settled too (050-BOUND-09).
+
+        If claims alone brought back a listing of ours that the peer has seen, there is no news in it. Anything else,
+        a record that came or the time, the peer has to hear in another loop.
+        """
+        if not self.agreement.have_reads_advertisements or self._moved_by_itself:
             return
-        if self._forgot:
-            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "an advertisement instead of setup", "050-OPEN-11")
-        self._forgot = True
+        if any(pair.startswith(self.found.fingerprint) for pair in self._seen_listings):
+            self.advertised = self.own
+
+    # --- shared time -------------------------------------------------------------------------------------------
+
+    @property
+    def announces_ticks(self) -> bool:
+        """050-TICK-14: a bounded exchange keeps its start time unless asked to wait for ticks."""
+        return self._core.terms.is_open or self._core.terms.ticks_before_close > 0
+
+    def tick_facts(self) -> list[Fact]:
+        """TickReady for the newest tick that our clock has reached and that was not told yet (050-TICK-04)."""
+        tai = self.ticks.reached(self._core.now_ns) if self.announces_ticks else None
+        if tai is None:
+            return []
+        self.ticks.announce(tai)
+        self._show_tick()
+        return [Fact(TICK_READY, (tai,))]
+
+    def hear_ticks(self, block: BlockReader) -> None:
+        """What the peer's clock has reached."""
+        for text in block.ticks:
+            self.ticks.hear(text)
+        if block.ticks:
+            self._show_tick()
+
+    def _show_tick(self) -> None:
+        tick = self.ticks.tick
+        if tick != self._shown_tick:
+            self._shown_tick = tick
+            self._core.local_changed = True  # 050-TICK-13: the policy is evaluated again
+            self._core.report(Ticked(tick))
+
+    @property
+    def has_ticked_enough(self) -> bool:
+        """050-TICK-15: a bounded exchange that was asked to wait for ticks has, and nothing is new."""
+        terms = self._core.terms
+        if terms.is_open or not terms.ticks_before_close:
+            return False
+        waited = (self.ticks.tick.to_ns() - self.ticks.start.to_ns()) // self.ticks.interval_ns
+        return not self._core.local_changed and self.is_advertised and waited >= terms.ticks_before_close
+
+
+def require_epoch(epoch: Epoch | None) -> Epoch:
+    """The epoch; our own program's fault if there is none yet."""
+    if epoch is None:
+        raise LocalProtocolError("nothing is agreed yet")
+    return epoch

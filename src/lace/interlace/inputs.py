@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lace.interlace.advertisement import Advertisement
+from lace.interlace.effects import SetHandle
 from lace.interlace.partitions import Partition
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
@@ -92,15 +93,10 @@ PeerInput = (
 
 
 @dataclass(frozen=True, slots=True)
-class CursorLoaded:
-    """Answers LoadCursor: what was kept for this link, or None."""
-
-    data: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
 class PolicyPrepared:
     """Answers PreparePolicy."""
+
+    claims: int = 0  # of the peer that are known from before
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +108,18 @@ class PolicyRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated:
-    """Answers Evaluate: how the two sets changed since the previous evaluation of this policy.
+    """Answers Evaluate.
 
     Sendable: `MaySend(P)`, `Have(P)` and, with the send gate, `CanQueryRecord(Viewer,P)`. Requestable: `MayRequest(P)`
-    and not `Have(P)`; the machine adds what the peer advertises and which formats are accepted.
+    and not `Have(P)`, claimed by the peer, of an accepted format, and not refused.
     """
 
-    send_added: Sequence[Advertisement] = ()
-    send_removed: Sequence[str] = ()
-    request_added: Sequence[str] = ()
-    request_removed: Sequence[str] = ()
+    own: SetHandle  # what is sendable
+    partitions: int = 0  # starting partitions of it that are not empty
+    listing_bytes: int = 0  # its canonical records under our label; at least this, past what was to be measured
+    requests: Sequence[str] = ()  # what is requestable, sorted, within the bounds given
+    fingerprint: bytes = b""  # of our listing, and below of the peer's: only where listings depend on listings (P13)
+    claims_fingerprint: bytes = b""
     store_mark: int = 0  # StoreRecordId high water of the snapshot, for diagnostics (050-STATE-02)
 
 
@@ -134,14 +132,44 @@ class EvaluationFailed:
 
 @dataclass(frozen=True, slots=True)
 class Summarised:
-    """Answers Summarise: a summary of each part."""
+    """Answers Summarise: the non-empty partitions, sorted."""
 
     partitions: Sequence[Partition]
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimsTaken:
+    """Answers TakeClaims: how many claims the peer now makes, and whether that is another set of them than before."""
+
+    count: int
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """Answers Reconcile: the offered partitions whose claims cannot be named, and how many claims we know there."""
+
+    unknown: Mapping[Partition, int]
+    count: int  # of the peer's claims that are known
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRefused:
+    """Answers Reconcile: what was listed is not what its summaries promised."""
+
+    detail: str
+    clause: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListingSent:
+    """Answers SendListing: all of it was given to the stream."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecordsSent:
-    """Answers SendRecords: what was written with its stored size, and what is no longer there.
+    """Answers SendRecords: what was written with its stored size, and what may not be sent or is no longer there.
 
     Hashes in neither were left out because of a budget: they are deferred.
     """
@@ -196,17 +224,23 @@ class CloseRequested:
     """Our side wants to end the exchange at the next phase boundary (050-OPEN-09)."""
 
 
-LocalInput = (
-    CursorLoaded
-    | PolicyPrepared
+HostAnswer = (
+    PolicyPrepared
     | PolicyRefused
     | Evaluated
     | EvaluationFailed
     | Summarised
+    | ClaimsTaken
+    | Reconciled
+    | ListingRefused
+    | LocalFailed
+)
+LocalInput = (
+    HostAnswer
+    | ListingSent
     | RecordsSent
     | RecordsStored
     | RecordsRejected
-    | LocalFailed
     | LocalChanged
     | OperandChanged
     | TimerFired

@@ -1,6 +1,7 @@
-"""Exchange phases and the moves between them (050, the grammar of the profile).
+"""Exchange phases, the moves between them, and what each phase waits for (050, the grammar of the profile).
 
-Rule: every move of an interlace machine is a row of MOVES. Nothing here knows bytes, stores or which peer we are.
+Rule: every move of an interlace machine is a row of MOVES, every block it reads a row of READS, every question to its
+own side a row of QUESTIONS. Nothing here knows bytes, stores or which peer we are.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from lace.errors import LocalProtocolError
+from lace.interlace.vocabulary import Block
 
 
 class Phase(StrEnum):
@@ -39,8 +41,7 @@ class Move(StrEnum):
     ANSWERED = "both answers were read"
     WANTED = "a request list is not empty"
     NOT_SETTLED = "quiet, but listings may still change"
-    SETTLED = "a fixed point in an open exchange"
-    DONE = "a fixed point in a bounded exchange"
+    SETTLED = "a fixed point in an exchange that stays"
     TRANSFERRED = "both responses are complete"
     LOOP = "a side starts the next loop"
     OPERAND = "a side has another operand"
@@ -59,19 +60,58 @@ MOVES: dict[tuple[Phase, Move], Phase] = {
     (Phase.ANSWER, Move.ANSWERED): Phase.SELECTION,
     (Phase.REQUEST, Move.WANTED): Phase.TRANSFER,
     (Phase.REQUEST, Move.NOT_SETTLED): Phase.LISTING,  # P13
-    (Phase.REQUEST, Move.SETTLED): Phase.IDLE,  # 050-OPEN-01
-    (Phase.REQUEST, Move.DONE): Phase.CLOSED,  # 050-BOUND-07
+    (Phase.REQUEST, Move.SETTLED): Phase.IDLE,  # 050-OPEN-01; a bounded exchange closes instead (050-BOUND-07)
     (Phase.TRANSFER, Move.TRANSFERRED): Phase.LISTING,
     (Phase.IDLE, Move.LOOP): Phase.LISTING,  # P20
     (Phase.IDLE, Move.OPERAND): Phase.SETUP,
     (Phase.LISTING, Move.OPERAND): Phase.SETUP,  # P20: a setup block stands where an adv could start
-    **{(phase, Move.CLOSE): Phase.CLOSED for phase in Phase},
+    **{(phase, Move.CLOSE): Phase.CLOSED for phase in Phase if phase not in (Phase.NEW, Phase.CLOSED)},
+}
+
+# The block that each phase reads of the peer. Where a listing may come a setup block may stand instead (P20), and a
+# record batch comes before the availability block (P11).
+READS: dict[Phase, Block] = {
+    Phase.SETUP: Block.SETUP,
+    Phase.HELLO: Block.HELLO,
+    Phase.LISTING: Block.LISTING,
+    Phase.SELECTION: Block.SELECTION,
+    Phase.ANSWER: Block.ANSWER,
+    Phase.REQUEST: Block.REQUEST,
+    Phase.TRANSFER: Block.AVAILABILITY,
+    Phase.IDLE: Block.LISTING,  # it starts the next loop
 }
 
 # Phases in which the peer's silence runs against the phase timeout (050-LIM-08: not at a fixed point).
-TIMED = frozenset({
-    Phase.SETUP, Phase.HELLO, Phase.LISTING, Phase.SELECTION, Phase.ANSWER, Phase.REQUEST, Phase.TRANSFER,
-})  # fmt: skip
+TIMED = frozenset(READS) - {Phase.IDLE}
+
+
+class Question(StrEnum):
+    """What our own side was asked and the exchange stands still for; the peer's next item waits meanwhile."""
+
+    POLICY = "make the policy of a new epoch"
+    WHAT_TO_LIST = "evaluate what we may send"
+    SUMMARIES = "summarise what we may send"
+    THEIR_LISTING = "take over the peer's listing"
+    THEIR_SUMMARIES = "compare the peer's summaries"
+    CHILDREN = "summarise the partitions that the peer narrows"
+    THEIR_ANSWER = "check and take over the peer's answer"
+    WHAT_TO_REQUEST = "evaluate what we may request"
+    WHAT_TO_SERVE = "evaluate what we may still send"
+    ANY_NEWS = "evaluate whether there is anything new"
+
+
+QUESTIONS: dict[Question, Phase] = {
+    Question.POLICY: Phase.PREPARE,
+    Question.WHAT_TO_LIST: Phase.LISTING,
+    Question.SUMMARIES: Phase.LISTING,
+    Question.THEIR_LISTING: Phase.LISTING,
+    Question.THEIR_SUMMARIES: Phase.LISTING,
+    Question.CHILDREN: Phase.ANSWER,
+    Question.THEIR_ANSWER: Phase.ANSWER,
+    Question.WHAT_TO_REQUEST: Phase.REQUEST,
+    Question.WHAT_TO_SERVE: Phase.TRANSFER,
+    Question.ANY_NEWS: Phase.IDLE,
+}
 
 
 def move(phase: Phase, why: Move) -> Phase:

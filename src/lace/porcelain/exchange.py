@@ -23,7 +23,7 @@ from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.follow import LocalFollow
 from lace.runtime.local import OnEvent, exchange
-from lace.runtime.party import Party, Terms
+from lace.runtime.party import Party, local_terms
 
 Select = str | Module | Iterable["str | Module"] | None
 Expose = str | Exposure | Iterable["str | Exposure"]
@@ -86,7 +86,6 @@ def interlace(
     there: Verifier | None = None,
     send_gate: bool = True,
     receipts: SigningKey | None = None,
-    terms: Terms | None = None,
     on_event: OnEvent | None = None,
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more; both have `select` and `expose` unless told.
@@ -96,7 +95,7 @@ def interlace(
     parties = _parties(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )
-    results = exchange(*parties, terms or Terms(), on_event=on_event)
+    results = exchange(*parties, on_event=on_event)
     return Exchanged(*results, notices=notices(*parties))
 
 
@@ -111,11 +110,12 @@ def follow(
     here: Verifier | None = None,
     there: Verifier | None = None,
     send_gate: bool = True,
-    terms: Terms | None = None,
 ) -> LocalFollow:
     """An open exchange between two laces: iterate over it for `(side, event)`, close it with `async with`."""
-    parties = _parties(first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate)
-    return LocalFollow(*parties, terms or Terms(is_open=True))
+    parties = _parties(
+        first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, is_open=True
+    )
+    return LocalFollow(*parties)
 
 
 def fetch(into: Lace, source: Lace, target: str, *, expose: Expose = "all") -> Exchanged:
@@ -131,12 +131,13 @@ def publish(source: Lace, into: Lace, records: Sequence[RecordHash | str]) -> Ex
 
 def notices(first: Party, second: Party) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
     """What each side should know before the exchange, in plain words."""
-    plan = agree(first.module, second.module)
+    plan = agree(first.terms.module, second.terms.module)
     sides = []
     for index, (party, peer) in enumerate(((first, second), (second, first))):
-        options = LoweringOptions(send_gate=party.send_gate, trust_peer=party.trust_peer)
+        terms = party.terms
+        options = LoweringOptions(send_gate=terms.send_gate, trust_peer=terms.trust_peer)
         viewer = viewer_of(plan.operands[1 - index].origin, peer.here)
-        policy = lower(plan, local_index=index, viewer=viewer, exposures=party.exposures, options=options)
+        policy = lower(plan, local_index=index, viewer=viewer, exposures=terms.exposures, options=options)
         sides.append(exposure_notices(policy, options))
     return sides[0], sides[1]
 
@@ -152,36 +153,32 @@ def _parties(
     there: Verifier | None,
     *,
     send_gate: bool,
+    is_open: bool = False,
     receipts: SigningKey | None = None,
 ) -> tuple[Party, Party]:
     module = selector(select)
     their_module = module if their_select is None else selector(their_select)
     shown = exposures(expose, module)
     their_shown = exposures(expose if their_expose is None else their_expose, their_module)
-    mine, theirs = local_parties(first, second, (module, shown), (their_module, their_shown))
-    return (
-        replace(mine, here=here, send_gate=send_gate, receipts=receipts),
-        replace(theirs, here=there, send_gate=send_gate),
+    mine, theirs = local_parties(
+        first, second, (module, shown), (their_module, their_shown), send_gate=send_gate, is_open=is_open
     )
+    return replace(mine, here=here, receipts=receipts), replace(theirs, here=there)
 
 
 Choices = tuple[Module, tuple[Exposure, ...]]
 
 
-def local_parties(first: Lace, second: Lace, ours: Choices, theirs: Choices) -> tuple[Party, Party]:
-    """Two laces as the sides of a local exchange, each with its selector and its exposure."""
-    return (
-        Party(
-            store=first.store, module=ours[0], exposures=ours[1], cursor_key=_place(second), record_limits=first.limits
-        ),
-        Party(
-            store=second.store,
-            module=theirs[0],
-            exposures=theirs[1],
-            cursor_key=_place(first),
-            record_limits=second.limits,
-        ),
-    )
+def local_parties(
+    first: Lace, second: Lace, ours: Choices, theirs: Choices, *, send_gate: bool = True, is_open: bool = False
+) -> tuple[Party, Party]:
+    """Two laces as the sides of a local exchange, each with its selector, its exposure and its limits."""
+
+    def party(lace: Lace, choices: Choices, peer: Lace) -> Party:
+        terms = local_terms(*choices, send_gate=send_gate, is_open=is_open, record_limits=lace.limits)
+        return Party(store=lace.store, terms=terms, cursor_key=_place(peer))
+
+    return party(first, ours, second), party(second, theirs, first)
 
 
 def _place(lace: Lace) -> str:

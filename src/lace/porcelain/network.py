@@ -18,13 +18,14 @@ from contextlib import contextmanager
 
 from lace.errors import TransportError
 from lace.iltp.address import Address, parse_address
+from lace.interlace.terms import Terms
 from lace.notation.identifiers import Verifier
 from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
 from lace.runtime.links import OnEvent
-from lace.runtime.node import ExchangeTerms, Hooks, Node
+from lace.runtime.node import Hooks, Node
 from lace.runtime.session import Outcome
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls
@@ -50,7 +51,7 @@ def exchange_with(
     async def run() -> Outcome:
         node = _node(lace, options, key, Hooks(on_event=on_event))
         try:
-            return await node.exchange(parse_address(address), _terms(select, expose, is_open=False))
+            return await node.exchange(parse_address(address), _terms(lace, select, expose, is_open=False))
         finally:
             await node.shutdown()
 
@@ -71,16 +72,16 @@ def serving(
     """Accept peers in a thread of its own until the block ends; the addresses that are bound."""
     options = TransportOptions(clock=SystemClock().tai, signer=key, trusted=tuple(trusted), server_tls=tls)
     server = _Server(lace, options, key, Hooks(on_event=on_event))
-    server.start([parse_address(address) for address in addresses], _terms(select, expose, is_open=True))
+    server.start([parse_address(address) for address in addresses], _terms(lace, select, expose, is_open=True))
     try:
         yield server.bound
     finally:
         server.stop()
 
 
-def _terms(select: Select, expose: Expose, *, is_open: bool) -> ExchangeTerms:
+def _terms(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Terms:
     module = selector(select)
-    return ExchangeTerms(module=module, exposures=exposures(expose, module), is_open=is_open)
+    return Terms(module=module, exposures=exposures(expose, module), is_open=is_open, record_limits=lace.limits)
 
 
 def _node(lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks) -> Node:
@@ -89,7 +90,6 @@ def _node(lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: 
         options,
         SystemClock(),
         here=key.verifier if key else None,
-        record_limits=lace.limits,
         hooks=hooks,
     )
 
@@ -106,7 +106,7 @@ class _Server:
         self._failure: BaseException | None = None
         self.bound: list[str] = []
 
-    def start(self, addresses: Sequence[Address], terms: ExchangeTerms) -> None:
+    def start(self, addresses: Sequence[Address], terms: Terms) -> None:
         """Begin to accept, or raise why that is not possible."""
         self._thread = threading.Thread(target=self._run, args=(addresses, terms), name="lace-serving", daemon=True)
         self._thread.start()
@@ -121,7 +121,7 @@ class _Server:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
 
-    def _run(self, addresses: Sequence[Address], terms: ExchangeTerms) -> None:
+    def _run(self, addresses: Sequence[Address], terms: Terms) -> None:
         try:
             asyncio.run(self._serve(addresses, terms))
         except BaseException as error:  # noqa: BLE001 - raised again by `start`, in the caller's thread
@@ -129,7 +129,7 @@ class _Server:
         finally:
             self._ready.set()
 
-    async def _serve(self, addresses: Sequence[Address], terms: ExchangeTerms) -> None:
+    async def _serve(self, addresses: Sequence[Address], terms: Terms) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         node = _node(self._lace, self._options, self._key, self._hooks)
         try:

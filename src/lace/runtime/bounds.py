@@ -20,15 +20,12 @@ class DriveLimits:
     max_waiting_bytes: int = 24 * MIB  # received and not yet taken by a phase, or not yet stored
     max_batch_bytes: int = 5 * MIB  # of one commit
     linger_s: float = 0.05  # how long a smaller batch waits for more of the records that were asked for
-    load_bytes: int = MIB  # of records loaded at once for sending
-    load_records: int = 1024
-    service_bytes: int = 512 * MIB  # of records written in one transfer phase, if the time below allows
+    max_unsent_bytes: int = MIB  # of listings and records; no more is read from the store while more is unsent
     service_ns: int = 15_000_000_000  # how long one transfer phase may take us to write; the rest is deferred
     flush_timeout_s: float = 30.0
     send_timeout_s: float = 120.0  # who takes none of what was written for so long is cut
     max_unsent_blocks: int = 16  # of ours; a peer in lockstep leaves fewer, one that runs ahead is not read from
     verify_slices: int = 2  # threads that verify one batch, and batches judged at a time
-    min_records_for_workers: int = 5_000  # that a peer offers, below which threads are enough to judge them
 
 
 class Budget:
@@ -57,27 +54,19 @@ class Service:
         self.is_full = False
 
     def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
-        """What of a batch is sent."""
-        present = [(record, stored) for record, stored in batch if stored is not None]
-        size = sum([len(stored) for _, stored in present])
-        if not self.is_full and self._total + size <= min(self._request.limit_bytes, self._request.budget_bytes):
-            self._total += size
-            self.sent += [(record, len(stored)) for record, stored in present]
-            self.missing += [record for record, stored in batch if stored is None]
-            return present
-        return [(record, stored) for record, stored in batch if self.take(record, stored) and stored is not None]
-
-    def take(self, record: str, stored: bytes | None) -> bool:
-        """Whether this one is sent; the first that does not fit ends the service."""
-        if self.is_full:
-            return False
-        if stored is None:
-            self.missing.append(record)
-            return False
-        self._total += len(stored)
-        over_budget = bool(self.sent) and self._total > self._request.budget_bytes
-        if self._total > self._request.limit_bytes or over_budget:
-            self.is_full = True
-            return False
-        self.sent.append((record, len(stored)))
-        return True
+        """What of a batch is sent; the first that does not fit ends the service."""
+        taken: list[tuple[str, bytes]] = []
+        for record, stored in batch:
+            if self.is_full:
+                break
+            if stored is None:
+                self.missing.append(record)
+                continue
+            self._total += len(stored)
+            over_budget = bool(self.sent) and self._total > self._request.budget_bytes
+            if self._total > self._request.limit_bytes or over_budget:
+                self.is_full = True
+                break
+            self.sent.append((record, len(stored)))
+            taken.append((record, stored))
+        return taken

@@ -9,30 +9,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from time import thread_time
-from typing import Any, Protocol, TypeVar, assert_never
+from typing import Any, Protocol, TypeVar
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.resources import fault_of
-from lace.intake.received import Claimed, Received, judge_received, received_from
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
+from lace.interlace.host import Arrived, Call, Host, perform, store
 from lace.limits import SECOND_NS
-from lace.records.keys import verify_batch
-from lace.records.validate import SignatureTask
 from lace.runtime.bounds import Budget, DriveLimits, Service
 from lace.runtime.clock import Clock
 from lace.runtime.collector import seldom_collecting
-from lace.runtime.judging import Workers, commit_safely
-from lace.runtime.loading import Loaded
 from lace.runtime.metering import Debt, LinkRates, Meter, slices
-from lace.runtime.roots import WorkOut
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
-from lace.runtime.side import LocalSide
 from lace.transports.base import ByteStream
 
 T = TypeVar("T")
@@ -55,26 +49,25 @@ class Driver:
         self,
         stream: ByteStream,
         session: Session,
-        side: LocalSide,
+        host: Host[Any],
         clock: Clock,
         threads: Executor,
         *,
+        judges: Executor | None = None,
         limits: DriveLimits | None = None,
         budget: Budget | None = None,
         on_event: Callable[[Event], None] | None = None,
         on_stored: Callable[[], None] | None = None,
         tap: Tap | None = None,
-        workers: Workers | None = None,
-        summarise: WorkOut | None = None,
         rates: LinkRates | None = None,
         on_limited: Callable[[Debt], None] | None = None,
     ) -> None:
         self._stream = stream
-        self._workers = workers
-        self._summarise = summarise or side.summarise
         self.session = session
-        self._side = side
+        self._host = host
         self._threads = threads
+        self._judges = judges or threads  # wait for worker processes, which nothing else should wait behind
+        self._calls: set[Call] = set()  # to the host, under way
         self._limits = limits or DriveLimits()
         self._budget = budget
         self._on_event = on_event
@@ -84,7 +77,7 @@ class Driver:
         self._start_tai_ns = clock.tai().to_ns()
         self._start_ns = clock.monotonic_ns()
         self._work: deque[Request] = deque()
-        self._judged: asyncio.Queue[asyncio.Task[Received]] = asyncio.Queue(self._limits.verify_slices)
+        self._judged: asyncio.Queue[tuple[asyncio.Task[object], int]] = asyncio.Queue(self._limits.verify_slices)
         self._storing_bytes = 0
         self._wake_work = asyncio.Event()
         self._wake_send = asyncio.Event()
@@ -165,10 +158,13 @@ class Driver:
     async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         running: list[asyncio.Task[Any]] = [*tasks, *([self._service] if self._service else [])]
         while not self._judged.empty():
-            running.append(self._judged.get_nowait())
+            running.append(self._judged.get_nowait()[0])
+        for call in list(self._calls):
+            call.cancel()
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        self._host.close()
 
     async def _guarded(self, loop: Coroutine[Any, Any, None]) -> None:
         """A fault of our own ends this link and no other."""
@@ -290,12 +286,12 @@ class Driver:
                 self._after()
 
     async def _perform(self) -> None:
-        """Everything but sending records and committing, one request after the other."""
+        """Everything but sending listings and records and committing, one request after the other."""
         while True:
             self._wake_work.clear()
             while self._work:
                 request = self._work.popleft()
-                if not self._over.is_set() or isinstance(request, asked.Report | asked.SaveCursor):
+                if not self._over.is_set() or isinstance(request, asked.Report | asked.KeepClaims):
                     await self._perform_one(request)
             if self._over.is_set():
                 return
@@ -306,40 +302,29 @@ class Driver:
             case ReceivedRecords():
                 await self._judge(await self._gather(request))
             case CheckResource(resource):
-                fault = await self._in_thread(fault_of, resource, self.session.machine.config.engine_limits)
+                fault = await self._in_thread(fault_of, resource, self.session.terms.engine_limits)
                 self.session.resource_checked(resource, fault, self.now_ns)
                 self._after()
+            case asked.SendListing():
+                self._start_service(self._list(request))
             case asked.SendRecords():
-                self._service = asyncio.create_task(self._guarded(self._serve(request)))
+                self._start_service(self._serve(request))
             case asked.Report(event):
-                if isinstance(event, _ACCOUNT_OF):
-                    self._charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
-                if self._on_event is not None:
-                    self._on_event(event)
-                if isinstance(event, FixedPoint) and self.session.machine.config.is_open:
-                    await self._in_thread(self._side.get_ready)
-            case asked.LoadCursor(key):
-                self._answer(await self._in_thread(self._side.load_cursor, key))
-            case asked.SaveCursor(key, cursor):
-                await self._in_thread(self._side.save_cursor, key, cursor)
-            case asked.PreparePolicy():
-                self._answer(await self._in_thread(self._side.prepare, request))
-            case asked.Evaluate():
-                self._expect_records()
-                self._answer(await self._in_thread(self._side.evaluate, request))
-            case asked.Summarise():
-                self._expect_records()
-                self._answer(await self._in_thread(self._summarise, request))
+                await self._report(event)
             case _:
-                assert_never(request)
+                answer = await self._call(partial(perform, self._host, request))
+                if answer is not None:
+                    self._answer(answer)
 
-    def _expect_records(self) -> None:
-        """Workers start while it is worked out what to ask for of a long listing; before it was read it needs both
-        the time and the cores."""
-        if self._workers is not None and self.session.machine.offered >= self._limits.min_records_for_workers:
-            self._workers.want()
+    async def _report(self, event: Event) -> None:
+        if isinstance(event, _ACCOUNT_OF):
+            self._charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
+        if self._on_event is not None:
+            self._on_event(event)
+        if isinstance(event, FixedPoint) and self.session.terms.is_open:
+            await self._call(self._host.rest)
 
-    async def _gather(self, first: ReceivedRecords) -> list[Claimed]:
+    async def _gather(self, first: ReceivedRecords) -> list[Arrived]:
         """One batch of what arrives close together: many records are judged and stored in half the time of few."""
         batch = list(first.records)
         size = sum([len(data) for _, data in batch])
@@ -359,59 +344,60 @@ class Driver:
                     await self._wake_work.wait()
         return bool(self._work) and isinstance(self._work[0], ReceivedRecords)
 
-    async def _judge(self, batch: list[Claimed]) -> None:
+    async def _judge(self, batch: list[Arrived]) -> None:
         """Begin to judge; several batches may be under way, and they are committed in their order."""
-        await self._judged.put(asyncio.create_task(self._verdict(batch)))
-
-    async def _verdict(self, batch: list[Claimed]) -> Received:
-        waiting = self._workers.submit(batch, self._side.record_limits) if self._workers is not None else None
-        if waiting is not None:
-            with contextlib.suppress(OSError, RuntimeError, LaceError, EOFError):  # a worker that died
-                checked = await asyncio.wrap_future(waiting)
-                return await self._in_thread(received_from, batch, checked)
-        return await self._in_thread(judge_received, batch, self._side.record_limits, self._verify_in_slices)
-
-    def _verify_in_slices(self, tasks: Sequence[SignatureTask]) -> list[str | None]:
-        """Runs in a thread: most slices in the pool, the last one here, so that a full pool cannot lock itself."""
-        slices = max(1, min(self._limits.verify_slices, len(tasks) // 32))
-        size = -(-len(tasks) // slices) or 1
-        parts = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-        futures = [self._threads.submit(verify_batch, part) for part in parts[:-1]]
-        last = verify_batch(parts[-1]) if parts else []
-        reasons: list[str | None] = []
-        for part, future in zip(parts, futures, strict=False):
-            # One that has not begun is taken back and done here.
-            reasons += verify_batch(part) if future.cancel() else future.result()
-        return reasons + last
+        judging = self._call(partial(self._host.judge, batch), self._judges)
+        size = sum([len(data) for _, data in batch])
+        await self._judged.put((asyncio.create_task(judging), size))
 
     async def _commit(self) -> None:
         """Commit one judged batch while the next is being judged."""
         while True:
-            received = await (await self._judged.get())
-            answers = await self._in_thread(commit_safely, received, self._side.store)
-            self._storing_bytes -= received.size
+            judging, size = await self._judged.get()
+            answers = await self._call(partial(store, self._host, await judging))
+            self._storing_bytes -= size
             for answer in answers:
                 self._answer(answer)
-            if self._on_stored is not None and received.stored:
-                self._on_stored()
+                if self._on_stored is not None and isinstance(answer, given.RecordsStored):
+                    self._on_stored()
+
+    def _start_service(self, service: Coroutine[Any, Any, None]) -> None:
+        self._service = asyncio.create_task(self._guarded(self._serviced(service)))
+
+    async def _serviced(self, service: Coroutine[Any, Any, None]) -> None:
+        """What goes out while the peer's items come in; a store that fails ends the exchange, not the node."""
+        try:
+            await service
+        except LaceError as error:
+            self._answer(given.LocalFailed(str(error)))
+
+    async def _list(self, request: asked.SendListing) -> None:
+        """Write advertisement records as the host lists them: a listing may be large."""
+        with self._calling() as call:
+            batches = self._host.list(request, call)
+            while batch := await self._in_thread(next, batches, None):
+                self.session.put_listing(batch, request.source)
+                self._wake_send.set()
+                await self._drained()
+        self._answer(given.ListingSent())
 
     async def _serve(self, request: asked.SendRecords) -> None:
         """Load and write stored records until a bound is reached; the rest is deferred (050-XFER-01)."""
         service = Service(request)
         started = self.now_ns
-        batches = self._side.load(request.hashes, self._limits.load_records, self._limits.load_bytes)
-        nothing: Loaded = []
-        while not service.is_full and (batch := await self._in_thread(next, batches, nothing)):
-            self.session.put_records([stored for _, stored in service.take_all(batch)])
-            self._wake_send.set()
-            await self._drained()
-            if self.now_ns - started > self._limits.service_ns:
-                break
+        with self._calling() as call:
+            batches = self._host.load(request, call)
+            while not service.is_full and (batch := await self._in_thread(next, batches, None)):
+                self.session.put_records([stored for _, stored in service.take_all(batch)])
+                self._wake_send.set()
+                await self._drained()
+                if self.now_ns - started > self._limits.service_ns:
+                    break
         self._answer(given.RecordsSent(service.sent, service.missing))
 
     async def _drained(self) -> None:
         """Wait until little of what was put is still unsent."""
-        while self.session.unsent_bytes > self._limits.load_bytes:
+        while self.session.unsent_bytes > self._limits.max_unsent_bytes:
             self._room.clear()
             await self._room.wait()
 
@@ -436,9 +422,24 @@ class Driver:
         for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
             event.set()
 
-    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        work = partial(work, *arguments)
-        result, cpu_s = await asyncio.get_running_loop().run_in_executor(self._threads, _timed, work)
+    async def _call(self, work: Callable[[Call], T], threads: Executor | None = None) -> T:
+        """One call to the host, in a thread."""
+        with self._calling() as call:
+            return await self._in_thread(work, call, threads=threads)
+
+    @contextlib.contextmanager
+    def _calling(self) -> Iterator[Call]:
+        """A call that is cancelled when the link ends."""
+        call = Call()
+        self._calls.add(call)
+        try:
+            yield call
+        finally:
+            self._calls.discard(call)
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: object, threads: Executor | None = None) -> T:
+        timed = partial(_timed, partial(work, *arguments))
+        result, cpu_s = await asyncio.get_running_loop().run_in_executor(threads or self._threads, timed)
         self._charge("cpu_s", cpu_s)
         return result
 

@@ -12,24 +12,26 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 from lace.datalog.engine import Materialized, RowSource, materialize
+from lace.datalog.meter import Meter
 from lace.datalog.source import ColumnSource
-from lace.errors import LaceError, LocalProtocolError
+from lace.errors import LocalProtocolError
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, FIELD
-from lace.interlace import inputs as given
 from lace.interlace.advertisement import (
     Advertisement,
     FieldClaim,
     advertisement_facts,
+    bare_claims,
     canonical_fields,
 )
-from lace.interlace.effects import Evaluate, PreparePolicy
+from lace.interlace.effects import PreparePolicy
+from lace.interlace.host import Call
 from lace.interlace.negotiate import NO_FIELDS
-from lace.limits import EngineLimits
+from lace.interlace.partitions import Changes
+from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.terms import Terms
 from lace.notation.fact import Fact
-from lace.policy.exposure import Exposure
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.runtime.claims import ClaimBook, feeding_of
-from lace.runtime.listing import RememberedListing
 from lace.store.base import RecordStore, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
@@ -67,24 +69,13 @@ def _without(records: Records, others: Records) -> Records:
 class StoreEvaluator:
     """The evaluator of one side of one link."""
 
-    def __init__(
-        self,
-        store: RecordStore,
-        exposures: Sequence[Exposure] = (),
-        *,
-        limits: EngineLimits | None = None,
-        options: LoweringOptions | None = None,
-        max_followed_facts: int = MAX_FOLLOWED_FACTS,
-        listing: RememberedListing | None = None,
-    ) -> None:
+    def __init__(self, store: RecordStore, terms: Terms, *, max_followed_facts: int = MAX_FOLLOWED_FACTS) -> None:
         self._store = store
-        self._exposures = tuple(exposures)
-        self._limits = limits or EngineLimits()
-        self._options = options or LoweringOptions()
+        self._terms = terms
         self._max_followed = max_followed_facts
-        self._listing = listing or RememberedListing(max_claims=0)
         self.policy: LoweredPolicy | None = None
         self._schema = NO_FIELDS
+        self._watch = _Watch()
         self._reset()
 
     def _reset(self) -> None:
@@ -101,35 +92,43 @@ class StoreEvaluator:
         """The moment of the store that was last evaluated."""
         return self._cursor
 
-    # --- the two questions of a machine ------------------------------------------------------------------------
+    @property
+    def requestable(self) -> Collection[str]:
+        """What may be requested and is not there, whoever claims to have it."""
+        return self._request
 
-    def prepare(self, effect: PreparePolicy) -> given.PolicyPrepared | given.PolicyRefused:
+    # --- the two questions of a host ---------------------------------------------------------------------------
+
+    def prepare(self, wanted: PreparePolicy) -> None:
         """The local executable of a plan; everything of the one before is forgotten."""
-        options = LoweringOptions(
-            send_gate=effect.send_gate, trust_peer=self._options.trust_peer, local_view=self._options.local_view
+        self.policy = lower(
+            wanted.plan,
+            local_index=wanted.local_index,
+            viewer=wanted.viewer,
+            exposures=self._terms.exposures,
+            options=LoweringOptions(send_gate=wanted.send_gate, trust_peer=self._terms.trust_peer),
+            limits=self._terms.engine_limits,
         )
-        try:
-            self.policy = lower(
-                effect.plan,
-                local_index=effect.local_index,
-                viewer=effect.viewer,
-                exposures=self._exposures,
-                options=options,
-                limits=self._limits,
-            )
-        except LaceError as error:
-            return given.PolicyRefused(str(error))
-        self._schema = effect.schema
+        self._schema = wanted.schema
         self._reset()
-        self._claims = ClaimBook(feeding_of(effect.plan))
-        return given.PolicyPrepared()
+        self._claims = ClaimBook(feeding_of(wanted.plan))
+        self._source = wanted.peer_source
 
-    def evaluate(self, effect: Evaluate) -> given.Evaluated | given.EvaluationFailed:
-        """What changed in the two sets, over the store's newest snapshot."""
-        try:
-            return self._evaluate(effect)
-        except LaceError as error:
-            return given.EvaluationFailed(str(error))
+    def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta:
+        """What changed in the two sets, over the store's newest snapshot: first over what changed here, then with the
+        claims that this makes necessary."""
+        self._watch.call = call
+        read = self._lowered().program.base
+        runtime = frozenset(fact for fact in facts.facts() if fact.predicate in read)
+        feed, forget = self._claims.change(claims.added, claims.removed)
+        delta = self._follow(runtime, feed, forget)
+        if delta is None:
+            delta = self._start(runtime, self._claims.begin_anew())
+        self._claims.note_sendable(delta.send_added, delta.send_removed)
+        feed = self._claims.feed()
+        if feed:
+            delta = delta.then(self._follow(runtime, feed, []) or self._start(runtime, self._claims.fed))
+        return delta
 
     def get_ready(self) -> None:
         """From here on small changes are likely: prepare to follow them."""
@@ -138,21 +137,6 @@ class StoreEvaluator:
 
     # --- evaluation --------------------------------------------------------------------------------------------
 
-    def _evaluate(self, effect: Evaluate) -> given.Evaluated:
-        """First over what changed here, then with the claims that this makes necessary."""
-        read = self._lowered().program.base
-        runtime = frozenset(fact for fact in effect.runtime.facts() if fact.predicate in read)
-        self._source = effect.source
-        feed, forget = self._claims.change(effect.advertised_added, effect.advertised_removed)
-        delta = self._follow(runtime, feed, forget)
-        if delta is None:
-            delta = self._start(runtime, self._claims.begin_anew())
-        self._claims.note_sendable(delta.send_added, delta.send_removed)
-        feed = self._claims.feed()
-        if feed:
-            delta = delta.then(self._follow(runtime, feed, []) or self._start(runtime, self._claims.fed))
-        return self._answer(delta)
-
     def _start(self, runtime: frozenset[Fact], claims: Collection[Advertisement]) -> Delta:
         """Evaluate anew over the newest snapshot, and compare with what was derived before."""
         policy = self._lowered()
@@ -160,7 +144,10 @@ class StoreEvaluator:
         extra = RowSource(runtime)
         extra.add(ADVERTISED, list(zip([record for record, _ in claims], repeat(self._source))))
         extra.add(ADVERTISED_FIELD, [(record, self._source, *field) for record, fields in claims for field in fields])
-        self._derived = materialize(policy.program, snapshot, self._limits, extra=extra, ready=False)
+        limits = self._terms.engine_limits
+        meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
+        self._derived = materialize(policy.program, snapshot, limits, extra=extra, ready=False, meter=meter)
+        self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
         send, request = self._send, self._request
         self._send, self._request = (dict.fromkeys(self._derived.values(found)) for found in policy.goals)
@@ -193,6 +180,7 @@ class StoreEvaluator:
         if not added and not removed:
             return Delta()
         derived = self._derived.apply(added, removed)
+        self._watch.call.charge(rows=self._derived.meter.rows)
         policy = self._lowered()
         delta = Delta(
             *(
@@ -218,21 +206,12 @@ class StoreEvaluator:
             raise LocalProtocolError("nothing was prepared to evaluate")
         return self.policy
 
-    def _answer(self, delta: Delta) -> given.Evaluated:
-        return given.Evaluated(
-            send_added=self._advertise(delta.send_added),
-            send_removed=sorted(delta.send_removed),
-            request_added=sorted(delta.request_added),
-            request_removed=sorted(delta.request_removed),
-            store_mark=self._cursor.record,
-        )
-
     # --- advertisements ----------------------------------------------------------------------------------------
 
-    def _advertise(self, records: Records) -> list[Advertisement]:
-        """One advertisement for each record, with the negotiated fields it has (050-SEND-08)."""
+    def advertise(self, records: Records) -> list[Advertisement]:
+        """One advertisement for each record, sorted, with the negotiated fields it has (050-SEND-08)."""
         if not records or self._schema == NO_FIELDS:
-            return self._listing.claims(records)
+            return bare_claims(sorted(records))
         source = self._store.snapshot()
         fields: dict[str, list[FieldClaim]] = {record: [] for record in sorted(records)}
         if len(records) <= _BULK_RECORDS:
@@ -250,6 +229,16 @@ class StoreEvaluator:
         source = self._source
         for claim in claims:
             yield from advertisement_facts(claim, source)
+
+
+class _Watch:
+    """Whether the call that is being answered was given up: what the engine asks now and then."""
+
+    def __init__(self) -> None:
+        self.call = Call()
+
+    def __call__(self) -> bool:
+        return self.call.is_cancelled
 
 
 def _all_facts(source: ColumnSource) -> Iterator[Fact]:

@@ -19,7 +19,7 @@ from lace.interlace.result import InterlaceResult
 from lace.policy.operand import Module
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.local import ExchangeAborted, LocalExchange
-from lace.runtime.party import Party, Terms
+from lace.runtime.party import Party
 from lace.store.base import StoreCursor
 
 POLL_S = 0.002  # how soon a commit is noticed
@@ -32,14 +32,13 @@ class LocalFollow:
         self,
         first: Party,
         second: Party,
-        terms: Terms,
         *,
         clock: Clock | None = None,
         poll_s: float = POLL_S,
         max_events: int = 100_000,
     ) -> None:
         self._events: deque[tuple[int, Event]] = deque(maxlen=max_events)  # the newest, if nobody reads
-        self._exchange = LocalExchange(first, second, terms, clock=clock or SystemClock(), on_event=self._hear)
+        self._exchange = LocalExchange(first, second, clock=clock or SystemClock(), on_event=self._hear)
         self._parties = (first, second)
         self._poll_s = poll_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lace-follow")

@@ -23,7 +23,6 @@ class NodeLimits(AdmissionLimits):
 
     max_buffered_bytes: int = 128 * MIB
     threads: int = 4
-    max_remembered_claims: int = 250_000  # kept with their roots for other links; a larger store is not rehearsed
     workers: int | None = None  # processes that judge received records; None: one for each core
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 2.0  # for links at work; after it they are cut

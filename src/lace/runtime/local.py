@@ -8,36 +8,33 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import assert_never
 
 from lace.errors import LaceError, RemoteProtocolError
-from lace.facts.predicates import MAY_REQUEST
-from lace.intake.check import Checker
-from lace.intake.received import Intake, Received, checkers_for
+from lace.intake.received import Received
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.config import Link, MachineConfig
 from lace.interlace.events import Event, FixedPoint
+from lace.interlace.host import Arrived, Call, perform, store
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
+from lace.interlace.terms import Link, MachineConfig
 from lace.limits import IngestLimits
-from lace.policy.lower import LoweringOptions
 from lace.runtime.bounds import Service
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.collector import seldom_collecting
-from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.judging import answers
-from lace.runtime.loading import stored_batches
-from lace.runtime.memory import Memory
-from lace.runtime.party import UNBOUNDED, Party, Terms
+from lace.runtime.fixedpoint import LastFixedPoint
+from lace.runtime.host import HostBounds, LocalHost
+from lace.runtime.party import Party
 from lace.runtime.receipts import publish_receipts
-from lace.runtime.side import CURSORS, LocalSide
+from lace.runtime.workers import Workers
 
 OnEvent = Callable[[int, Event], None]
 _MAX_HANDED_OVER = 2
+_LIMITS = IngestLimits()
+_BOUNDS = HostBounds(load_bytes=_LIMITS.max_chunk_bytes, load_records=_LIMITS.max_chunk_records)
 
 
 class ExchangeAborted(RemoteProtocolError):
@@ -52,40 +49,26 @@ class ExchangeAborted(RemoteProtocolError):
 
 
 class _Side:
-    """One machine with its store, its evaluator and its intake."""
+    """One machine with its host, what waits for it, and what it takes in."""
 
-    def __init__(self, index: int, party: Party, peer: Party, terms: Terms) -> None:
+    def __init__(self, index: int, party: Party, peer: Party, *, is_direct: bool, workers: Workers) -> None:
         self.index = index
         self.party = party
         proven = party.here is not None and peer.here is not None
-        link = Link(here=party.here, peer=peer.here, signs_hello=proven, peer_signs_hello=proven)
         self.machine = InterlaceMachine(
             MachineConfig(
                 index=index,
-                module=party.module,
-                link=link,
-                is_open=terms.is_open,
-                send_gate=party.send_gate,
-                lowering=terms.lowering,
-                limits=terms.limits,
-                engine_limits=terms.engine_limits,
-                is_direct=terms.is_direct,
+                terms=party.terms,
+                link=Link(here=party.here, peer=peer.here, signs_hello=proven, peer_signs_hello=proven),
                 cursor_key=party.cursor_key,
-                tick_interval_ns=terms.tick_interval_ns,
-                partition_threshold_bytes=terms.partition_threshold_bytes,
-                max_service_bytes=UNBOUNDED,
+                is_direct=is_direct,
             )
         )
-        self.evaluator = StoreEvaluator(
-            party.store,
-            party.exposures,
-            limits=terms.engine_limits,
-            options=LoweringOptions(send_gate=party.send_gate, trust_peer=party.trust_peer),
-        )
+        self.host = LocalHost(party.store, party.terms, workers=workers, bounds=_BOUNDS)
         self.inbox: deque[given.PeerInput] = deque()
         self.answers: deque[given.LocalInput] = deque()
         self.arrived: dict[str, bytes] = {}
-        self.intake: Intake | None = None
+        self.intake: _Intake | None = None
         self.service: Iterator[bool] | None = None
         self.finished: InterlaceResult | None = None
         self.aborted: asked.Abort | None = None
@@ -94,26 +77,30 @@ class _Side:
     def is_over(self) -> bool:
         return self.machine.is_closed
 
-    def hear(self, batches: Iterable[Received]) -> None:
-        for received in batches:
-            self.answers.extend(answers(received))
-
 
 class LocalExchange:
     """Two sides, moved in turn until they rest."""
 
     def __init__(
-        self, first: Party, second: Party, terms: Terms, *, clock: Clock | None = None, on_event: OnEvent | None = None
+        self,
+        first: Party,
+        second: Party,
+        *,
+        is_direct: bool = True,
+        clock: Clock | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
-        self.sides = (_Side(0, first, second, terms), _Side(1, second, first, terms))
+        self._workers = Workers()
+        self.sides = (
+            _Side(0, first, second, is_direct=is_direct, workers=self._workers),
+            _Side(1, second, first, is_direct=is_direct, workers=self._workers),
+        )
         self._clock = clock or SystemClock()
         self._on_event = on_event
         self._start_tai_ns = self._clock.tai().to_ns()
         self._start_ns = self._clock.monotonic_ns()
         self._resources = ExitStack()
-        self._checker: Checker | None = None
-        self._workers = 0
-        self._ingest_limits = IngestLimits()
+        self._resources.callback(self._workers.close)
 
     @property
     def now_ns(self) -> int:
@@ -146,7 +133,7 @@ class LocalExchange:
         """Nothing moves: what was received is judged and stored to the last record."""
         for side in self.sides:
             if side.intake is not None:
-                side.hear(side.intake.flush())
+                side.answers.extend(side.intake.flush())
         return any(side.answers and not side.is_over for side in self.sides)
 
     def tell(self, index: int, news: given.LocalInput) -> None:
@@ -182,15 +169,11 @@ class LocalExchange:
         peer = self.sides[1 - side.index]
         match effect:
             case asked.SendFacts(facts):
-                if facts[0].predicate == MAY_REQUEST:
-                    self._expect_records(len(facts))
                 peer.inbox.append(given.FactsReceived(facts))
-            case asked.SendAdvertisements(advertisements):
-                peer.inbox.append(given.AdvertisementsReceived(advertisements))
-            case asked.SendChanges(added, removed, is_whole):
-                if is_whole:  # at least so many are new to the peer
-                    self._expect_records(len(added) - peer.party.store.stat().records)
-                peer.inbox.append(given.ChangesReceived(added, removed, is_whole))
+            case asked.SendListing():
+                side.service = self._list(side, peer, effect)
+            case asked.SendChanges():
+                peer.inbox.append(side.host.differences(effect, Call()))
             case asked.SendResource(identifier, kind, text):
                 peer.inbox.append(given.ResourceReceived(identifier, kind, text))
             case asked.EndBlock():
@@ -199,22 +182,12 @@ class LocalExchange:
                 side.service = self._serve(side, peer, effect)
             case asked.StoreRecords(hashes):
                 records = [(record, side.arrived.pop(record)) for record in hashes]
-                side.hear(self._intake(side).add(records))
-            case asked.LoadCursor(key):
-                side.answers.append(given.CursorLoaded(side.party.store.get_setting(CURSORS, key)))
-            case asked.SaveCursor(key, cursor):
-                side.party.store.put_setting(CURSORS, key, cursor.encode())
-            case asked.PreparePolicy():
-                side.answers.append(side.evaluator.prepare(effect))
-            case asked.Evaluate():
-                side.answers.append(side.evaluator.evaluate(effect))
-            case asked.Summarise():
-                side.answers.append(LocalSide.summarise(effect))
+                side.answers.extend(self._intake(side).add(records))
             case asked.Report(event):
                 if self._on_event is not None:
                     self._on_event(side.index, event)
-                if isinstance(event, FixedPoint) and side.machine.config.is_open:
-                    side.evaluator.get_ready()
+                if isinstance(event, FixedPoint) and side.party.terms.is_open:
+                    side.host.rest(Call())
             case asked.Finish(result):
                 side.finished = result
                 peer.inbox.append(given.StreamEnded())
@@ -222,22 +195,28 @@ class LocalExchange:
                 side.aborted = effect
                 peer.inbox.append(given.StreamEnded())
             case _:
-                assert_never(effect)
+                answer = perform(side.host, effect, Call())
+                if answer is not None:
+                    side.answers.append(answer)
 
     # --- records -----------------------------------------------------------------------------------------------
 
-    def _expect_records(self, count: int) -> None:
-        """Workers start as soon as a listing or a request lets much be expected."""
-        if self._checker is None and count > 0:
-            self._checker, self._workers = self._resources.enter_context(checkers_for(count, self._ingest_limits))
+    def _list(self, side: _Side, peer: _Side, effect: asked.SendListing) -> Iterator[bool]:
+        """A listing as on a wire, a batch at a step."""
+        try:
+            for batch in side.host.list(effect, Call()):
+                peer.inbox.append(given.AdvertisementsReceived(batch))
+                yield True
+        except LaceError as error:
+            side.answers.append(given.LocalFailed(str(error)))
+            return
+        side.answers.append(given.ListingSent())
 
     def _serve(self, side: _Side, peer: _Side, effect: asked.SendRecords) -> Iterator[bool]:
         """Load and hand over, a batch at a step, so that few records are in memory (050-ENG-03)."""
         service = Service(effect)
-        limits = self._ingest_limits
-        batches = stored_batches(side.party.store, effect.hashes, limits.max_chunk_records, limits.max_chunk_bytes)
         try:
-            for batch in batches:
+            for batch in side.host.load(effect, Call()):
                 if peer.is_over:
                     return
                 self._hand_over(peer, service.take_all(batch))
@@ -255,34 +234,73 @@ class LocalExchange:
             peer.arrived.update(batch)
             peer.inbox.append(given.RecordsReceived([(record, len(data)) for record, data in batch]))
 
-    def _intake(self, side: _Side) -> Intake:
+    def _intake(self, side: _Side) -> _Intake:
         if side.intake is None:
-            side.intake = Intake(
-                side.party.store,
-                self._checker,
-                self._resources.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lace-commit")),
-                max_waiting=self._workers + 2,
-                record_limits=side.party.record_limits,
-                limits=self._ingest_limits,
-            )
+            judges = ThreadPoolExecutor(self._workers.count + 1, thread_name_prefix="lace-judge")
+            committer = ThreadPoolExecutor(1, thread_name_prefix="lace-commit")
+            for threads in (judges, committer):
+                self._resources.enter_context(threads)
+            side.intake = _Intake(side.host, judges, committer, max_waiting=self._workers.count + 2)
         return side.intake
+
+
+class _Intake:
+    """What one side takes in: batches are judged side by side and committed in order."""
+
+    def __init__(self, host: LocalHost, judges: Executor, committer: Executor, *, max_waiting: int) -> None:
+        self._host = host
+        self._judges = judges
+        self._committer = committer  # one thread: the order stays, and while it waits for a disk the sender reads on
+        self._max_waiting = max_waiting
+        self._batch: list[Arrived] = []
+        self._batch_bytes = 0
+        self._waiting: deque[Future[Sequence[given.LocalInput]]] = deque()
+
+    def add(self, records: Sequence[Arrived]) -> Iterator[given.LocalInput]:
+        """Take records in; answers come as batches are done."""
+        self._batch += records
+        self._batch_bytes += sum([len(data) for _, data in records])
+        if len(self._batch) >= _LIMITS.max_chunk_records or self._batch_bytes >= _LIMITS.max_chunk_bytes:
+            self._pass_on()
+        while len(self._waiting) > self._max_waiting:
+            yield from self._waiting.popleft().result()
+
+    def flush(self) -> Iterator[given.LocalInput]:
+        """Judge and store everything that waits."""
+        self._pass_on()
+        while self._waiting:
+            yield from self._waiting.popleft().result()
+
+    def _pass_on(self) -> None:
+        batch, self._batch, self._batch_bytes = self._batch, [], 0
+        if batch:
+            judging = self._judges.submit(self._host.judge, batch, Call())
+            self._waiting.append(self._committer.submit(self._commit, judging))
+
+    def _commit(self, judging: Future[Received]) -> Sequence[given.LocalInput]:
+        return store(self._host, judging.result(), Call())
 
 
 def exchange(
     first: Party,
     second: Party,
-    terms: Terms | None = None,
     *,
+    is_direct: bool = True,
     clock: Clock | None = None,
     on_event: OnEvent | None = None,
 ) -> tuple[InterlaceResult, InterlaceResult]:
-    """A bounded exchange between two laces in this process: both results, or ExchangeAborted."""
-    used = terms or Terms()
+    """A bounded exchange between two laces in this process: both results, or ExchangeAborted.
+
+    Unless `is_direct`, advertisements travel as listings or partitions, as on a wire.
+    """
     now = clock or SystemClock()
-    known = Memory(first, second, used)
+    known = LastFixedPoint(first, second)
     if known.is_current():
         return known.results()
-    with seldom_collecting(), LocalExchange(first, second, used, clock=now, on_event=on_event) as running:
+    with (
+        seldom_collecting(),
+        LocalExchange(first, second, is_direct=is_direct, clock=now, on_event=on_event) as running,
+    ):
         running.start()
         running.run()
         results = running.results()
@@ -292,5 +310,5 @@ def exchange(
     for party, peer, result in zip((first, second), (second, first), results, strict=True):
         if party.receipts is not None and peer.here is not None:
             publish_receipts(party.store, result.received_hashes, peer.here, party.receipts, now.tai())
-    known.remember(results, (running.sides[0].evaluator.cursor, running.sides[1].evaluator.cursor))
+    known.remember(results, (running.sides[0].host.evaluated_at, running.sides[1].host.evaluated_at))
     return results

@@ -1,6 +1,6 @@
 """Many links over one store: accept, dial, keep, and end them cleanly (050 drivers, 060).
 
-Rule: links share the store, the threads, the budgets and what was worked out for listings before, and nothing else.
+Rule: links share the store, the threads, the worker processes and the budgets, and nothing else.
 A slow, silent or hostile peer costs its own link; what one link stores, every open link hears of.
 """
 
@@ -10,54 +10,34 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address
 from lace.interlace import inputs as given
-from lace.interlace.config import Link, MachineConfig
 from lace.interlace.events import Event
-from lace.limits import EngineLimits, ExchangeLimits, RecordLimits
+from lace.interlace.host import Host
+from lace.interlace.terms import Link, MachineConfig, Terms
 from lace.notation.identifiers import Verifier
-from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
-from lace.policy.transcript import Lowering
 from lace.runtime.admission import Admission, Standing
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
 from lace.runtime.drive import Driver
-from lace.runtime.judging import Workers
+from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink
-from lace.runtime.listing import RememberedListing
 from lace.runtime.metering import Debt, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.pulse import Pulse
-from lace.runtime.rehearsal import rehearse
-from lace.runtime.roots import RememberedRoots
 from lace.runtime.session import Outcome, Session
-from lace.runtime.side import LocalSide, PolicyEvaluator
+from lace.runtime.workers import SlicedVerify, Workers
 from lace.store.base import RecordStore
 from lace.transports.base import ByteStream, Listener
 from lace.transports.dial import TransportOptions, check_trust, dial, listen
 
-__all__ = ["ExchangeTerms", "Hooks", "LinkInfo", "Node", "NodeLimits"]
+__all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeTerms:
-    """What our side brings to every exchange of one kind."""
-
-    module: Module
-    exposures: tuple[Exposure, ...]  # what a peer's rules may see of our records
-    is_open: bool
-    send_gate: bool = True
-    lowering: Lowering = Lowering.STANDARD
-    limits: ExchangeLimits = field(default_factory=ExchangeLimits)
-    engine_limits: EngineLimits = field(default_factory=EngineLimits)
-    tick_interval_ns: int = 10_000_000_000
 
 
 class Node:
@@ -73,11 +53,11 @@ class Node:
         limits: NodeLimits | None = None,
         drive_limits: DriveLimits | None = None,
         rates: LinkRates | None = None,
-        record_limits: RecordLimits | None = None,
+        host_bounds: HostBounds | None = None,
+        make_host: Callable[[Terms], Host[Any]] | None = None,
         hooks: Hooks | None = None,
     ) -> None:
         self.store = store
-        self._record_limits = record_limits
         self.pulse = Pulse()
         self.metrics = Metrics(self._live)
         self._rates = rates or LinkRates()
@@ -89,8 +69,10 @@ class Node:
         self._hooks = hooks or Hooks()
         self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="lace")
         self._workers = Workers(self._limits.workers)
-        self._listing = RememberedListing(self._limits.max_remembered_claims)
-        self._roots = RememberedRoots(self._workers.summarise, self._limits.max_remembered_claims)
+        self._judges = ThreadPoolExecutor(self._workers.count + 1, thread_name_prefix="lace-judge")
+        self._verify = SlicedVerify(self._threads, self._drive_limits.verify_slices)
+        self._host_bounds = host_bounds
+        self._make_host = make_host or self._local_host
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._links: dict[int, OpenLink] = {}
         self._admission = Admission(self._limits)
@@ -103,30 +85,19 @@ class Node:
 
     # --- links -------------------------------------------------------------------------------------------------
 
-    async def listen(self, address: Address, terms: ExchangeTerms) -> Address:
+    async def listen(self, address: Address, terms: Terms) -> Address:
         """Accept peers from now on; where that is really bound."""
         listener = await listen(address, self._transport)
         self._listeners.append(listener)
         self._spawn(self._accept(listener, terms))
         return listener.address
 
-    async def rehearse(self, terms: ExchangeTerms) -> None:
-        """Prepare for peers that bring the rules of these terms, as most peers of a node do."""
-        with contextlib.suppress(LaceError):  # a peer that really comes is told what is wrong
-            if (await self._in_thread(self.store.stat)).records <= self._limits.max_remembered_claims:
-                config = self._machine_config(Link(), terms, dialled=False, cursor_key="")
-                now_ns = self._clock.tai().to_ns()
-                summarise, stopped = self._roots.summarise, self._stopping.is_set
-                await self._in_thread(lambda: rehearse(config, self._evaluator(terms), summarise, now_ns, stopped))
-
-    async def exchange(
-        self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None
-    ) -> Outcome:
+    async def exchange(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> Outcome:
         """Dial once and exchange to the end; this peer may ask for other transport options than the node's."""
         stream = await dial(address, transport or self._transport)
         return await self._run_link(stream, terms, dialled=True, cursor_key=f"dialled {address}")
 
-    async def keep(self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None) -> None:
+    async def keep(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
         """Hold an open exchange with an address, dialling again with growing pauses, until the node stops."""
         pause = self._limits.backoff_first_s
         while not self._stopping.is_set():
@@ -142,9 +113,7 @@ class Node:
             self.metrics.add("reconnects_total")
             pause = min(pause * 2, self._limits.backoff_most_s)
 
-    def keep_in_background(
-        self, address: Address, terms: ExchangeTerms, transport: TransportOptions | None = None
-    ) -> None:
+    def keep_in_background(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
         """`keep`, until the node stops."""
         self._spawn(self.keep(address, terms, transport))
 
@@ -152,7 +121,7 @@ class Node:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
-    async def _accept(self, listener: Listener, terms: ExchangeTerms) -> None:
+    async def _accept(self, listener: Listener, terms: Terms) -> None:
         while not self._stopping.is_set():
             try:
                 stream = await listener.accept()
@@ -203,7 +172,7 @@ class Node:
             for number, why in self._admission.evicted(self._standings()):
                 self._limit(number, "rest" if "rested" in why else "memory", why)
 
-    async def _serve(self, stream: ByteStream, terms: ExchangeTerms) -> None:
+    async def _serve(self, stream: ByteStream, terms: Terms) -> None:
         peer = stream.proof.peer
         try:
             await self._run_link(stream, terms, dialled=False, cursor_key=f"accepted {peer}" if peer else "")
@@ -212,10 +181,10 @@ class Node:
         finally:
             self._admission.leave(stream.proof)
 
-    async def _run_link(self, stream: ByteStream, terms: ExchangeTerms, *, dialled: bool, cursor_key: str) -> Outcome:
+    async def _run_link(self, stream: ByteStream, terms: Terms, *, dialled: bool, cursor_key: str) -> Outcome:
         self._numbers += 1
         info = LinkInfo(self._numbers, str(stream.proof.address), stream.proof.peer, dialled)
-        driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key), terms)
+        driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key))
         link = self._links[info.number] = OpenLink(info, driver)
         self._opened(info)
         try:
@@ -229,7 +198,7 @@ class Node:
         self._ended(info, outcome)
         return outcome
 
-    def _config(self, stream: ByteStream, terms: ExchangeTerms, dialled: bool, cursor_key: str) -> MachineConfig:
+    def _config(self, stream: ByteStream, terms: Terms, dialled: bool, cursor_key: str) -> MachineConfig:
         """P7, P8, P24: what the connection makes of our terms."""
         proof = stream.proof
         link = Link(
@@ -240,45 +209,27 @@ class Node:
             signs_hello=proof.here is not None,
             peer_signs_hello=proof.signed,
         )
-        return self._machine_config(link, terms, dialled, cursor_key)
+        return MachineConfig(index=0 if dialled else 1, terms=terms, link=link, cursor_key=cursor_key)
 
-    def _machine_config(self, link: Link, terms: ExchangeTerms, dialled: bool, cursor_key: str) -> MachineConfig:
-        return MachineConfig(
-            index=0 if dialled else 1,
-            module=terms.module,
-            link=link,
-            is_open=terms.is_open,
-            send_gate=terms.send_gate,
-            lowering=terms.lowering,
-            limits=terms.limits,
-            engine_limits=terms.engine_limits,
-            tick_interval_ns=terms.tick_interval_ns,
-            cursor_key=cursor_key,
-            max_service_bytes=self._drive_limits.service_bytes,
-        )
-
-    def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig, terms: ExchangeTerms) -> Driver:
+    def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
         return Driver(
             stream,
             Session(config),
-            LocalSide(self.store, lambda: self._evaluator(terms), self._record_limits),
+            self._make_host(config.terms),
             self._clock,
             self._threads,
+            judges=self._judges,
             limits=self._drive_limits,
             budget=self._budget,
             on_event=lambda event: self._event(info, event),
             on_stored=self._changed.set,
             tap=self._hooks.make_tap(info) if self._hooks.make_tap else None,
-            workers=self._workers,
-            summarise=self._roots.summarise,
             rates=self._rates,
             on_limited=lambda debt: self._in_debt(info, debt),
         )
 
-    def _evaluator(self, terms: ExchangeTerms) -> PolicyEvaluator:
-        from lace.runtime.evaluate import StoreEvaluator  # the engine takes its time to load: meanwhile the peer works
-
-        return StoreEvaluator(self.store, terms.exposures, limits=terms.engine_limits, listing=self._listing)
+    def _local_host(self, terms: Terms) -> LocalHost:
+        return LocalHost(self.store, terms, workers=self._workers, verify=self._verify, bounds=self._host_bounds)
 
     # --- what is told ------------------------------------------------------------------------------------------
 
@@ -384,15 +335,17 @@ class Node:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=max(0.1, last - loop.time()))
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._judges):
+            threads.shutdown(wait=False, cancel_futures=True)
         idle = await self._threads_end(last)
         self._workers.close()
         return idle
 
     async def _threads_end(self, last: float) -> bool:
-        """Whether every thread of the pool ended in time."""
+        """Whether every thread ended in time."""
         loop = asyncio.get_running_loop()
-        while any(thread.is_alive() for thread in self._threads._threads):
+        threads = [*self._threads._threads, *self._judges._threads]
+        while any(thread.is_alive() for thread in threads):
             if loop.time() > last:
                 return False
             await asyncio.sleep(0.005)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import assert_never, cast
 
@@ -20,15 +20,14 @@ from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, canonical_listing
-from lace.interlace.config import MachineConfig
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.result import InterlaceResult
+from lace.interlace.terms import MachineConfig
 from lace.interlace.vocabulary import EXCHANGE_OPERAND
-from lace.limits import MIB, RecordLimits, StreamLimits
+from lace.limits import MIB, RecordLimits
 from lace.notation.fact import Fact
 
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
-_LISTING_CHUNK = 1000  # advertisement records written at once
 _FACTS_CHUNK = 5000
 _BLANK = encode_blank()
 
@@ -64,33 +63,18 @@ class Outcome:
         return not self.abort and not self.result.limit_reached
 
 
-Request = (
-    asked.LoadCursor
-    | asked.SaveCursor
-    | asked.PreparePolicy
-    | asked.Evaluate
-    | asked.Summarise
-    | asked.SendRecords
-    | ReceivedRecords
-    | CheckResource
-    | asked.Report
-)
+Request = asked.HostEffect | asked.SendListing | asked.SendRecords | ReceivedRecords | CheckResource | asked.Report
 
 
 class Session:
     """A machine that speaks ILTP."""
 
-    def __init__(
-        self,
-        config: MachineConfig,
-        stream_limits: StreamLimits | None = None,
-        record_limits: RecordLimits | None = None,
-    ) -> None:
+    def __init__(self, config: MachineConfig) -> None:
         self.machine = InterlaceMachine(config)
-        self._stream_limits = stream_limits or StreamLimits()
+        self.terms = terms = config.terms
         # The machine counts blocks by the agreed limit; the reader's own is only a net below it.
-        block_bytes = config.limits.max_fact_block_size + MIB
-        self._reader = StreamReader(self._stream_limits, record_limits, max_block_bytes=block_bytes)
+        block_bytes = terms.limits.max_fact_block_size + MIB
+        self._reader = StreamReader(terms.stream_limits, _framing(terms.record_limits), max_block_bytes=block_bytes)
         self._reader.record_gate = self._admit_record
         self._outgoing: deque[bytes | Iterator[bytes]] = deque()
         self._requests: list[Request] = []
@@ -151,6 +135,12 @@ class Session:
         """Write records of a SendRecords request."""
         self._outgoing.extend(map(encode_record, stored))
         self.unsent_bytes += sum(map(len, stored))
+
+    def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
+        """Write advertisement records of a SendListing request."""
+        data = canonical_listing(advertisements, source, self.terms.max_line_bytes)
+        self._outgoing.append(data)
+        self.unsent_bytes += len(data)
 
     # --- what comes out ----------------------------------------------------------------------------------------
 
@@ -262,20 +252,20 @@ class Session:
         match effect:
             case (
                 asked.Report()
+                | asked.SendListing()
+                | asked.SendRecords()
+                | asked.PreparePolicy()
                 | asked.Evaluate()
                 | asked.Summarise()
-                | asked.SendRecords()
-                | asked.LoadCursor()
-                | asked.SaveCursor()
-                | asked.PreparePolicy()
+                | asked.TakeClaims()
+                | asked.Reconcile()
+                | asked.KeepClaims()
             ):
                 self._requests.append(effect)
             case asked.SendFacts(facts):
                 self._outgoing.append(self._fact_pieces(facts))
-            case asked.SendAdvertisements(advertisements, source):
-                self._outgoing.append(self._listing_pieces(advertisements, source))
             case asked.SendResource(identifier, kind, text):
-                self._outgoing.append(encode_resource(identifier, kind, text, self._stream_limits))
+                self._outgoing.append(encode_resource(identifier, kind, text, self.terms.stream_limits))
             case asked.EndBlock():
                 self._outgoing.append(_BLANK)
                 self.unsent_blocks += 1
@@ -295,14 +285,14 @@ class Session:
 
     def _fact_pieces(self, facts: Sequence[Fact]) -> Iterator[bytes]:
         for start in range(0, len(facts), _FACTS_CHUNK):
-            yield encode_facts(facts[start : start + _FACTS_CHUNK], self._stream_limits)
+            yield encode_facts(facts[start : start + _FACTS_CHUNK], self.terms.stream_limits)
 
-    def _listing_pieces(self, advertisements: Sequence[Advertisement], source: str) -> Iterator[bytes]:
-        """Canonical advertisement records, written as they are needed: a listing may be large."""
-        longest = self.machine.config.max_line_bytes
-        for start in range(0, len(advertisements), _LISTING_CHUNK):
-            chunk = advertisements[start : start + _LISTING_CHUNK]
-            yield canonical_listing(chunk, source, longest)
+
+def _framing(limits: RecordLimits) -> RecordLimits:
+    """What a record on the stream may measure: smaller limits of ours refuse a record, they do not break the link."""
+    widest = RecordLimits()
+    names = ("max_data_bytes", "max_header_line_bytes", "max_extra_headers")
+    return replace(limits, **{name: max(getattr(limits, name), getattr(widest, name)) for name in names})
 
 
 def _batched(items: Sequence[Item]) -> Iterator[Item | list[RecordItem]]:

@@ -15,7 +15,7 @@ from lace.notation.digest import digest
 from lace.notation.identifiers import ExchangePlanId
 from lace.policy.compile import ExchangePlan, agree
 from lace.policy.rewrite import body_atoms
-from lace.runtime.party import Party, Terms
+from lace.runtime.party import Party
 from lace.store.base import StoreCursor
 
 NAMESPACE = "exchange"
@@ -24,16 +24,15 @@ _TIME = frozenset((START_TAI, TICK_TAI, CLOCK_SKEW_SECONDS))
 _OURS, _THEIRS = "advertised_to_peer", "advertised_by_peer"
 
 
-class Memory:
+class LastFixedPoint:
     """The last fixed point of a pair of parties."""
 
-    def __init__(self, first: Party, second: Party, terms: Terms) -> None:
+    def __init__(self, first: Party, second: Party) -> None:
         self._parties = (first, second)
-        self._terms = terms
         self._plan: ExchangePlan | None = None
-        if not terms.is_open and all(party.cursor_key or party.here for party in self._parties):
+        if all(not party.terms.is_open and (party.cursor_key or party.here) for party in self._parties):
             try:
-                plan = agree(first.module, second.module, lowering=terms.lowering)
+                plan = agree(first.terms.module, second.terms.module, lowering=first.terms.lowering)
             except LaceError:
                 return  # the exchange itself says why
             self._plan = None if _reads_time(plan, first, second) else plan
@@ -87,10 +86,13 @@ class Memory:
 
     def _mark(self, cursors: Cursors) -> str:
         """Everything that an evaluation could depend on."""
-        parts: list[object] = [str(self._plan_id()), repr(self._terms.limits), repr(self._terms.engine_limits)]
+        parts: list[object] = [str(self._plan_id())]
         for party, cursor in zip(self._parties, cursors, strict=True):
-            exposures = [exposure.id for exposure in party.exposures]
-            parts.append([cursor.record, cursor.removal, exposures, party.here, party.send_gate, party.trust_peer])
+            terms = party.terms
+            exposures = [exposure.id for exposure in terms.exposures]
+            limits = [repr(limit) for limit in (terms.limits, terms.engine_limits, terms.record_limits)]
+            parts.append([cursor.record, cursor.removal, exposures, party.here, terms.send_gate, terms.trust_peer])
+            parts.append(limits)
         return digest(json.dumps(parts).encode()).hex()
 
 
@@ -101,5 +103,7 @@ def _is_clean(result: InterlaceResult) -> bool:
 def _reads_time(plan: ExchangePlan, *parties: Party) -> bool:
     if plan.reads(*_TIME):
         return True
-    atoms = (atom for party in parties for exposure in party.exposures for atom in body_atoms(exposure.program.rules))
+    atoms = (
+        atom for party in parties for exposure in party.terms.exposures for atom in body_atoms(exposure.program.rules)
+    )
     return any(atom.predicate in _TIME for atom in atoms)

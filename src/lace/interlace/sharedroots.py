@@ -13,9 +13,11 @@ from typing import IO
 from lace.interlace.advertisement import Advertisement, Fields, bare_claims
 from lace.interlace.partitions import Partition, Parts, summarise
 
+_FEW_CLAIMS = 4096
+
 
 @dataclass(frozen=True, slots=True)
-class RootWork:
+class RootJob:
     """A share of the work, packed to cross a process border quickly: nearly all claims are bare hashes."""
 
     source: str
@@ -35,10 +37,10 @@ class RootWork:
         return [(part.prefix, part.count, part.root) for part in summarise(parts, self.source, self.max_line_bytes)]
 
 
-def pack(parts: Parts, source: str, max_line_bytes: int) -> RootWork:
+def pack(parts: Parts, source: str, max_line_bytes: int) -> RootJob:
     """Parts as work for another process."""
     claims = [claim for part in parts.values() for claim in part]
-    return RootWork(
+    return RootJob(
         source=source,
         max_line_bytes=max_line_bytes,
         prefixes=list(parts),
@@ -51,6 +53,11 @@ def pack(parts: Parts, source: str, max_line_bytes: int) -> RootWork:
 def unpack(found: Sequence[tuple[str, int, str]]) -> list[Partition]:
     """What a worker answered."""
     return [Partition(*part) for part in found]
+
+
+def is_worth_sharing(parts: Parts) -> bool:
+    """Whether there is more to do than handing it over costs."""
+    return sum(map(len, parts.values())) > _FEW_CLAIMS
 
 
 def split(parts: Parts, count: int) -> list[Parts]:

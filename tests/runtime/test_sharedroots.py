@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.interlace import effects as asked
 from lace.interlace.advertisement import Advertisement, FieldClaim
 from lace.interlace.partitions import AdvertisementSet, Partition, Parts, summarise
-from lace.interlace.rootwork import pack, split, unpack
+from lace.interlace.sharedroots import pack, split, unpack
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash
-from lace.runtime.judging import Workers
+from lace.runtime.workers import Workers
 
 SOURCE, LONGEST = "Opq_s", 1024
 
@@ -36,19 +35,18 @@ def parts_of(count: int) -> Parts:
     return whole.unsummarised(SOURCE, whole.prefixes())
 
 
-def work(count: int) -> tuple[asked.Summarise, list[Partition]]:
+def work(count: int) -> tuple[Parts, list[Partition]]:
     """Something to work out, and what it comes to."""
     parts = parts_of(count)
-    effect = asked.Summarise(source=SOURCE, parts=parts, max_line_bytes=LONGEST)
-    return effect, summarise(parts, SOURCE, LONGEST)
+    return parts, summarise(parts, SOURCE, LONGEST)
 
 
 @given(st.integers(0, 60), st.integers(1, 5))
 def test_shares_hold_every_part_once_and_packed_ones_give_the_same_roots(count: int, most: int) -> None:
-    effect, expected = work(count)
-    shares = split(effect.parts, most)
+    parts, expected = work(count)
+    shares = split(parts, most)
     assert 1 <= len(shares) <= most
-    assert [prefix for share in shares for prefix in share] == list(effect.parts)
+    assert [prefix for share in shares for prefix in share] == list(parts)
     jobs = [pickle.loads(pickle.dumps(pack(share, SOURCE, LONGEST))) for share in shares]
     assert [root for job in jobs for root in unpack(job.run(BytesIO()))] == expected
 
@@ -66,15 +64,15 @@ def workers() -> Iterator[Workers]:
 
 
 def test_worker_processes_work_out_their_shares(workers: Workers) -> None:
-    effect, expected = work(500)
-    assert workers.summarise(effect).partitions == expected
+    parts, expected = work(5_000)
+    assert workers.summarise(parts, SOURCE, LONGEST) == expected
     workers.close()
-    assert workers.summarise(effect).partitions == expected
+    assert workers.summarise(parts, SOURCE, LONGEST) == expected
 
 
 def test_workers_that_died_cost_no_root(workers: Workers) -> None:
     assert workers._pool is not None
     for worker in workers._pool._workers:
         worker._process.kill()
-    effect, expected = work(50)
-    assert workers.summarise(effect).partitions == expected
+    parts, expected = work(4_500)
+    assert workers.summarise(parts, SOURCE, LONGEST) == expected

@@ -1,0 +1,222 @@
+"""The peer's claims as a host holds them, and how its summaries are settled against what we know (050, P16).
+
+Rule: a partition whose count and root are those of claims that we can already name is not transferred: either what
+we hold from before, or what we would list ourselves under the peer's label. Everything else is checked before use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from lace.interlace.advertisement import Advertisement, Claims, record_digests, sendable_fields
+from lace.interlace.cursor import AdvertisementCursor
+from lace.interlace.effects import Reconcile, TakeClaims
+from lace.interlace.host import Call, ListingMismatch
+from lace.interlace.inputs import ClaimsTaken, Reconciled
+from lace.interlace.merkle import partition_root
+from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Changes, Partition, Parts, summarise
+from lace.notation import b64a
+
+_MOST_GUESSES = 8_192  # roots tried in a call for partitions that lack one record
+_MOST_GUESSED_ROWS = 1 << 21  # claims hashed for that: a root costs as much as its partition is long
+
+WorkOut = Callable[[Parts, str, int], Sequence[Partition]]
+"""Works out what a source with a label says of some partitions, as `partitions.summarise` does."""
+
+
+class PeerClaims:
+    """What one peer claims under one label."""
+
+    def __init__(self, source: str, max_line_bytes: int, work_out: WorkOut = summarise) -> None:
+        self.source = source
+        self._max_line_bytes = max_line_bytes
+        self._work_out = work_out
+        self._held = AdvertisementSet(max_line_bytes)
+        self._unseen = Changes([], [])
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def among(self, records: Iterable[str]) -> list[str]:
+        """Those of some records that the peer claims to have."""
+        return self._held.among(records)
+
+    def listing(self) -> list[Advertisement]:
+        """All claims, sorted."""
+        return self._held.listing()
+
+    def fingerprint(self) -> bytes:
+        """A digest that equal claims share."""
+        return self._held.fingerprint(self.source)
+
+    def take_changes(self) -> Changes:
+        """What changed since this was last asked, removals first: for whoever evaluates over the claims."""
+        changes, self._unseen = self._unseen, Changes([], [])
+        return changes
+
+    def begin_anew(self) -> None:
+        """Nobody has evaluated over these claims yet."""
+        self._unseen = Changes(self._held.listing(), [])
+
+    def restore(self, cursor: AdvertisementCursor) -> None:
+        """Begin with what was kept (050-SEND-02)."""
+        self._note(self._held.replace_all(cursor.claims))
+        self._held.remember(self.source, cursor.partitions)
+
+    def as_cursor(self, plan: str) -> AdvertisementCursor:
+        """What to keep until the next exchange."""
+        known = tuple(self._held.known_summaries(self.source))
+        return AdvertisementCursor(plan=plan, source=self.source, claims=tuple(self.listing()), partitions=known)
+
+    # --- what the peer says ------------------------------------------------------------------------------------
+
+    def take(self, wanted: TakeClaims) -> ClaimsTaken:
+        """A listing, which replaces what was held (050-RECON-04), or the sum of its changes."""
+        before = self._held.version
+        if wanted.is_whole:
+            self._note(self._held.replace_all(wanted.added))
+        else:
+            dropped = [claim for record in wanted.removed if (claim := self._held.drop(record)) is not None]
+            taken = self._held.put_all(wanted.added)
+            self._note(Changes(taken.added, [*dropped, *taken.removed]))
+        return ClaimsTaken(len(self._held), changed=self._held.version != before)
+
+    def reconcile(self, wanted: Reconcile, own: AdvertisementSet, call: Call) -> Reconciled:
+        """Take over every partition that can be named; `own` is the set of the handle."""
+        before = self._held.version
+        if wanted.listed or wanted.claims:
+            self._take_listed(wanted.listed, wanted.claims)
+        self._forget_absent(wanted)
+        settling = _Settling(self._held, own, self.source, self._max_line_bytes, call)
+        settling.know_roots(wanted.offered, self._work_out)
+        unknown: dict[Partition, int] = {}
+        for partition in wanted.offered:
+            if settling.is_held(partition):
+                continue
+            claims = settling.name(partition)
+            if claims is None:
+                unknown[partition] = settling.known_count(partition)
+            else:
+                self._take_over(partition, claims)
+        return Reconciled(unknown=unknown, count=len(self._held), changed=self._held.version != before)
+
+    def _take_listed(self, promised: Sequence[Partition], claims: Claims) -> None:
+        parts = _sort_out(promised, claims)
+        found = {partition.prefix: partition for partition in self._work_out(parts, self.source, self._max_line_bytes)}
+        for partition in promised:
+            if found[partition.prefix] != partition:
+                raise ListingMismatch(f"partition {partition.prefix} is not what its summary says", "050-PART-15")
+        for partition in promised:
+            self._take_over(partition, parts[partition.prefix])
+
+    def _forget_absent(self, wanted: Reconcile) -> None:
+        """What is summarised is all there is: an absent prefix has count 0 (050-LIST-09)."""
+        present = {partition.prefix for partition in wanted.offered}
+        if wanted.parents is None:
+            for prefix in self._held.prefixes():
+                if prefix not in present:
+                    self._note(self._held.replace(prefix, ()))
+            return
+        for parent in wanted.parents:
+            length = len(parent) + 1
+            gone = [claim for claim in self._held.under(parent) if claim.hash[2 : 2 + length] not in present]
+            for claim in gone:
+                self._held.drop(claim.hash)
+            self._note(Changes([], gone))
+
+    def _take_over(self, partition: Partition, claims: Iterable[Advertisement]) -> None:
+        """Hold the claims of a partition; they were checked against its root, which need not be worked out again."""
+        self._note(self._held.replace(partition.prefix, claims))
+        self._held.remember(self.source, (partition,))
+
+    def _note(self, changes: Changes) -> None:
+        self._unseen.removed.extend(changes.removed)
+        self._unseen.added.extend(changes.added)
+
+
+class _Settling:
+    """Which partitions of a peer are claims that we can name: one call's worth of comparing."""
+
+    def __init__(
+        self, held: AdvertisementSet, own: AdvertisementSet, source: str, max_line_bytes: int, call: Call
+    ) -> None:
+        self._held = held
+        self._own = own
+        self._source = source
+        self._max_line_bytes = max_line_bytes
+        self._call = call
+        self._guesses = _MOST_GUESSES
+        self._guessed_rows = _MOST_GUESSED_ROWS
+
+    def know_roots(self, partitions: Sequence[Partition], work_out: WorkOut) -> None:
+        """Work out at once the roots of those of our starting partitions that will be compared."""
+        likely = [
+            partition.prefix
+            for partition in partitions
+            if len(partition.prefix) == START_LENGTH
+            and self._own.count_under(partition.prefix) == partition.count
+            and not self.is_held(partition)
+        ]
+        parts = self._own.unsummarised(self._source, likely)
+        self._call.charge(rows=sum(map(len, parts.values())))
+        self._own.remember(self._source, work_out(parts, self._source, self._max_line_bytes))
+
+    def is_held(self, partition: Partition) -> bool:
+        """Whether it is what we hold already."""
+        return self._is(partition, self._held)
+
+    def known_count(self, partition: Partition) -> int:
+        """How many claims we know under its prefix."""
+        return max(self._held.count_under(partition.prefix), self._own.count_under(partition.prefix))
+
+    def name(self, partition: Partition) -> list[Advertisement] | None:
+        """Its claims, if we can name them."""
+        if self._is(partition, self._own):  # a virtual root: same set, their label
+            return self._as_theirs(self._own.under(partition.prefix))
+        return self._all_but_one(partition, self._held) or self._all_but_one(partition, self._own)
+
+    def _is(self, partition: Partition, known: AdvertisementSet) -> bool:
+        """Whether a partition is what we know; roots are worked out only where the counts agree."""
+        prefix = partition.prefix
+        return known.count_under(prefix) == partition.count and known.summary(prefix, self._source) == partition
+
+    def _as_theirs(self, claims: Iterable[Advertisement]) -> list[Advertisement]:
+        """Our claims as the peer would make them: under its label a longer line may pass the limit (P14)."""
+        return [
+            Advertisement(claim.hash, sendable_fields(claim, self._source, self._max_line_bytes))
+            if claim.fields
+            else claim
+            for claim in claims
+        ]
+
+    def _all_but_one(self, partition: Partition, known: AdvertisementSet) -> list[Advertisement] | None:
+        """The claims we can name but for one, if that is what the root says: the peer lacks one record of ours."""
+        if known.count_under(partition.prefix) != partition.count + 1:
+            return None
+        claims = self._as_theirs(known.under(partition.prefix))
+        count = len(claims)
+        if count > self._guesses or count * count > self._guessed_rows:  # a hostile peer could make us try in vain
+            return None
+        digests = record_digests(claims, self._source, self._max_line_bytes)
+        for left_out in range(count):
+            self._guesses -= 1
+            self._guessed_rows -= count
+            self._call.charge(rows=count)
+            if b64a.encode(partition_root(digests[:left_out] + digests[left_out + 1 :])) == partition.root:
+                return claims[:left_out] + claims[left_out + 1 :]
+        return None
+
+
+def _sort_out(promised: Sequence[Partition], claims: Claims) -> dict[str, list[Advertisement]]:
+    """The claims by the partition that was selected; each belongs to one."""
+    parts: dict[str, list[Advertisement]] = {partition.prefix: [] for partition in promised}
+    shortest, *longer = sorted({len(prefix) for prefix in parts}) or [START_LENGTH]
+    ends = 2 + shortest
+    for claim in claims:
+        home = parts.get(claim[0][2:ends])
+        if home is None:
+            home = next((parts[p] for n in longer if (p := claim.hash[2 : 2 + n]) in parts), None)
+        if home is None:
+            raise ListingMismatch(f"{claim.hash} belongs to no listed partition", "050-PART-16")
+        home.append(claim)
+    return parts

@@ -1,0 +1,186 @@
+"""Everything a machine may ask of its own side (050): one surface, whatever stands behind it.
+
+Rule: a host speaks of our records by the handle of a set and of the peer's claims by how they change; every call can
+be cancelled and counts what it cost. There is one host for each link. What links share, and where the work is done (in
+this thread, in a process that can be killed, on a cluster), is the host's own affair.
+
+A host may block: whoever drives a machine calls it where blocking hurts nobody, one call at a time, except that `load`
+and `list` are stepped while `judge` and `commit` go on. `perform` is the only place that turns effects into calls and
+failures into answers, so that an exchange ends the same way whatever drives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, Protocol, TypeVar, assert_never
+
+from lace.errors import LaceError, LimitExceeded, StoreError
+from lace.interlace import inputs as given
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.effects import (
+    Evaluate,
+    HostEffect,
+    KeepClaims,
+    PreparePolicy,
+    Reconcile,
+    SendChanges,
+    SendListing,
+    SendRecords,
+    Summarise,
+    TakeClaims,
+)
+
+Arrived = tuple[str, bytes]
+"""The hash that was asked for, and the bytes that came under its name."""
+
+Loaded = list[tuple[str, bytes | None]]
+"""Requested hashes, each with its stored bytes, or None if it may not be sent or is no longer there."""
+
+
+class Cancelled(LaceError):
+    """A call was given up by whoever made it."""
+
+
+class ListingMismatch(LaceError):
+    """What the peer listed is not what its summaries promised (050-PART-15, 050-PART-16)."""
+
+    def __init__(self, detail: str, clause: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.clause = clause
+
+
+class Call:
+    """One call to a host: cancelled from any thread, charged by the host as it works.
+
+    `rows` counts facts, claims and records that were touched, `bytes` those that were read or written. Equal calls
+    over equal views cost the same.
+    """
+
+    __slots__ = ("_is_cancelled", "bytes", "max_rows", "rows")
+
+    def __init__(self, max_rows: int | None = None) -> None:
+        self.max_rows = max_rows
+        self.rows = 0
+        self.bytes = 0
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Have the host give up as soon as it looks."""
+        self._is_cancelled = True
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits any more."""
+        return self._is_cancelled
+
+    def check(self) -> None:
+        """Raise Cancelled if nobody waits any more."""
+        if self._is_cancelled:
+            raise Cancelled("the call was cancelled")
+
+    def charge(self, *, rows: int = 0, size: int = 0) -> None:
+        """Count work that is about to be done; raises if it is more than was granted, or unwanted."""
+        self.rows += rows
+        self.bytes += size
+        self.check()
+        if self.max_rows is not None and self.rows > self.max_rows:
+            raise LimitExceeded("max_rows", self.max_rows, "rows touched by one call")
+
+
+Judged = TypeVar("Judged")
+
+
+class Host(Protocol, Generic[Judged]):
+    """One side of one link."""
+
+    @property
+    def cursor(self) -> object:
+        """A value that is another one whenever the store has changed; to be compared and nothing else."""
+
+    def prepare(self, wanted: PreparePolicy, call: Call) -> given.PolicyPrepared:
+        """The local executable of a plan, and the peer's claims to begin with; raises what refuses it."""
+
+    def evaluate(self, wanted: Evaluate, call: Call) -> given.Evaluated:
+        """What we may send and request now; raises what stopped it."""
+
+    def rest(self, call: Call) -> None:
+        """Both sides are at a fixed point: from here on small changes are likely."""
+
+    def summarise(self, wanted: Summarise, call: Call) -> given.Summarised:
+        """Counts and roots of a set's partitions."""
+
+    def list(self, wanted: SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:
+        """A set's advertisements, sorted, in batches of bounded size; each step may block."""
+
+    def differences(self, wanted: SendChanges, call: Call) -> given.ChangesReceived:
+        """How a set differs from the one that was asked for last."""
+
+    def take_claims(self, wanted: TakeClaims, call: Call) -> given.ClaimsTaken:
+        """What the peer claims from now on."""
+
+    def reconcile(self, wanted: Reconcile, call: Call) -> given.Reconciled:
+        """What the peer claims from now on, as far as its summaries tell; raises ListingMismatch."""
+
+    def keep_claims(self, wanted: KeepClaims, call: Call) -> None:
+        """Keep the peer's claims for the next exchange; losing them costs a listing, so failing is no error."""
+
+    def load(self, wanted: SendRecords, call: Call) -> Iterator[Loaded]:
+        """Stored bytes in batches of bounded size, every hash once; each step may block."""
+
+    def judge(self, records: Sequence[Arrived], call: Call) -> Judged:
+        """Validate a batch; several may be judged at a time."""
+
+    def commit(self, judged: Judged, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
+        """Store what is valid of a batch, durable on return; batches are committed in their order."""
+
+    def close(self) -> None:
+        """Let go of everything that is held for this link."""
+
+
+AnyHost = Host[object]
+
+
+def perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAnswer | None:
+    """Carry out what a machine asks of its own side; the answer, if the effect has one."""
+    try:
+        return _perform(host, effect, call)
+    except StoreError as error:
+        return given.LocalFailed(str(error))
+    except ListingMismatch as error:
+        return given.ListingRefused(error.detail, error.clause)
+    except LaceError as error:
+        if isinstance(effect, PreparePolicy):
+            return given.PolicyRefused(str(error))
+        if isinstance(effect, Evaluate):
+            return given.EvaluationFailed(str(error))
+        return given.LocalFailed(str(error))
+
+
+def _perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAnswer | None:
+    match effect:
+        case PreparePolicy():
+            return host.prepare(effect, call)
+        case Evaluate():
+            return host.evaluate(effect, call)
+        case Summarise():
+            return host.summarise(effect, call)
+        case TakeClaims():
+            return host.take_claims(effect, call)
+        case Reconcile():
+            return host.reconcile(effect, call)
+        case KeepClaims():
+            host.keep_claims(effect, call)
+            return None
+        case _:
+            assert_never(effect)
+
+
+def store(
+    host: Host[Judged], judged: Judged, call: Call
+) -> Sequence[given.RecordsStored | given.RecordsRejected | given.LocalFailed]:
+    """Commit a judged batch; a store that fails is an answer too."""
+    try:
+        return host.commit(judged, call)
+    except LaceError as error:
+        return [given.LocalFailed(str(error))]

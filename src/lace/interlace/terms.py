@@ -1,0 +1,78 @@
+"""What one side brings to an exchange, and what one connection makes of it (050).
+
+Rule: everything a machine and its host decide by is here or comes as an input. One set of terms, one set of limits:
+whoever drives an exchange, over a wire or in one process, hands in these and nothing beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lace.interlace.negotiate import FieldSchema
+from lace.limits import MIB, SECOND_NS, EngineLimits, ExchangeLimits, RecordLimits, StreamLimits
+from lace.notation.identifiers import H3, Verifier
+from lace.policy.exposure import Exposure
+from lace.policy.operand import Module
+from lace.policy.transcript import Lowering
+
+HOUR_NS = 3600 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What our side brings to every exchange of one kind."""
+
+    module: Module
+    exposures: tuple[Exposure, ...] = ()  # what a peer's rules may see of our records
+    is_open: bool = False  # stay after the fixed point (050-OPEN-01)
+    send_gate: bool = True  # P32
+    trust_peer: bool = False  # 040-LOCAL-04
+    lowering: Lowering = Lowering.STANDARD
+    record_formats: frozenset[str] = frozenset({H3})
+    schema: FieldSchema | None = None  # None: exactly what the plan requires
+    known_modules: tuple[Module, ...] = ()  # that we need not be sent (060: a cache)
+    partitions: bool = True  # P16
+    tick_interval_ns: int = 10 * SECOND_NS
+    ticks_before_close: int = 0  # 050-TICK-15
+    # the limit tables of the specifications
+    limits: ExchangeLimits = field(default_factory=ExchangeLimits)
+    engine_limits: EngineLimits = field(default_factory=EngineLimits)
+    record_limits: RecordLimits = field(default_factory=RecordLimits)
+    stream_limits: StreamLimits = field(default_factory=StreamLimits)
+    # bounds of our own
+    max_tick_interval_ns: int = 24 * HOUR_NS
+    partition_threshold_bytes: int = MIB // 2  # listings above this are summarised, if agreed
+    max_requests: int = 1_000_000  # of one loop (050-REQ-02)
+    max_service_records: int = 1_000_000  # of one transfer phase (050-XFER-01)
+    max_service_bytes: int = 512 * MIB
+    max_cursor_bytes: int = 512 * MIB
+    max_result_hashes: int = 1_000_000  # that a result names, of each kind
+
+    @property
+    def max_line_bytes(self) -> int:
+        """The longest fact line that we send or accept, without its LF."""
+        return self.stream_limits.max_fact_line_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """What the binding proves about this connection (P24); nothing is taken from the peer's own word."""
+
+    transport: str = ""
+    encrypted: bool = False
+    here: Verifier | None = None
+    peer: Verifier | None = None  # proven by the transport or by the signature of its hello
+    signs_hello: bool = False  # the binding proves `here` to the peer, so HelloSigner may be sent (050-SIGN-02)
+    peer_signs_hello: bool = False  # the binding proves `peer` by signature, so its HelloSigner may be accepted
+    expected_peer: Verifier | None = None  # our side insists on this peer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineConfig:
+    """One side of one exchange: its terms and its place."""
+
+    index: int  # P7: 0 for the side that opened the connection
+    terms: Terms
+    link: Link = field(default_factory=Link)
+    cursor_key: str = ""  # for links without two signers; no proof of anything (050-LINK-06)
+    is_direct: bool = False  # both sides in one process: advertisements travel as changes (050-ENG-07)

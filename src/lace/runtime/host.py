@@ -1,0 +1,276 @@
+"""The host over a store of this machine (050): evaluation by the embedded engine, sets and claims in memory.
+
+Rule: every way to the store and to the engine that an exchange has goes through here, under the terms it was made
+with. What several links have in common (worker processes) is handed in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lace.errors import LaceError, LocalProtocolError
+from lace.intake.judge import Verify
+from lace.intake.received import Received, judge_received, received_from
+from lace.interlace import effects as asked
+from lace.interlace import inputs as given
+from lace.interlace.advertise import RECORD_BYTES
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims import PeerClaims
+from lace.interlace.cursor import decode_cursor
+from lace.interlace.host import Arrived, Call, Loaded
+from lace.interlace.partitions import AdvertisementSet, summarise
+from lace.interlace.terms import Terms
+from lace.interlace.transfer import choose_requests
+from lace.limits import MIB
+from lace.records.keys import verify_batch
+from lace.runtime.loading import stored_batches
+from lace.runtime.workers import Workers
+from lace.store.base import RecordStore, StoreCursor
+
+if TYPE_CHECKING:
+    from lace.runtime.evaluate import StoreEvaluator
+
+CURSORS = "cursor"  # the settings namespace of what is kept of a peer's claims
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostBounds:
+    """How much a host hands out at a time."""
+
+    load_bytes: int = MIB
+    load_records: int = 1024
+    list_records: int = 1000
+    min_records_for_workers: int = 5_000  # that a peer offers and we do not; below, threads are enough to judge them
+
+
+class _Policy:
+    """What is worked with under one plan: the evaluator's two sets, and the peer's claims."""
+
+    def __init__(self, wanted: asked.PreparePolicy, claims: PeerClaims, max_line_bytes: int) -> None:
+        self.wanted = wanted
+        self.claims = claims
+        self.own = AdvertisementSet(max_line_bytes)
+        self.told: int | None = None  # the version that `differences` were last given of
+        self.untold: dict[str, Advertisement | None] = {}  # what has changed since then
+
+
+class LocalHost:
+    """One link's side of a store."""
+
+    def __init__(
+        self,
+        store: RecordStore,
+        terms: Terms,
+        *,
+        workers: Workers | None = None,
+        verify: Verify = verify_batch,
+        bounds: HostBounds | None = None,
+    ) -> None:
+        self.store = store
+        self._terms = terms
+        self._workers = workers
+        self._verify = verify
+        self._bounds = bounds or HostBounds()
+        self._work_out = workers.summarise if workers is not None else summarise
+        self._evaluator: StoreEvaluator | None = None
+        self._policy: _Policy | None = None
+
+    @property
+    def cursor(self) -> StoreCursor:
+        """This moment of the store."""
+        return self.store.cursor()
+
+    @property
+    def evaluated_at(self) -> StoreCursor:
+        """The moment of the store that was last evaluated."""
+        return self._evaluator.cursor if self._evaluator is not None else StoreCursor()
+
+    # --- policy ------------------------------------------------------------------------------------------------
+
+    def prepare(self, wanted: asked.PreparePolicy, call: Call) -> given.PolicyPrepared:
+        """The local executable of a plan."""
+        call.check()
+        if self._evaluator is None:
+            self._evaluator = _make_evaluator(self.store, self._terms)
+        self._evaluator.prepare(wanted)
+        self._policy = _Policy(wanted, self._claims_for(wanted), self._terms.max_line_bytes)
+        return given.PolicyPrepared(len(self._policy.claims))
+
+    def _claims_for(self, wanted: asked.PreparePolicy) -> PeerClaims:
+        if wanted.keeps_claims and self._policy is not None:
+            claims = self._policy.claims
+            claims.begin_anew()
+            return claims
+        claims = PeerClaims(wanted.peer_source, self._terms.max_line_bytes, self._work_out)
+        kept = self.store.get_setting(CURSORS, wanted.cursor_key) if wanted.cursor_key else None
+        if kept is not None:
+            cursor = decode_cursor(kept, wanted.plan.id, wanted.peer_source, self._terms.max_cursor_bytes)
+            if cursor is not None:
+                claims.restore(cursor)
+        return claims
+
+    def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
+        """Over the newest snapshot and everything that the peer claims."""
+        policy, evaluator = self._prepared(), self._evaluator
+        if evaluator is None:
+            raise LocalProtocolError("nothing was prepared to evaluate")
+        call.check()
+        delta = evaluator.evaluate(wanted.runtime, policy.claims.take_changes(), call)
+        added = evaluator.advertise(delta.send_added)
+        for record in sorted(delta.send_removed):
+            policy.own.drop(record)
+        policy.own.put_all(added)
+        if policy.told is not None:
+            policy.untold.update((record, None) for record in delta.send_removed)
+            policy.untold.update((claim.hash, claim) for claim in added)
+        return self._found(wanted, policy, evaluator)
+
+    def _found(self, wanted: asked.Evaluate, policy: _Policy, evaluator: StoreEvaluator) -> given.Evaluated:
+        own, under = policy.own, policy.wanted
+        reads_listings = under.plan.have_reads_advertisements
+        return given.Evaluated(
+            own=asked.SetHandle(own.version, len(own)),
+            partitions=own.partition_count,
+            listing_bytes=_listing_bytes(own, under.own_source, wanted.measured_bytes),
+            requests=choose_requests(evaluator.requestable, policy.claims.among, under.record_formats, wanted),
+            fingerprint=own.fingerprint(under.own_source) if reads_listings else b"",
+            claims_fingerprint=policy.claims.fingerprint() if reads_listings else b"",
+            store_mark=evaluator.cursor.record,
+        )
+
+    def rest(self, call: Call) -> None:
+        """Prepare to follow small changes."""
+        call.check()
+        if self._evaluator is not None:
+            self._evaluator.get_ready()
+
+    # --- our set -----------------------------------------------------------------------------------------------
+
+    def summarise(self, wanted: asked.Summarise, call: Call) -> given.Summarised:
+        """Roots are worked out where the set changed since they were last asked for."""
+        own = self._set(wanted.own)
+        if wanted.parents is None:
+            parts = own.unsummarised(wanted.source, own.prefixes())
+            call.charge(rows=sum(map(len, parts.values())))
+            own.remember(wanted.source, self._work_out(parts, wanted.source, self._terms.max_line_bytes))
+            return given.Summarised(own.summaries(wanted.source))
+        children = []
+        for parent in wanted.parents:
+            call.charge(rows=own.count_under(parent))
+            children += own.children(parent, wanted.source)
+        return given.Summarised(sorted(children))
+
+    def list(self, wanted: asked.SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:
+        """The set or some partitions of it, sorted by P (P14)."""
+        own = self._set(wanted.own)
+        if wanted.prefixes is None:
+            claims = own.listing()
+        else:
+            claims = sorted(claim for prefix in wanted.prefixes for claim in own.under(prefix))
+        for start in range(0, len(claims), self._bounds.list_records):
+            batch = claims[start : start + self._bounds.list_records]
+            call.charge(rows=len(batch))
+            yield batch
+
+    def differences(self, wanted: asked.SendChanges, call: Call) -> given.ChangesReceived:
+        """All of the set, or what has changed since it was last told."""
+        policy, own = self._prepared(), self._set(wanted.own)
+        untold, policy.untold = policy.untold, {}
+        if wanted.since is None or wanted.since.number != policy.told:
+            policy.told = own.version
+            call.charge(rows=len(own))
+            return given.ChangesReceived(own.listing(), (), is_whole=True)
+        policy.told = own.version
+        call.charge(rows=len(untold))
+        added = [claim for claim in untold.values() if claim is not None]
+        return given.ChangesReceived(added, [record for record, claim in untold.items() if claim is None])
+
+    def _set(self, handle: asked.SetHandle) -> AdvertisementSet:
+        own = self._prepared().own
+        if handle.number != own.version:
+            raise LocalProtocolError("the set of an evaluation that was followed by another")
+        return own
+
+    def _prepared(self) -> _Policy:
+        if self._policy is None:
+            raise LocalProtocolError("nothing was prepared")
+        return self._policy
+
+    # --- the peer's claims -------------------------------------------------------------------------------------
+
+    def take_claims(self, wanted: asked.TakeClaims, call: Call) -> given.ClaimsTaken:
+        """A listing, or changes to what is held."""
+        call.charge(rows=len(wanted.added) + len(wanted.removed))
+        taken = self._prepared().claims.take(wanted)
+        self._expect(taken.count)
+        return taken
+
+    def reconcile(self, wanted: asked.Reconcile, call: Call) -> given.Reconciled:
+        """Summaries of the peer, against what is held and what we would list ourselves."""
+        call.charge(rows=len(wanted.offered) + len(wanted.claims))
+        self._expect(sum([partition.count for partition in wanted.offered]))
+        return self._prepared().claims.reconcile(wanted, self._set(wanted.own), call)
+
+    def _expect(self, claimed: int) -> None:
+        """Workers start while it is worked out what to ask for of a long listing."""
+        unknown = claimed - len(self._prepared().own)
+        if self._workers is not None and unknown >= self._bounds.min_records_for_workers:
+            self._workers.want()
+
+    def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
+        """Keep them with the store; losing them costs the next exchange a listing, so failures are not errors."""
+        policy = self._prepared()
+        kept = policy.claims.as_cursor(policy.wanted.plan.id).encode()
+        call.charge(rows=len(policy.claims), size=len(kept))
+        with contextlib.suppress(LaceError):
+            self.store.put_setting(CURSORS, wanted.key, kept)
+
+    # --- records -----------------------------------------------------------------------------------------------
+
+    def load(self, wanted: asked.SendRecords, call: Call) -> Iterator[Loaded]:
+        """Stored bytes of what is in the set; what is not comes first, as None."""
+        own = self._set(wanted.own)
+        sendable = own.among(wanted.hashes)
+        if len(sendable) != len(wanted.hashes):
+            found = set(sendable)
+            yield [(record, None) for record in wanted.hashes if record not in found]
+        for batch in stored_batches(self.store, sendable, self._bounds.load_records, self._bounds.load_bytes):
+            call.charge(rows=len(batch), size=sum([len(data) for _, data in batch if data is not None]))
+            yield batch
+
+    def judge(self, records: Sequence[Arrived], call: Call) -> Received:
+        """In a worker process if there is one, else here."""
+        call.charge(rows=len(records), size=sum([len(data) for _, data in records]))
+        limits = self._terms.record_limits
+        waiting = self._workers.submit(records, limits) if self._workers is not None else None
+        if waiting is not None:
+            with contextlib.suppress(OSError, RuntimeError, LaceError, EOFError):  # a worker that died
+                return received_from(records, waiting.result())
+        return judge_received(records, limits, self._verify)
+
+    def commit(self, judged: Received, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
+        """In one transaction."""
+        call.check()
+        judged.commit(self.store)
+        stored = (given.RecordsStored(judged.stored),) if judged.stored else ()
+        refused = (given.RecordsRejected(judged.refused),) if judged.refused else ()
+        return stored + refused
+
+    def close(self) -> None:
+        """Let go of the evaluator, the set and the claims."""
+        self._evaluator = self._policy = None
+
+
+def _make_evaluator(store: RecordStore, terms: Terms) -> StoreEvaluator:
+    from lace.runtime.evaluate import StoreEvaluator  # the engine takes its time to load: meanwhile the peer works
+
+    return StoreEvaluator(store, terms)
+
+
+def _listing_bytes(own: AdvertisementSet, source: str, measured: int) -> int:
+    """How long a listing is, exact up to a bound; nearly all claims are bare, and those need no counting."""
+    bare = len(own) * (RECORD_BYTES + len(source))
+    return bare if bare > measured else own.size_under(source)
