@@ -31,10 +31,11 @@ from lace.inspector.html import tag
 from lace.inspector.node import node_page
 from lace.inspector.opened import Inspected, OpenedLace
 from lace.inspector.overview import overview
-from lace.inspector.page import Navigation, Page, respond
+from lace.inspector.page import POSTED, Navigation, Page, respond
 from lace.inspector.record import record_page, stream_content
 from lace.inspector.rules import rules_page
 from lace.inspector.words import empty, link
+from lace.inspector.writing import delete_page, put_page
 
 STATIC = Path(__file__).parent / "static"
 Asked = Mapping[str, str]
@@ -56,16 +57,17 @@ class _Pages:
         self.answers = Answers(inspected.limits.answers_kept)
 
     def routes(self) -> list[Route | Mount]:
-        limits, answers = self.limits, self.answers
+        limits, answers, inspected = self.limits, self.answers, self.inspected
         lace: list[tuple[str, LacePage]] = [
             ("", lambda opened, asked: browse(opened, asked, limits)),
             ("/recent", lambda opened, asked: recent(opened, asked, limits)),
-            ("/record/{record}", lambda opened, asked: record_page(opened, asked, limits)),
+            ("/record/{record}", lambda opened, asked: record_page(opened, asked, limits, write=inspected.write)),
             ("/compare", lambda opened, asked: compare(opened, asked, limits)),
             ("/exposure", exposure_page),
             ("/rules", lambda opened, asked: rules_page(opened, asked, limits, answers)),
         ]
-        inspected = self.inspected
+        if inspected.write:
+            lace += [("/put", put_page), ("/delete", delete_page)]
         plain: list[tuple[str, PlainPage]] = [
             ("/", lambda asked: overview(inspected)),
             ("/capture/{capture}", self._capture),
@@ -112,6 +114,7 @@ class _Pages:
     async def _asked(self, request: Request) -> dict[str, str]:
         """Parameters of the path, the address and the form, which is read up to a limit."""
         found = {key: str(value) for key, value in request.path_params.items()} | dict(request.query_params)
+        found.pop(POSTED, None)  # an address may say anything
         if request.method == "POST":
             body = bytearray()
             async for chunk in request.stream():
@@ -119,6 +122,7 @@ class _Pages:
                 if len(body) > self.limits.form_bytes:
                     raise HTTPException(413, f"a form holds at most {self.limits.form_bytes:,} bytes")
             found |= dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=64))
+            found[POSTED] = "1"
         return found
 
     async def _content(self, request: Request) -> Response:
@@ -150,6 +154,7 @@ class _Pages:
         if opened is None:
             return Navigation(plain)
         pages = [("Browse", ""), ("Recent", "/recent"), ("Rules", "/rules"), ("Exposure", "/exposure")]
+        pages += [("Put", "/put")] if inspected.write else []
         places = [(label, opened.base + path) for label, path in pages]
         return Navigation(plain, opened.slug if len(laces) > 1 else "", places)
 

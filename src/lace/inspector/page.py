@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.words import link
 
 Data = dict[str, Any]
+POSTED = "(posted)"  # what a page finds among its parameters if a form was sent, whatever the address says
 Place = tuple[str, str]  # a label and its address
 
 
@@ -29,6 +30,7 @@ class Page:
     crumbs: Sequence[Place] = ()
     here: str = ""  # the entry of the navigation that it belongs to
     status: int = 200
+    location: str = ""  # where a browser goes next, after something was done
     fragment: Markup | None = None  # the part that changes while somebody types
 
 
@@ -46,6 +48,8 @@ def respond(request: Request, page: Page, navigation: Navigation) -> Response:
     wanted = request.query_params.get("format", "")
     if wanted == "json":
         return JSONResponse(page.data, status_code=page.status)
+    if page.location:
+        return RedirectResponse(page.location, status_code=303)
     if wanted == "fragment" and page.fragment is not None:
         return HTMLResponse(page.fragment, status_code=page.status)
     return HTMLResponse(document(page, navigation), status_code=page.status)

@@ -13,7 +13,20 @@ from lace.inspector.history import entries_data, show_history, versions_of
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Page
-from lace.inspector.words import copyable, empty, fields, hash_link, instant, section, signer, size, table, utc
+from lace.inspector.words import (
+    copyable,
+    empty,
+    fields,
+    hash_link,
+    instant,
+    link,
+    section,
+    signer,
+    size,
+    table,
+    url,
+    utc,
+)
 from lace.notation.factline import format_fact
 from lace.records.model import ValidRecord
 
@@ -25,11 +38,11 @@ _EXPLAINED = {
 }
 
 
-def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits, *, write: bool) -> Page:
     """Everything there is to see of a record."""
     record = opened.lace.record(asked["record"])
     parts = record.parts
-    content = _content(opened, record, limits)
+    content = read_content_head(opened, record, limits)
     found = neighbours(opened, record, limits)
     versions = versions_of(opened, record, limits)
     facts = [format_fact(fact) for fact in derive_facts(record)]
@@ -42,6 +55,7 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
     body = join(
         tag("h1", title, " ", _badges(record, is_tip, bool(versions))),
         _about(record, versions[0].hash if versions and not is_tip else None, opened),
+        write and link("Remove this record", url(f"{opened.base}/delete", {"record": record.hash}), class_="button"),
         section("Content", shown),
         section("Headers", _headers(record)),
         section("Links", show_links(opened, record, found, limits), _same(opened, found.same_content)),
@@ -73,7 +87,8 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
     return Page(title=title, data=data, body=body, crumbs=crumbs(opened, parts.group, parts.app, parts.name), here=HERE)
 
 
-def _content(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> Content:
+def read_content_head(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> Content:
+    """As much of a content as a page shows; what is missing is said."""
     try:
         return read_head(opened.lace.content(record.hash), opened.lace.content_length(record.hash), limits.shown_bytes)
     except LaceError as error:  # a manifest whose chunks did not all come

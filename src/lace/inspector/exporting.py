@@ -1,0 +1,122 @@
+"""One file that shows a lace, an explanation or a conversation to somebody who has nothing but a browser.
+
+Rule: the file needs nothing from elsewhere and runs nothing: styles stand in it, there is no script, and its own policy
+forbids both a script and the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from lace.errors import InvalidLacegram
+from lace.inspector.asking import ask
+from lace.inspector.content import hex_dump
+from lace.inspector.conversation import read_told, show_told
+from lace.inspector.html import Markup, join, raw_text_element, tag
+from lace.inspector.opened import Inspected, InspectorLimits, OpenedLace
+from lace.inspector.prooftree import show_explanation
+from lace.inspector.record import KINDS, read_content_head
+from lace.inspector.words import count, empty, fields, instant, link, notice, section, short, signer, size, table
+from lace.limits import EngineLimits
+from lace.notation.identifiers import RecordHash
+from lace.records.model import ValidRecord
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_STATIC = Path(__file__).parent / "static"
+_TOLD_ITEMS = 20_000
+
+
+def export_html(inspected: Inspected, *, rules: str = "", goal: str = "") -> Markup:
+    """The file of what was opened; with rules and a goal, of the explanation over each lace."""
+    parts = [
+        _explained(opened, rules, goal) if goal else _lace(opened, inspected.limits)
+        for opened in inspected.laces.values()
+    ]
+    parts += [_conversation(name, path) for name, path in inspected.captures.items()]
+    titles = [*inspected.laces, *inspected.captures]
+    return _document(goal or ", ".join(titles), join(parts))
+
+
+def _document(title: str, body: Markup) -> Markup:
+    styles = (_STATIC / "inspector.css").read_text(encoding="utf-8").replace('url("icon.svg")', "none")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} · Lace"),
+        raw_text_element("style", styles),
+    )
+    return Markup("<!doctype html>\n" + tag("html", head, tag("body", tag("main", body)), lang="en") + "\n")
+
+
+def _conversation(name: str, path: Path) -> Markup:
+    told = list(islice(read_told(path), _TOLD_ITEMS))
+    return join(
+        tag("h1", name), tag("p", f"A conversation of {count(len(told), 'item')}.", class_="lead"), show_told(told)
+    )
+
+
+def _explained(opened: OpenedLace, rules: str, goal: str) -> Markup:
+    asked = ask(opened, rules, EngineLimits())
+    if asked.errors:
+        raise asked.errors[0]
+    if asked.limit:
+        raise InvalidLacegram(asked.limit, rule="limit")
+    source = tag("pre", tag("code", rules), class_="content")
+    lead = tag(
+        "p", "Over ", tag("code", opened.path.name), f", {count(opened.lace.stat().records, 'record')}.", class_="lead"
+    )
+    return join(tag("h1", goal), lead, show_explanation(asked.explain(goal)), section("Rules", source))
+
+
+def _lace(opened: OpenedLace, limits: InspectorLimits) -> Markup:
+    stat = opened.lace.stat()
+    spaces = opened.browser.spaces(limit=limits.page_rows)
+    rows = [(space.group, space.app, str(opened.browser.count(space, limit=limits.count_to))) for space in spaces]
+    chosen = [record for _, record in opened.browser.newest_records(limit=limits.exported_records)]
+    here = frozenset(chosen)
+    shown = [_record(opened, record, here, limits) for record in _loaded(opened, chosen)]
+    cut = len(chosen) < stat.records and notice(
+        "warning", f"The {count(len(chosen), 'record')} that came last, of {stat.records:,}."
+    )
+    return join(
+        tag("h1", opened.slug),
+        tag("p", f"{count(stat.records, 'record')}, {size(stat.stored_bytes)}.", class_="lead"),
+        table("Groups and apps", ("Group", "App", "Records"), rows, right=frozenset({"Records"})) if rows else None,
+        section("Records", cut, shown or empty("Nothing is stored here."), note="The last that came first."),
+    )
+
+
+def _loaded(opened: OpenedLace, chosen: list[RecordHash]) -> Iterator[ValidRecord]:
+    for record in chosen:
+        if opened.lace.store.have(record):  # it may have gone since it was listed
+            yield opened.lace.load(record)
+
+
+def _record(opened: OpenedLace, record: ValidRecord, here: frozenset[str], limits: InspectorLimits) -> Markup:
+    parts = record.parts
+    where = f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else KINDS[record.type]
+    content = read_content_head(opened, record, limits)
+    text = content.parsed or content.text or hex_dump(content.head[: limits.hex_bytes])
+    rows: list[tuple[str, object]] = [("Hash", tag("code", record.hash))]
+    if parts.group:
+        rows += [
+            ("Time", instant(parts.tai)),
+            ("Signed by", tag("code", parts.signed_by) if parts.signed_by else signer(None)),
+        ]
+    rows += [(name, _value(value, here)) for name, value in parts.headers]
+    body = join(fields(rows), tag("pre", tag("code", text), class_="content"))
+    summary = join(where, " ", tag("span", f"{short(record.hash)} · {size(record.data_length)}", class_="faint"))
+    return tag("details", tag("summary", summary), body, id=record.hash)
+
+
+def _value(value: str, here: frozenset[str]) -> Markup:
+    """A header; one that names a record of this file leads to it."""
+    before, space, target = value.rpartition(" ")
+    if target in here:
+        return join(before, space, link(tag("code", target), f"#{target}"))
+    return tag("code", value)

@@ -1,0 +1,94 @@
+"""`lace inspect --html`: one file that needs nothing and runs nothing."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from inspector.browser import LEFT_OUT, find_chromium, running_browser
+from inspector.live import run
+from inspector.visiting import HOSTILE_TEXT, World
+
+
+class Gathered(HTMLParser):
+    """The elements and addresses of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+
+
+def exported(tmp_path: Path, *words: str) -> str:
+    out = tmp_path / "out.html"
+    done = run("inspect", *words, "--html", str(out))
+    assert done.returncode == 0, done.stderr
+    return out.read_text()
+
+
+def require_self_contained(text: str) -> None:
+    found = Gathered(text)
+    assert not {"script", "link", "iframe", "object", "form"} & set(found.elements)
+    assert all(address.startswith("#") for address in found.addresses)
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_a_lace_becomes_one_file_with_every_record(tmp_path: Path, world: World) -> None:
+    text = exported(tmp_path, str(world.path))
+    require_self_contained(text)
+    for record in world.records.values():
+        assert f'id="{record}"' in text
+    assert f'href="#{world.records["first"]}"' in text
+    assert "The Power Broker" in text
+    assert HOSTILE_TEXT.decode() not in text
+
+
+def test_an_explanation_becomes_one_file(tmp_path: Path, world: World) -> None:
+    words = ["--rules", "Signed(P) :- Field(P,'Signed-By',_,_).", "--goal", f"Signed('{world.records['first']}')"]
+    text = exported(tmp_path, str(world.path), *words)
+    require_self_contained(text)
+    assert "by <code>Signed(P) :-" in text
+    words[-1] = f"Signed('{world.records['image']}')"
+    assert "does not hold" in exported(tmp_path, str(world.path), *words)
+
+
+def test_options_that_make_no_sense_are_refused(tmp_path: Path, world: World) -> None:
+    for words in (
+        ["--rules", "A(P) :- Have(P)."],
+        ["--goal", "A(P)"],
+        ["--rules", "A(P) :- Have(P).", "--goal", "A(P)"],
+    ):
+        assert run("inspect", str(world.path), *words).returncode == 2
+    done = run("inspect", str(world.path), "--rules", "A(P :-", "--goal", "A(P)", "--html", str(tmp_path / "no.html"))
+    assert done.returncode != 0
+    assert not (tmp_path / "no.html").exists()
+
+
+def test_the_file_opens_from_disk_and_runs_nothing(tmp_path: Path, world: World) -> None:
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip(LEFT_OUT)
+    exported(tmp_path, str(world.path))
+    with running_browser(executable) as browser:
+        _look(browser, tmp_path / "out.html")
+
+
+def _look(browser: Browser, path: Path) -> None:
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: asked.append(dialog.message))
+    page.goto(path.as_uri())
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert page.title().startswith("notes")
+    assert asked == [path.as_uri()]
