@@ -31,7 +31,8 @@ COORDINATES = """A record is named in one of three ways.
 
 The beginning of a hash will do, P.FCj42pghb4, where only one record has it.
 `lace ls` and `lace export` take the beginning of a coordinate: //u, //u//ding,
-//u//ding//links/ (everything below links/). TAI is written as ten digits of
+//u//ding//links/ (everything below links/); //u/ and //u//ding/ mean the groups
+below u and the apps below ding. TAI is written as ten digits of
 seconds, a colon and nine digits of nanoseconds: 1640995237:000000000."""
 
 ENVIRONMENT = """  LACE_HOME         where keys are kept (default $XDG_DATA_HOME/lace, else ~/.local/share/lace)

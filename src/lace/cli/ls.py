@@ -41,8 +41,9 @@ def command(
 ) -> None:
     """List records, by coordinate, oldest first.
 
-    PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one. With --from the records
-    it covers are first fetched from a peer into the lace.
+    PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one; //u/ and //u//ding/ are
+    the groups below u and the apps below ding. With --from the records it covers are first fetched from a peer into the
+    lace.
     """
     if blobs and (columns or tips or prefix != "//"):
         raise click.UsageError("--blobs lists what has no coordinate, so it goes with no prefix, --columns or --tips")

@@ -52,17 +52,18 @@ def select_all() -> Module:
 
 
 def select_coordinate(address: str | Prefix) -> Module:
-    """Records under a coordinate or prefix: `//u//`, `//u//ding//`, `//u//ding//links/`, `//u//ding//links/1`.
+    """Records under a coordinate or prefix: `//u//`, `//u//ding//`, `//u//ding/`, `//u//ding//links/1`.
 
     A coordinate selects all its versions; which of them is the tip is decided among those that arrived.
     """
     prefix = parse_prefix(address) if isinstance(address, str) else address
     wanted = _field_values(prefix)
-    names: list[Literal] = []
-    if prefix.name is not None and prefix.under:
-        names.append(TextShape(_NAME, Constant(f"{prefix.name}/"), "", Constant("")))
+    below: list[Literal] = []
+    if prefix.under:
+        last = prefix.name or prefix.app or prefix.group
+        below.append(TextShape(_NAME, Constant(f"{last}/"), "", Constant("")))
     record = _RECORD if prefix.version is None or prefix.version.hash is None else Constant(prefix.version.hash)
-    return _module(record, wanted, names)
+    return _module(record, wanted, below)
 
 
 def select_hash(*hashes: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
@@ -94,16 +95,14 @@ def select(
 
 def _field_values(prefix: Prefix) -> list[tuple[str, Term]]:
     """The fields that a prefix asks for, each with its value."""
-    asked: list[tuple[str, str | None]] = [(GROUP, prefix.group), (APP, prefix.app)]
-    if not prefix.under:
-        asked.append((NAME, prefix.name))
+    asked = [(GROUP, prefix.group), (APP, prefix.app), (NAME, prefix.name)]
+    asked = [(field, value) for field, value in asked if value is not None]
+    below = [asked.pop()[0]] if prefix.under else []
     if prefix.version is not None:
         asked += [(TYPE, "S" if prefix.version.sealed else "P")]
         asked += [(SIGNED_BY, prefix.version.verifier), (TAI, prefix.version.tai)]
     wanted: list[tuple[str, Term]] = [(name, Constant(str(value))) for name, value in asked if value is not None]
-    if prefix.under:
-        wanted.append((NAME, _NAME))
-    return wanted
+    return wanted + [(field, _NAME) for field in below]
 
 
 def _module(record: Term, fields: Iterable[tuple[str, Term]], tests: Iterable[Literal]) -> Module:

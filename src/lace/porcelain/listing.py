@@ -54,7 +54,7 @@ def covered_entries(store: RecordStore, prefix: Prefix, tips: bool = False) -> I
     """The stored Plexes and Seals that a prefix covers; with `tips` the newest of each coordinate alone."""
     found: Iterable[Entry] = (
         entry
-        for entry in store.entries(prefix.group, prefix.app, prefix.name or "")
+        for entry in store.entries(*prefix.space, prefix.name or "")
         if prefix.covers(entry.group, entry.app, entry.name)
         and (prefix.version is None or prefix.version.admits(entry.hash, entry.tai, entry.signer))
     )

@@ -64,9 +64,9 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """What a listing asks for: all, a Group, a Group and App, a Name and all below it, or one coordinate.
+    """What a listing asks for: all, a Group, a Group and App, what lies below one of the three, or one coordinate.
 
-    `under` says that `name` ended in `/`: only names below it are meant (110-VERB-02).
+    `under` says that the last path ended in `/`: only paths below it are meant (110-VERB-02).
     """
 
     group: str | None = None
@@ -79,18 +79,26 @@ class Prefix:
         parts = [part for part in (self.group, self.app, self.name) if part is not None]
         if not parts:
             return "//"
-        end = "/" if self.under else "" if self.name is not None else "//"
+        end = "/" if self.under else "" if len(parts) == 3 else "//"
         return "".join(f"//{part}" for part in parts) + end + str(self.version or "")
 
     def covers(self, group: str, app: str, name: str) -> bool:
         """Whether a record of these paths is listed."""
-        if self.group is not None and self.group != group:
+        asked = [
+            (wanted, found)
+            for wanted, found in zip((self.group, self.app, self.name), (group, app, name), strict=True)
+            if wanted is not None
+        ]
+        *exact, last = asked or [("", "")]
+        if any(wanted != found for wanted, found in exact):
             return False
-        if self.app is not None and self.app != app:
-            return False
-        if self.name is None:
-            return True
-        return name.startswith(f"{self.name}/") if self.under else name == self.name
+        return last[1].startswith(f"{last[0]}/") if self.under else last[0] == last[1]
+
+    @property
+    def space(self) -> tuple[str | None, str | None]:
+        """The one Group and App that it lies in, as far as they are told."""
+        group = None if self.under and self.app is None else self.group
+        return group, None if self.under and self.name is None else self.app
 
 
 Address = HashAddress | Coordinate
@@ -113,7 +121,7 @@ def parse_coordinate(text: str) -> Coordinate:
 
 
 def parse_prefix(text: str) -> Prefix:
-    """What a listing is asked for: `//`, `//g//`, `//g//a//`, `//g//a//n/` (below n) or a coordinate."""
+    """What a listing is asked for: `//`, `//g//`, `//g//a//`, a coordinate, or with `/` at its end what lies below."""
     path, version = _split_version(text)
     if path == "//" and version is None:
         return Prefix()
@@ -121,8 +129,10 @@ def parse_prefix(text: str) -> Prefix:
     under = path.endswith("/") and not open_ended
     parts = _paths(path.removesuffix("//") if open_ended else path.removesuffix("/"), text)
     named = len(parts) == 3
-    if len(parts) > 3 or (open_ended and named) or (under and not named) or (version and (under or not named)):
-        raise _malformed(text, "a prefix is //, //group//, //group//app//, //group//app//name/ or a coordinate")
+    if len(parts) > 3 or (open_ended and named) or (version and (under or not named)):
+        raise _malformed(
+            text, "a prefix is //, //group//, //group//app//, a coordinate, or one of them below a final /"
+        )
     group, app, name = (*parts, None, None)[:3]
     return Prefix(group=group, app=app, name=name, under=under, version=version)
 
