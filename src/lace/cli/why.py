@@ -1,0 +1,153 @@
+"""`lace why PATH RECORD`: at which gate a record stops on its way to a peer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lace.cli.arguments import Target, lace_argument, opened
+from lace.cli.failure import ExitCode
+from lace.cli.output import json_option, print_json, say, short_hash, shown_hash
+from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
+
+if TYPE_CHECKING:
+    from lace.notation.identifiers import Verifier
+    from lace.policy.operand import Module
+    from lace.porcelain.why import Gate, Walk
+
+IDENTIFIER = re.compile(r"\b[BPSV]\.[0-9A-Za-z_~]{43}\.H3")
+MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
+
+
+@click.command("why")
+@lace_argument
+@click.argument("target", type=Target(), metavar="RECORD")
+@click.option(
+    "--peer",
+    "peers",
+    metavar="V|RULES",
+    multiple=True,
+    help="What is known of the other side: its verifier (V.….H3), and its rules: a file, all, a coordinate or a hash.",
+)
+@click.option(
+    "--with", "their_path", type=click.Path(path_type=Path), metavar="PATH", help="Its lace, if it is at hand."
+)
+@click.option("--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What it exposes to us.")
+@click.option("--key", "our_verifier", metavar="V", help="Our own verifier, where we prove one.")
+@click.option("--proof", "proofs", is_flag=True, help="Show the proofs of the gates that are open too.")
+@select_options
+@expose_option
+@json_option
+def command(
+    path: Path,
+    target: str,
+    peers: Sequence[str],
+    their_path: Path | None,
+    their_expose: Sequence[str],
+    our_verifier: str | None,
+    proofs: bool,
+    sources: Sequence[str],
+    coordinates: Sequence[str],
+    hashes: Sequence[str],
+    expose: Sequence[str],
+    as_json: bool,
+) -> ExitCode:
+    """Say at which gate a record stops on its way to a peer.
+
+    Walks every gate in order: is it stored, is it valid, do our rules select it, is it exposed to that peer, do their
+    rules select it, would they ask for it. A record that is not here is walked the other way, from the lace of --with
+    to this one. What cannot be known without the other side is marked with a question mark. Exit code 1 if a gate is
+    shut.
+    """
+    from lace.notation.identifiers import Verifier
+    from lace.porcelain.why import WhySide, known_target, walk
+    from lace.runtime.clock import SystemClock
+
+    verifier, rules = _peer(peers)
+    ours = chosen_selector(sources, coordinates, hashes)
+    with ExitStack() as stack:
+        lace = stack.enter_context(opened(path))
+        theirs = stack.enter_context(opened(their_path)) if their_path is not None else None
+        record = known_target(lace, target)
+        here = WhySide(
+            called="here",
+            lace=lace,
+            module=ours,
+            exposures=chosen_exposures(expose, ours),
+            verifier=Verifier.parse(our_verifier) if our_verifier else None,
+        )
+        there = WhySide(
+            called="there",
+            lace=theirs,
+            module=rules,
+            exposures=chosen_exposures(their_expose, rules),
+            verifier=verifier,
+        )
+        comes = not lace.store.have(record) and theirs is not None and theirs.store.have(record)
+        sides = (there, here) if comes else (here, there)
+        walked = walk(record, *sides, now=SystemClock().tai())
+    if as_json:
+        print_json(_walk_json(walked))
+    else:
+        _print(walked, proofs)
+    return ExitCode.BAD if walked.stopped else ExitCode.OK
+
+
+def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
+    from lace.notation.identifiers import Verifier
+
+    verifiers = [Verifier.parse(text) for text in given if text.startswith("V.") and not Path(text).exists()]
+    rules = [text for text in given if text not in verifiers]
+    if len(verifiers) > 1 or len(rules) > 1:
+        raise click.UsageError("--peer names one verifier and one set of rules")
+    return (verifiers[0] if verifiers else None), (named_selector(rules[0]) if rules else None)
+
+
+def _print(walked: Walk, proofs: bool) -> None:
+    way = "from here to there" if walked.sender.called == "here" else "from there to here"
+    say(f"{shown_hash(walked.record)}, {way}")
+    for gate in walked.gates:
+        mark, colour = MARKS[gate.passed]
+        text = gate.said if gate.said not in ("yes", "no") else ""
+        say(f"  {click.style(mark, fg=colour)} {gate.side}: {gate.name}{': ' if text else ''}{text}")
+        if gate.because and (proofs or gate.passed is False):
+            for line in IDENTIFIER.sub(lambda found: short_hash(found[0]), gate.because).rstrip("\n").split("\n"):
+                say(f"      {line}")
+        if gate.remedy and (gate.passed is False or gate.name == "tip"):
+            say(f"    → {gate.remedy}")
+    say(_verdict(walked))
+
+
+def _verdict(walked: Walk) -> str:
+    stopped = walked.stopped
+    if stopped is not None:
+        return f"it stops {stopped.side}: {stopped.name}"
+    if walked.unknown:
+        return "every gate that can be told of from here is open; those marked ? only the other side can tell"
+    return "every gate is open: an exchange would bring it over"
+
+
+def _walk_json(walked: Walk) -> dict[str, object]:
+    stopped = walked.stopped
+    return {
+        "record": walked.record,
+        "from": walked.sender.called,
+        "stops": None if stopped is None else {"side": stopped.side, "gate": stopped.name},
+        "gates": [_gate_json(gate) for gate in walked.gates],
+    }
+
+
+def _gate_json(gate: Gate) -> dict[str, object]:
+    return {
+        "side": gate.side,
+        "gate": gate.name,
+        "passed": gate.passed,
+        "said": gate.said,
+        "because": gate.because,
+        "remedy": gate.remedy,
+    }

@@ -1,0 +1,292 @@
+"""Why a record goes to a peer, or at which gate it stops (040, 050): `lace why`.
+
+Rule: the gates are walked in the order of an exchange, with the very rules that an exchange lowers, and the walk ends
+at the first that is shut. What only the other side could tell is said to be unknown; no guess is shown as knowledge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from lace.datalog.formatting import format_program
+from lace.datalog.syntax import Atom, Constant, Fact, Predicate, Program, Rule, TrueLiteral
+from lace.errors import InvalidInput, NotFound
+from lace.facts.derive import field_occurrences
+from lace.facts.predicates import (
+    ADVERTISED,
+    ADVERTISED_FIELD,
+    CAN_QUERY_RECORD,
+    PEER,
+    RECORD_PREDICATES,
+    SELECT_ADVERTISED,
+    SELECT_HAVE,
+    START_TAI,
+    TICK_TAI,
+)
+from lace.notation.identifiers import RecordHash, Verifier
+from lace.notation.tai import TAI
+from lace.policy.compile import ExchangePlan, agree
+from lace.policy.exposure import Exposure
+from lace.policy.lower import LoweredPolicy, LoweringOptions, ViewKind, lower
+from lace.policy.operand import SCOPE_PREFIXES, Module
+from lace.policy.origin import viewer_of
+from lace.policy.rewrite import reachable
+from lace.policy.select import select_all
+from lace.porcelain.explain import Explainer, Explanation
+from lace.porcelain.lace import Lace
+from lace.records.model import Plex, Seal, ValidRecord
+from lace.records.validate import validate
+
+_SENDER, _RECEIVER = 0, 1
+_SCOPED = re.compile(r"\b(?:o[01]|m\d+)_(?=[A-Za-z])")
+_VIEWED = re.compile(r"\bv_([A-Za-z]+)_\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One gate: on whose side, whether the record passes (None: nobody can tell from here), and why."""
+
+    side: str
+    name: str
+    passed: bool | None
+    said: str
+    because: str = ""  # a proof, or the nearest miss
+    remedy: str = ""  # the one change that would let it pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhySide:
+    """One side of the exchange that is asked about, as far as it is known."""
+
+    called: str
+    lace: Lace | None = None
+    module: Module | None = None  # None: its rules are not known
+    exposures: tuple[Exposure, ...] = ()
+    verifier: Verifier | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """Every gate up to the first that is shut."""
+
+    record: RecordHash
+    sender: WhySide
+    receiver: WhySide
+    gates: list[Gate] = field(default_factory=list)
+
+    @property
+    def stopped(self) -> Gate | None:
+        """The gate that is shut, if one is."""
+        return next((gate for gate in self.gates if gate.passed is False), None)
+
+    @property
+    def unknown(self) -> list[Gate]:
+        """The gates that nobody can tell of from here."""
+        return [gate for gate in self.gates if gate.passed is None]
+
+
+def walk(record: RecordHash, sender: WhySide, receiver: WhySide, *, now: TAI, send_gate: bool = True) -> Walk:
+    """Walk a record from one side to the other."""
+    walked = Walk(record=record, sender=sender, receiver=receiver)
+    for gate in _gates(walked, now, send_gate):
+        walked.gates.append(gate)
+        if gate.passed is False:
+            break
+    return walked
+
+
+def _gates(walked: Walk, now: TAI, send_gate: bool) -> Iterator[Gate]:
+    sender, receiver = walked.sender, walked.receiver
+    yield _is_here(walked.record, sender)
+    assert sender.lace is not None
+    stored = sender.lace.stored(str(walked.record))
+    yield _is_valid(stored, sender)
+    record = validate(stored, limits=sender.lace.limits, verify_signature=False)
+    tip = _tip_gate(record, sender, walked.record)
+    if tip is not None:
+        yield tip
+    # Unknown rules are taken to select everything: then every gate of ours that is shut is shut whatever they are.
+    plan = agree(sender.module or select_all(), receiver.module or select_all())
+    yield from _sending_gates(walked, plan, now, send_gate)
+    yield from _receiving_gates(walked, plan, record, now)
+
+
+def _is_here(record: RecordHash, side: WhySide) -> Gate:
+    if side.lace is not None and side.lace.store.have(record):
+        return Gate(side.called, "stored", True, "yes")
+    remedy = "ask with --with PATH where the lace that has it is at hand; `lace interlace --dry-run` asks a peer"
+    return Gate(side.called, "stored", False, "no record of that hash is there", remedy=remedy)
+
+
+def _is_valid(stored: bytes, side: WhySide) -> Gate:
+    try:
+        validate(stored)
+    except InvalidInput as error:
+        return Gate(
+            side.called, "valid", False, f"its bytes are damaged: {error}", remedy="`lace repair` salvages the rest"
+        )
+    return Gate(side.called, "valid", True, "its hash and, if it is signed, its signature hold")
+
+
+def _tip_gate(record: ValidRecord, side: WhySide, wanted: RecordHash) -> Gate | None:
+    """Not a gate of the exchange: every version travels. But whoever looks at the coordinate sees another record."""
+    plex = record.record.plex if isinstance(record.record, Seal) else record.record
+    if not isinstance(plex, Plex) or side.lace is None:
+        return None
+    coordinate = f"//{plex.group}//{plex.app}//{plex.name}"
+    tip = side.lace.resolve(coordinate)
+    if tip == wanted:
+        return Gate(side.called, "tip", True, f"it is the tip of {coordinate}")
+    said = f"a newer record, {tip}, hides it at {coordinate}; it travels all the same"
+    return Gate(side.called, "tip", True, said, remedy=f"`lace get {wanted}` shows it")
+
+
+# what the sender decides
+
+
+def _sending_gates(walked: Walk, plan: ExchangePlan, now: TAI, send_gate: bool) -> Iterator[Gate]:
+    sender, receiver, record = walked.sender, walked.receiver, walked.record
+    viewer = viewer_of(plan.operands[_RECEIVER].origin, receiver.verifier)
+    options = LoweringOptions(send_gate=send_gate)
+    policy = lower(plan, local_index=_SENDER, viewer=viewer, exposures=sender.exposures, options=options)
+    asking = _Asking(sender.lace, policy, _runtime_facts(now, receiver.verifier))
+    yield asking.gate(
+        sender.called,
+        "selected by its own rules",
+        _scoped(SELECT_HAVE, _SENDER),
+        (str(record),),
+        known=sender.module is not None,
+        remedy=f"add `--select-hash {record}`, or a rule for SelectHave that holds for it",
+    )
+    yield _exposed(sender, policy, asking, (viewer, str(record)), send_gate)
+    remedy = f"they would have to select it: a rule for SelectHave over what they can see, or `--select-hash {record}`"
+    yield asking.gate(
+        sender.called,
+        "selected by the other side's rules, over what they may see",
+        _scoped(SELECT_HAVE, _RECEIVER),
+        (str(record),),
+        known=receiver.module is not None,
+        remedy=remedy,
+    )
+    if receiver.module is not None and sender.module is not None:
+        yield asking.gate(sender.called, "advertised", policy.sendable, (str(record),), remedy="see the gates above")
+
+
+def _exposed(side: WhySide, policy: LoweredPolicy, asking: _Asking, values: tuple[str, str], send_gate: bool) -> Gate:
+    name = "exposed to the other side" if send_gate else "exposed (the send gate is off: shown for its rules only)"
+    if policy.view is ViewKind.ALL:
+        return Gate(side.called, name, True, "every record is exposed")
+    if policy.view is ViewKind.NOTHING:
+        said = "nothing is exposed, so the other side's rules see an empty lace"
+        remedy = "`--expose selected` shows what your own selector selects, `--expose FILE` what its rules allow"
+        return Gate(side.called, name, False if send_gate else None, said, remedy=remedy)
+    remedy = "a rule for AllowQueryRecord(Viewer,P) that holds for it"
+    gate = asking.gate(side.called, name, CAN_QUERY_RECORD, values, remedy=remedy)
+    return gate if send_gate or gate.passed else Gate(gate.side, name, None, gate.said, gate.because, gate.remedy)
+
+
+# what the receiver decides
+
+
+def _receiving_gates(walked: Walk, plan: ExchangePlan, record: ValidRecord, now: TAI) -> Iterator[Gate]:
+    sender, receiver = walked.sender, walked.receiver
+    if receiver.lace is not None and receiver.lace.store.have(walked.record):
+        yield Gate(receiver.called, "missing", False, "it is stored there already, so it is not asked for")
+        return
+    if receiver.lace is not None:
+        yield Gate(receiver.called, "missing", True, "yes")
+    source = str(plan.operands[_SENDER].origin if sender.verifier is None else sender.verifier)
+    claims = [Fact(ADVERTISED, (str(walked.record), source))]
+    claims += [
+        Fact(ADVERTISED_FIELD, (str(walked.record), source, name, str(index), value))
+        for name, index, value in field_occurrences(record)
+        if plan.requirements.all_fields or name in plan.requirements.names
+    ]
+    viewer = viewer_of(plan.operands[_SENDER].origin, sender.verifier)
+    policy = lower(plan, local_index=_RECEIVER, viewer=viewer, exposures=receiver.exposures)
+    asking = _Asking(receiver.lace, policy, [*_runtime_facts(now, sender.verifier), *claims])
+    values = (str(walked.record), source)
+    for index, whose in ((_RECEIVER, "its own rules"), (_SENDER, "the other side's rules")):
+        side = receiver if index == _RECEIVER else sender
+        knows = receiver.lace is not None or not _reads_records(side.module)
+        remedy = f"a rule for SelectAdvertised that holds for it, or `--select-hash {walked.record}`"
+        name = f"wanted by {whose}"
+        yield asking.gate(
+            receiver.called,
+            name,
+            _scoped(SELECT_ADVERTISED, index),
+            values,
+            known=side.module is not None and knows,
+            remedy=remedy,
+        )
+    if receiver.lace is None:
+        said = "whether it is stored there already, and whether it was refused, only that side can tell"
+        yield Gate(receiver.called, "requested and stored", None, said)
+    else:
+        yield Gate(receiver.called, "requested and stored", True, "it would be asked for, checked and stored")
+
+
+def _reads_records(module: Module | None) -> bool:
+    """Whether what a module asks for depends on the records that the asking side has."""
+    if module is None:
+        return True
+    return not reachable(module.rules, (SELECT_ADVERTISED,)).isdisjoint(RECORD_PREDICATES)
+
+
+# asking the lowered program
+
+
+class _Asking:
+    """One side's lowered program over its lace, asked about one fact at a time."""
+
+    def __init__(self, lace: Lace | None, policy: LoweredPolicy, given: Iterable[Fact]) -> None:
+        rules = [*policy.program.program.rules, *(_as_rule(fact) for fact in given)]
+        self._explainer = Explainer(lace if lace is not None else [], format_program(Program(tuple(rules))))
+
+    def gate(
+        self,
+        side: str,
+        name: str,
+        predicate: Predicate,
+        values: tuple[str, ...],
+        *,
+        known: bool = True,
+        remedy: str = "",
+    ) -> Gate:
+        """Whether a fact holds, as a gate with its proof or its nearest miss."""
+        if not known:
+            return Gate(side, name, None, "this depends on rules or records that only the other side knows")
+        found = self._explainer.explain(Atom(predicate, tuple(Constant(value) for value in values)))
+        if found.holds:
+            return Gate(side, name, True, "yes", _plain(found))
+        return Gate(side, name, False, "no", _plain(found), remedy)
+
+
+def _as_rule(fact: Fact) -> Rule:
+    return Rule(Atom(fact.predicate, tuple(map(Constant, fact.values))), (TrueLiteral(),))
+
+
+def _plain(found: Explanation) -> str:
+    """An explanation in the words of the rules as written: without the prefixes that keep two operands apart."""
+    return _VIEWED.sub(r"visible_\1", _SCOPED.sub("", str(found)))
+
+
+def _scoped(predicate: Predicate, index: int) -> Predicate:
+    return Predicate(SCOPE_PREFIXES[index] + predicate.name, predicate.arity)
+
+
+def _runtime_facts(now: TAI, peer: Verifier | None) -> list[Fact]:
+    facts = [Fact(START_TAI, (str(now),)), Fact(TICK_TAI, (str(now),))]
+    return facts if peer is None else [*facts, Fact(PEER, (str(peer),))]
+
+
+def known_target(lace: Lace, target: str) -> RecordHash:
+    """The record that is asked about: a stored one by any of its names, or a hash that need not be stored."""
+    try:
+        return lace.resolve(target)
+    except NotFound:
+        if target.startswith("//") and not target.startswith("////"):
+            raise
+        return RecordHash.parse(target.removeprefix("////"))

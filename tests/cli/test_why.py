@@ -1,0 +1,136 @@
+"""`lace why`: the gate at which a record stops is the gate at which an exchange stops it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import lace
+from lace.cli.app import app
+from lace.notation.tai import TAI
+from lace.porcelain.exchange import exposures, interlace, selector
+from lace.porcelain.lace import Lace
+from lace.porcelain.why import WhySide, walk
+
+OURS = "SelectHave(P) :- Have(P), Field(P,'App',_,'notes').\nSelectAdvertised(P,S) :- Advertised(P,S)."
+WANTS_MEMBERS = (
+    "SelectHave(P) :- Have(P).\n"
+    "SelectAdvertised(P,S) :- AdvertisedField(P,S,'Signed-By',_,V), Member(V).\n"
+    "Member(V) :- Have(P), Field(P,'App',_,'member'), Field(P,'Name',_,V)."
+)
+EXPOSE_U = "AllowQueryRecord(Viewer,P) :- Have(P), Field(P,'Group',_,'u')."
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["why", *map(str, arguments)])
+
+
+def stops(*arguments: object) -> tuple[str, str] | None:
+    found = json.loads(run(*arguments, "--json").stdout)["stops"]
+    return found and (found["side"], found["gate"])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    for name in ("a", "b"):
+        with lace.open(tmp_path / f"{name}.lace", create=True):
+            pass
+    for name, text in (("ours.lace", OURS), ("members.lace", WANTS_MEMBERS), ("u.lace", EXPOSE_U)):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def put(path: Path, app_name: str, name: str, group: str = "u", key: lace.SigningKey | None = None) -> str:
+    with lace.open(path) as opened:
+        return opened.put(name.encode(), group=group, app=app_name, name=name, sign=key)
+
+
+def test_each_gate_is_named_where_it_is_shut(world: Path) -> None:
+    a, b = world / "a.lace", world / "b.lace"
+    key = lace.generate_key()
+    note, other = put(a, "notes", "1", key=key), put(a, "other", "1")
+    hidden = put(a, "notes", "2", group="v")
+    select, expose = ("--select", world / "ours.lace"), ("--expose", world / "u.lace")
+    assert stops(a, other, *select) == ("here", "selected by its own rules")
+    assert stops(a, note, *select) == ("here", "exposed to the other side")
+    assert stops(a, hidden, *select, *expose) == ("here", "exposed to the other side")
+    shut = "selected by the other side's rules, over what they may see"
+    assert stops(a, note, *select, *expose, "--peer", "//u//other//") == ("here", shut)
+    assert stops(a, note, *select, *expose, "--peer", world / "members.lace", "--with", b) == (
+        "there",
+        "wanted by its own rules",
+    )
+    put(b, "member", str(key.verifier))
+    assert stops(a, note, *select, *expose, "--peer", world / "members.lace", "--with", b) is None
+    with lace.open(a) as ours, lace.open(b) as theirs:
+        theirs.put_stored(ours.stored(note))
+    assert stops(a, note, *select, *expose, "--peer", "all", "--with", b) == ("there", "missing")
+
+
+def test_what_only_the_peer_knows_is_not_guessed(world: Path) -> None:
+    a = world / "a.lace"
+    note = put(a, "notes", "1")
+    blind = json.loads(run(a, note, "--expose", "all", "--json").stdout)
+    assert blind["stops"] is None
+    assert next(gate["gate"] for gate in blind["gates"] if gate["passed"] is None).startswith("selected by the other")
+    with_rules = run(a, note, "--expose", "all", "--peer", world / "members.lace")
+    assert with_rules.exit_code == 0
+    assert "? there: wanted by its own rules" in with_rules.stdout
+
+
+def test_a_record_that_is_not_here_is_walked_from_the_other_lace(world: Path) -> None:
+    a, b = world / "a.lace", world / "b.lace"
+    note = put(b, "notes", "1")
+    assert stops(a, note) == ("here", "stored")
+    assert stops(a, note, "--with", b, "--peer", "all") == ("there", "exposed to the other side")
+    assert stops(a, note, "--with", b, "--peer", "all", "--their-expose", "all") is None
+    assert stops(a, note, "--with", b, "--peer", "all", "--their-expose", "all", "--select-coordinate", "//v") == (
+        "there",
+        "selected by the other side's rules, over what they may see",
+    )
+    assert run(a, "//u//notes//1").exit_code == 1
+
+
+def test_an_older_version_travels_and_says_what_hides_it(world: Path) -> None:
+    a = world / "a.lace"
+    with lace.open(a) as notes:
+        old = notes.put(b"1", group="u", app="notes", name="n", tai="1640995200:000000000")
+        new = notes.put(b"2", group="u", app="notes", name="n", tai="1640995300:000000000")
+    shown = run(a, old, "--expose", "all")
+    assert shown.exit_code == 0
+    assert new in shown.stdout
+    assert "hides it" in shown.stdout
+
+
+@pytest.mark.parametrize("expose", ["none", "all", "selected", EXPOSE_U])
+@pytest.mark.parametrize("ours", ["all", "//u//notes//", OURS])
+@pytest.mark.parametrize("theirs", ["all", "//u//", WANTS_MEMBERS])
+def test_the_walk_says_what_an_exchange_then_does(world: Path, expose: str, ours: str, theirs: str) -> None:
+    """Whatever the rules: a record arrives exactly if every gate is open."""
+    key = lace.generate_key()
+    with lace.open(world / "a.lace") as a, lace.open(world / "b.lace") as b:
+        records = [
+            a.put(b"1", group="u", app="notes", name="1", sign=key),
+            a.put(b"2", group="u", app="other", name="2"),
+            a.put(b"3", group="v", app="notes", name="3", sign=key),
+        ]
+        b.put(b"", group="x", app="member", name=str(key.verifier))
+        expected = {record for record in records if _all_open(a, b, record, ours, expose, theirs)}
+        interlace(a, b, select=ours, expose=expose, their_select=theirs, their_expose="all")
+        arrived = {record for record in records if b.store.have(record)}
+        assert arrived == expected
+
+
+def _all_open(a: Lace, b: Lace, record: lace.RecordHash, ours: str, expose: str, theirs: str) -> bool:
+    mine, other = selector(ours), selector(theirs)
+    walked = walk(
+        record,
+        WhySide(called="here", lace=a, module=mine, exposures=exposures(expose, mine)),
+        WhySide(called="there", lace=b, module=other, exposures=exposures("all", other)),
+        now=TAI("1900000000:000000000"),
+    )
+    assert not walked.unknown
+    return walked.stopped is None
