@@ -73,7 +73,7 @@ def test_put_warns_when_its_record_is_not_the_tip() -> None:
     put("new", "--tai", NEW)
     result = lace("put", "a.lace", "-g", "u", "-a", "ding", "-n", "links/1", "--tai", OLD, "-", given="old")
     assert result.exit_code == 0
-    assert "warning: a newer record stands at //u//ding//links/1" in result.stderr
+    assert "stands at //u//ding//links/1, so this one is not its tip" in result.stderr
 
 
 def test_put_takes_a_file_under_its_own_name_and_says_so_in_json(stage: Path) -> None:

@@ -41,6 +41,11 @@ def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
         yield lace
 
 
+def is_coordinate(target: str) -> bool:
+    """Whether a target names what stands at a place, and not one record."""
+    return target.startswith("//") and not target.startswith("////")
+
+
 class Target(click.ParamType[str]):
     """A record's name: a hash, the beginning of one, a hash address or, where that is sensible, a coordinate."""
 
@@ -53,7 +58,7 @@ class Target(click.ParamType[str]):
         from lace.porcelain.lace import is_beginning
         from lace.records.coordinate import parse_address
 
-        if not self.coordinates and value.startswith("//") and not value.startswith("////"):
+        if not self.coordinates and is_coordinate(value):
             self.fail("name the record by its hash: a coordinate means another record tomorrow.", param, ctx)
         try:
             if not is_beginning(value.removesuffix("…")):

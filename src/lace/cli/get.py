@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from lace.cli.arguments import Target, lace_argument, opened
+from lace.cli.arguments import Target, is_coordinate, lace_argument, opened
 from lace.cli.files import output_to
 from lace.cli.links import LinkChoices
-from lace.cli.output import metered
+from lace.cli.output import metered, print_warning
 from lace.cli.remote import fetch, from_options
 
 
@@ -29,6 +29,8 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
         if source is not None:
             fetch(lace, source, target, LinkChoices(**links))
         found = lace.resolve(target)  # once: a coordinate may mean another record a moment later
+        if is_coordinate(target) and (notice := lace.tip(target).notice()):
+            print_warning(notice)
         with (
             metered(f"reading {target}", lace.content_length(found), in_bytes=True) as meter,
             output_to(output) as sink,

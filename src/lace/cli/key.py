@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -164,3 +164,26 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
     except InvalidText:
         raise KeyUnavailable("that is no signing secret: one is `&.`, 43 B64A characters and `.H3`") from None
     _print_entry(user_ring().add(name, secret, _new_passphrase(name, locked)), as_json)
+
+
+@command.command("know")
+@click.argument("path", type=click.Path(exists=True, path_type=Path), metavar="LACE")
+@click.argument("verifiers", nargs=-1, metavar="[V…]")
+@click.option("--forget", is_flag=True, help="Forget them instead.")
+@json_option
+def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> None:
+    """Show or change which keys a lace knows.
+
+    What a known key signed is displaced as the tip of its coordinate only by what a known key signed. A key that signs
+    by `lace put --sign` is known from then on.
+    """
+    from lace.cli.arguments import opened
+
+    with opened(path, write=bool(verifiers)) as lace:
+        for verifier in verifiers:
+            lace.know_key(verifier, forget=forget)
+        for known in lace.known_keys():
+            if as_json:
+                print_json({"verifier": known})
+            else:
+                say(known)

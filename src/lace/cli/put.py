@@ -58,7 +58,8 @@ def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json:
     else:
         say(found)
     if lace.resolve(coordinate) != found:
-        print_warning(f"a newer record stands at {coordinate}, so this one is not its tip")
+        why = "a newer record, or one signed by a key this lace knows, stands"
+        print_warning(f"{why} at {coordinate}, so this one is not its tip")
 
 
 def _put_directory(lace: Lace, folder: Path, name: str, heading: dict[str, Any], as_json: bool) -> ExitCode:

@@ -18,13 +18,14 @@ from lace.intake.bundles import ImportReport, RejectedSink, import_bundles
 from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.fact import Fact
-from lace.notation.identifiers import RECORD_TYPES, RecordHash
+from lace.notation.identifiers import RECORD_TYPES, RecordHash, Verifier
 from lace.porcelain.changes import ChangeStream, change_stream, format_cursor
 from lace.porcelain.check import Damage, verify_store
 from lace.porcelain.content import read_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.putting import PutBatch
 from lace.porcelain.source import Content, Progress
+from lace.porcelain.tips import HORIZON_S, Tip, TipPolicy, forget_key, know_key, known_keys
 from lace.porcelain.transfer import Writable, all_bodies, covered_bodies, write_bundle, write_stream
 from lace.porcelain.tree import TreeResult
 from lace.records.coordinate import Coordinate, HashAddress, Prefix, parse_address, parse_prefix
@@ -54,12 +55,14 @@ class Lace:
         keys: KeyRing | None = None,
         limits: RecordLimits | None = None,
         batches: BatchLimits | None = None,
+        horizon_s: int | None = HORIZON_S,
     ) -> None:
         self.store = store
         self.limits = limits or RecordLimits()
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
+        self._tips = TipPolicy(lambda: known_keys(self.store), self._clock.tai, horizon_s)
 
     def put(
         self,
@@ -131,7 +134,12 @@ class Lace:
     def batch(self) -> PutBatch:
         """Many puts in few transactions: `with notes.batch() as batch: batch.put(…)`; durable when the block ends."""
         queue = Batch(self.store, self.limits, self._batches)
-        return PutBatch(queue, clock=self._clock, keys=self._keys, limits=self.limits)
+        return PutBatch(queue, clock=self._clock, keys=self._keys, limits=self.limits, on_signer=self._know_signer)
+
+    def _know_signer(self, verifier: Verifier) -> None:
+        """Whoever signs here is known here."""
+        know_key(self.store, verifier)
+        self._tips.forget()
 
     def cursor(self) -> str:
         """This moment of the lace, to be given to `changes` later; a text that may be kept in a file."""
@@ -167,8 +175,8 @@ class Lace:
         return self._stored(self.resolve(target))
 
     def list(self, prefix: str = "//", *, columns: Sequence[str] = COLUMNS, tips: bool = False) -> Iterator[Row]:
-        """A row per Plex and Seal that a coordinate prefix covers; with `tips` only the newest of each coordinate."""
-        return entry_rows(self.store, parse_prefix(prefix), columns, self.load, tips)
+        """A row per Plex and Seal that a coordinate prefix covers; with `tips` only the tip of each coordinate."""
+        return entry_rows(self.store, parse_prefix(prefix), columns, self.load, self._tips if tips else None)
 
     def list_blobs(self) -> Iterator[Row]:
         """A row per Blob that is stored in its own right."""
@@ -237,15 +245,35 @@ class Lace:
         return self._resolve_hash(address.hash) if isinstance(address, HashAddress) else self._tip(address)
 
     def _tip(self, coordinate: Coordinate) -> RecordHash:
+        return self.tip(coordinate).entry.hash
+
+    def tip(self, target: str | Coordinate) -> Tip:
+        """Which record a coordinate means, and which newer ones it does not mean (see `lace.porcelain.tips`)."""
+        coordinate = parse_address(target) if isinstance(target, str) else target
+        if isinstance(coordinate, HashAddress):
+            raise InvalidText("a hash address names one record and has no tip", rule="tip", found=str(target))
         versions = self.store.versions(coordinate.group, coordinate.app, coordinate.name)
         wanted = coordinate.version
-        for entry in reversed(versions):
-            if wanted is None or wanted.admits(entry.hash, entry.tai, entry.signer):
-                return entry.hash
+        if wanted is None:
+            tip = self._tips.choose(versions)
+        else:  # who names a version means it, whoever signed it
+            named = [entry for entry in versions if wanted.admits(entry.hash, entry.tai, entry.signer)]
+            tip = Tip(named[-1]) if named else None
+        if tip is not None:
+            return tip
         error = NotFound(f"nothing is stored at {coordinate}")
         if versions:
             error.add_note(f"{len(versions)} other versions stand at this coordinate; `lace ls` shows them")
         raise error
+
+    def known_keys(self) -> Sequence[Verifier]:
+        """The keys whose records only each other displace as tips: those that signed here, and those told of."""
+        return known_keys(self.store)
+
+    def know_key(self, verifier: str, *, forget: bool = False) -> None:
+        """Have a key known to this lace, or forgotten by it."""
+        (forget_key if forget else know_key)(self.store, Verifier.parse(verifier))
+        self._tips.forget()
 
     def _resolve_hash(self, text: str) -> RecordHash:
         beginning = text.removesuffix("…")

@@ -12,6 +12,7 @@ from itertools import groupby
 from lace.facts import predicates as names
 from lace.facts.derive import field_occurrences
 from lace.notation.identifiers import RecordHash
+from lace.porcelain.tips import TipPolicy
 from lace.records.coordinate import Prefix
 from lace.records.model import ValidRecord
 from lace.store.base import Entry, RecordStore
@@ -39,7 +40,11 @@ class Row:
 
 
 def entry_rows(
-    store: RecordStore, prefix: Prefix, columns: Sequence[str], load: Callable[[RecordHash], ValidRecord], tips: bool
+    store: RecordStore,
+    prefix: Prefix,
+    columns: Sequence[str],
+    load: Callable[[RecordHash], ValidRecord],
+    tips: TipPolicy | None = None,
 ) -> Iterator[Row]:
     """What a prefix covers by coordinate, TAI and hash; bodies are read for extra headers only."""
     stored_elsewhere = [column for column in columns if column not in COLUMNS and column != names.TYPE]
@@ -50,17 +55,21 @@ def entry_rows(
         yield Row(entry.hash, fields)
 
 
-def covered_entries(store: RecordStore, prefix: Prefix, tips: bool = False) -> Iterator[Entry]:
-    """The stored Plexes and Seals that a prefix covers; with `tips` the newest of each coordinate alone."""
+def covered_entries(store: RecordStore, prefix: Prefix, tips: TipPolicy | None = None) -> Iterator[Entry]:
+    """The stored Plexes and Seals that a prefix covers; with a policy the tip of each coordinate alone."""
     found: Iterable[Entry] = (
         entry
         for entry in store.entries(*prefix.space, prefix.name or "")
         if prefix.covers(entry.group, entry.app, entry.name)
         and (prefix.version is None or prefix.version.admits(entry.hash, entry.tai, entry.signer))
     )
-    if tips:  # entries of one coordinate stand together, oldest first
-        found = (list(versions)[-1] for _, versions in groupby(found, lambda e: (e.group, e.app, e.name)))
-    yield from found
+    if tips is None:
+        yield from found
+        return
+    for _, versions in groupby(found, lambda e: (e.group, e.app, e.name)):  # one coordinate together, oldest first
+        tip = tips.choose(list(versions))
+        if tip is not None:
+            yield tip.entry
 
 
 def _entry_fields(entry: Entry) -> dict[str, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lace.limits import RecordLimits
 from lace.porcelain.lace import Lace
+from lace.porcelain.tips import HORIZON_S
 from lace.records.keys import SigningKey
 from lace.runtime.clock import Clock
 from lace.runtime.keyring import KeyRing
@@ -31,9 +32,10 @@ def open_lace(
     clock: Clock | None = None,
     keys: KeyRing | None = None,
     limits: RecordLimits | None = None,
+    horizon_s: int | None = HORIZON_S,
 ) -> Lace:
-    """The lace at a path; use it in a `with`, or close it."""
+    """The lace at a path; use it in a `with`, or close it. No record dated later than `horizon_s` from now is a tip."""
     if os.fspath(path) == IN_MEMORY:
-        return Lace(MemoryStore(), clock=clock, keys=keys, limits=limits)
+        return Lace(MemoryStore(), clock=clock, keys=keys, limits=limits, horizon_s=horizon_s)
     store = open_store(Path(path), create=create, read_only=read_only)
-    return Lace(store, clock=clock, keys=keys, limits=limits)
+    return Lace(store, clock=clock, keys=keys, limits=limits, horizon_s=horizon_s)

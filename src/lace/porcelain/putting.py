@@ -6,7 +6,7 @@ stores nothing more; what was durable before stays, as after every crash.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ from typing import Self
 from lace.errors import InvalidText
 from lace.intake.batch import Batch
 from lace.limits import RecordLimits
-from lace.notation.identifiers import RecordHash
+from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.porcelain.content import Heading, Sign, write_content
 from lace.porcelain.source import Content, Counted, Progress, opened_content
@@ -33,8 +33,17 @@ Links = Iterable[tuple[str, str]]
 class PutBatch:
     """Records on their way into one lace; `Lace.batch` makes it."""
 
-    def __init__(self, queue: Batch, *, clock: Clock, keys: KeyRing, limits: RecordLimits) -> None:
+    def __init__(
+        self,
+        queue: Batch,
+        *,
+        clock: Clock,
+        keys: KeyRing,
+        limits: RecordLimits,
+        on_signer: Callable[[Verifier], None] | None = None,
+    ) -> None:
         self._queue = queue
+        self._on_signer = on_signer
         self._clock = clock
         self._keys = keys
         self._limits = limits
@@ -120,7 +129,10 @@ class PutBatch:
         """What turns a Plex into the record to store."""
         if sign is None:
             return _unsigned
-        return (self._keys.load(sign) if isinstance(sign, str) else sign).seal
+        key = self._keys.load(sign) if isinstance(sign, str) else sign
+        if self._on_signer is not None:
+            self._on_signer(key.verifier)
+        return key.seal
 
     def _add_content(self, content: Content, heading: Heading, sign: Sign, progress: Progress | None) -> RecordHash:
         with opened_content(content) as (source, size):
