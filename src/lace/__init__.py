@@ -41,9 +41,13 @@ if TYPE_CHECKING:
     from lace.notation.tai import TAI
     from lace.porcelain.changes import Change
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish
+    from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
+    from lace.porcelain.network import connect, serve
+    from lace.porcelain.node import LaceNode as Node
+    from lace.porcelain.node import LinkEvent, Policy
     from lace.porcelain.opening import generate_key
     from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
     from lace.porcelain.putting import PutBatch
@@ -75,10 +79,13 @@ __all__ = [
     "Lace",
     "LaceError",
     "LimitExceeded",
+    "LinkEvent",
     "LocalProtocolError",
     "MissingExtra",
+    "Node",
     "NotFound",
     "Plex",
+    "Policy",
     "Predicate",
     "PutBatch",
     "RecordHash",
@@ -91,6 +98,8 @@ __all__ = [
     "TransportError",
     "ValidRecord",
     "Verifier",
+    "connect",
+    "exchange",
     "explain",
     "fetch",
     "follow",
@@ -98,6 +107,7 @@ __all__ = [
     "open",
     "publish",
     "query",
+    "serve",
     "validate",
 ]
 
@@ -113,6 +123,8 @@ _HOMES = {
     "lace.notation.tai": "TAI",
     "lace.porcelain.changes": "Change",
     "lace.porcelain.lace": "Lace",
+    "lace.porcelain.network": "connect serve",
+    "lace.porcelain.node": "LinkEvent Policy",
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
@@ -126,12 +138,12 @@ _HOMES = {
 }
 _NAMES = {name: (module, name) for module, names in _HOMES.items() for name in names.split()}
 _NAMES["open"] = ("lace.porcelain.opening", "open_lace")
+_NAMES["exchange"] = ("lace.porcelain.exchange", "interlace")
+_NAMES["Node"] = ("lace.porcelain.node", "LaceNode")
 
 
 def __getattr__(name: str) -> Any:
     """A public name from the module that defines it, kept here afterwards."""
-    if name == "interlace":  # the package is also the verb, see there
-        return import_module("lace.interlace")
     if name == "__version__":
         from importlib.metadata import version
 

@@ -23,7 +23,7 @@ def test_a_record_over_the_limit_comes_in_by_no_door(tmp_path: Path) -> None:
         report = small.import_(bundle_of(tmp_path / "all.bundle", large.stored(wide), large.stored(slim)))
         assert (report.stored, dict(report.rejected)) == (1, {"record-frame": 1})
         small.delete(slim)
-        lace.interlace(large, small, expose="all")  # type: ignore[operator]
+        lace.exchange(large, small, expose="all")
         assert [record for _, record in small.store.records_since()] == [slim]
 
 

@@ -11,7 +11,7 @@ import lace
 from lace.interlace.events import EpochBegan, Event, FixedPoint, Received
 from lace.porcelain.exchange import exposures, follow, interlace, selector
 from lace.porcelain.lace import Lace
-from lace.porcelain.network import exchange_with, serving
+from lace.porcelain.network import connect, serve
 
 mark = pytest.mark
 
@@ -39,7 +39,7 @@ def test_two_laces_exchange_what_both_select(pair: tuple[Lace, Lace]) -> None:
     assert done.moved == 1
     assert done.second.received_hashes == (wanted,)
     assert done.notices == ((), ())
-    assert lace.interlace(first, second, expose="all").moved == 1  # type: ignore[operator]
+    assert lace.exchange(first, second, expose="all").moved == 1
     assert have(second) == {wanted, other}
 
 
@@ -115,8 +115,8 @@ def test_every_verb_takes_operands_and_exposure_and_refuses_flat_rules(pair: tup
     doors = [
         lambda **rules: interlace(first, second, **rules),
         lambda **rules: follow(first, second, **rules),
-        lambda **rules: exchange_with(first, "tcp:127.0.0.1:9", **rules),
-        lambda **rules: serving(first, "tcp:127.0.0.1:9", **rules).__enter__(),
+        lambda **rules: connect(first, "tcp:127.0.0.1:9", **rules),
+        lambda **rules: serve(first, "tcp:127.0.0.1:9", **rules).__enter__(),
     ]
     for door in doors:
         for rules in ({"select": FLAT}, {"expose": FLAT}, {"expose": UNSCOPED}, {"select": UNSCOPED}):

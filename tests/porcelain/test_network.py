@@ -9,7 +9,7 @@ import pytest
 import lace
 from lace.errors import InvalidText, TransportError
 from lace.interlace.events import FixedPoint
-from lace.porcelain.network import exchange_with, serving
+from lace.porcelain.network import connect, serve
 
 
 def test_two_programs_exchange_over_a_socket(tmp_path: Path) -> None:
@@ -19,9 +19,9 @@ def test_two_programs_exchange_over_a_socket(tmp_path: Path) -> None:
         far.put(b"one", group="u", app="a", name="1")
         far.put(b"two", group="v", app="a", name="2")
         near.put(b"three", group="u", app="a", name="3")
-        with serving(far, address, expose="all") as bound:
+        with serve(far, address, expose="all") as bound:
             assert bound == [address]
-            outcome = exchange_with(
+            outcome = connect(
                 near, address, select="//u", expose="selected", on_event=lambda _, event: events.append(event)
             )
         assert outcome.is_complete
@@ -30,12 +30,12 @@ def test_two_programs_exchange_over_a_socket(tmp_path: Path) -> None:
         assert not list(near.list("//v"))
         assert any(isinstance(event, FixedPoint) for event in events)
         with pytest.raises(TransportError):
-            exchange_with(near, address)
+            connect(near, address)
 
 
 def test_what_cannot_be_served_is_told_to_the_caller(tmp_path: Path) -> None:
     with lace.open(":memory:") as opened:
-        with pytest.raises(TransportError), serving(opened, f"unix:{tmp_path}/no/such/folder.sock"):
+        with pytest.raises(TransportError), serve(opened, f"unix:{tmp_path}/no/such/folder.sock"):
             raise AssertionError("not reached")
-        with pytest.raises(InvalidText), serving(opened, "http:x"):
+        with pytest.raises(InvalidText), serve(opened, "http:x"):
             raise AssertionError("not reached")

@@ -20,7 +20,7 @@ import psutil
 import lace
 from interlace.pair import plex
 from interop.test_misbehaviour import OURS
-from lace.porcelain.network import exchange_with
+from lace.porcelain.network import connect
 from lace.records.validate import validate
 from lace.runtime.session import Outcome
 
@@ -110,7 +110,7 @@ class Fortress:
         path = self.folder / "good.lace"
         with lace.open(path, create=not path.exists()) as good:
             started = time.monotonic()
-            outcome = exchange_with(good, f"{scheme}:127.0.0.1:{self.ports[scheme]}", expose="all")
+            outcome = connect(good, f"{scheme}:127.0.0.1:{self.ports[scheme]}", expose="all")
             return outcome, time.monotonic() - started
 
     def stop(self) -> tuple[int, float]:

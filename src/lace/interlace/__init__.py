@@ -1,12 +1,9 @@
 """Interlace (050): two laces converge on the records that both select. Pure; knows no streams and no stores.
 
-The package is also a verb: `lace.interlace(a, b, select=…, expose=…)` is `lace.porcelain.exchange.interlace`. Names are
-found when they are asked for: worker processes need few of them.
+Names are found when they are asked for: worker processes need few of them.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,13 +56,3 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-class _Verb(ModuleType):
-    """A module that can be called: the name of the package is the name that people want for the verb."""
-
-    def __call__(self, *laces: object, **choices: object) -> object:
-        return import_module("lace.porcelain.exchange").interlace(*laces, **choices)
-
-
-sys.modules[__name__].__class__ = _Verb

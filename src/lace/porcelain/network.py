@@ -3,9 +3,9 @@
 Rule: a thin layer over `lace.runtime.node`; everything that an exchange decides is decided there.
 
     with lace.open("notes.lace") as notes:
-        outcome = exchange_with(notes, "tcp:example.com", select="//u//ding//", expose="selected")
+        outcome = lace.connect(notes, "tcp:example.com", select="//u//ding//", expose="selected")
 
-    with lace.open("notes.lace") as notes, serving(notes, "unix:/run/notes.sock", expose="all"):
+    with lace.open("notes.lace") as notes, lace.serve(notes, "unix:/run/notes.sock", expose="all"):
         ...
 """
 
@@ -33,7 +33,7 @@ from lace.transports.tls import ClientTls, ServerTls
 READY_WITHIN_S = 30.0
 
 
-def exchange_with(
+def connect(
     lace: Lace,
     address: str,
     *,
@@ -59,7 +59,7 @@ def exchange_with(
 
 
 @contextmanager
-def serving(
+def serve(
     lace: Lace,
     *addresses: str,
     select: Select = None,

@@ -32,12 +32,14 @@ from lace.runtime.pulse import Pulse
 from lace.runtime.session import Outcome, Session
 from lace.runtime.workers import SlicedVerify, Workers
 from lace.store.base import RecordStore
-from lace.transports.base import ByteStream, Listener
+from lace.transports.base import ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, listen
 
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
 T = TypeVar("T")
+TermsFor = Callable[[TransportProof], Terms | None]
+"""The terms for a peer by what its connection proves; None turns it away."""
 
 
 class Node:
@@ -85,8 +87,8 @@ class Node:
 
     # --- links -------------------------------------------------------------------------------------------------
 
-    async def listen(self, address: Address, terms: Terms) -> Address:
-        """Accept peers from now on; where that is really bound."""
+    async def listen(self, address: Address, terms: Terms | TermsFor) -> Address:
+        """Accept peers from now on; where that is really bound. Terms may depend on what a connection proves."""
         listener = await listen(address, self._transport)
         self._listeners.append(listener)
         self._spawn(self._accept(listener, terms))
@@ -121,20 +123,25 @@ class Node:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
-    async def _accept(self, listener: Listener, terms: Terms) -> None:
+    async def attach(self, stream: ByteStream, terms: Terms, dialled: bool) -> Outcome:
+        """Exchange over a stream that the application opened."""
+        return await self._run_link(stream, terms, dialled=dialled, cursor_key="")
+
+    async def _accept(self, listener: Listener, terms: Terms | TermsFor) -> None:
         while not self._stopping.is_set():
             try:
                 stream = await listener.accept()
             except TransportError:
                 return
-            reason = await self._refusal(stream)
-            if reason:
+            offered = terms if isinstance(terms, Terms) else terms(stream.proof)
+            reason = await self._refusal(stream) if offered is not None else "not wanted"
+            if reason or offered is None:
                 self.metrics.add("connections_refused_total", label=reason)
                 self._trouble(f"refused {stream.proof.address}: {reason}")
                 stream.abort()
                 continue
             self._admission.enter(stream.proof)
-            self._spawn(self._serve(stream, terms))
+            self._spawn(self._serve(stream, offered))
 
     async def _refusal(self, stream: ByteStream) -> str:
         """Why a connection is turned away, or nothing; somebody may leave for it."""

@@ -1,0 +1,182 @@
+"""A lace among peers, for programs that run on asyncio: `async with lace.Node(notes, expose="selected") as node:`.
+
+Rule: a thin layer over `lace.runtime.node`; everything that an exchange decides is decided there. Leaving the block
+ends every link at a phase boundary; cancelling a task ends what that task waits for and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from lace.errors import LocalProtocolError
+from lace.iltp.address import parse_address
+from lace.interlace.events import Event
+from lace.interlace.terms import Terms
+from lace.notation.identifiers import Verifier
+from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.porcelain.lace import Lace
+from lace.records.keys import SigningKey
+from lace.runtime.clock import SystemClock
+from lace.runtime.links import Hooks, LinkInfo, NodeLimits
+from lace.runtime.node import Node
+from lace.runtime.session import Outcome
+from lace.transports.base import ByteStream, TransportProof
+from lace.transports.dial import TransportOptions
+from lace.transports.tls import ClientTls, ServerTls
+
+MAX_EVENTS = 100_000  # that wait for one listener; the oldest are dropped and counted
+
+
+class LinkEvent(NamedTuple):
+    """Something that happened on one link."""
+
+    link: LinkInfo
+    event: Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What our side brings to an exchange: which records it wants to share, and what it shows of its own."""
+
+    select: Select = None
+    expose: Expose = "none"
+
+    def terms(self, lace: Lace, *, is_open: bool) -> Terms:
+        """The same for the machine."""
+        module = selector(self.select)
+        shown = exposures(self.expose, module)
+        return Terms(module=module, exposures=shown, is_open=is_open, record_limits=lace.limits)
+
+
+PolicyFor = Callable[[TransportProof], Policy | None]
+"""Which policy a peer that dials us gets, by what its connection proves; None turns it away."""
+
+
+class LaceNode:
+    """One lace, its links, and what is told of them; `lace.Node` is its public name."""
+
+    def __init__(
+        self,
+        lace: Lace,
+        *,
+        select: Select = None,
+        expose: Expose = "none",
+        policy_for: PolicyFor | None = None,
+        key: SigningKey | None = None,
+        trusted: Sequence[Verifier] = (),
+        client_tls: ClientTls | None = None,
+        server_tls: ServerTls | None = None,
+        limits: NodeLimits | None = None,
+        hooks: Hooks | None = None,
+        max_events: int = MAX_EVENTS,
+    ) -> None:
+        clock = SystemClock()
+        self._lace = lace
+        self._policy = Policy(select=select, expose=expose)
+        self._policy.terms(lace, is_open=True)  # what is wrong with rules is told here, not to the first peer
+        self._policy_for = policy_for
+        self._options = TransportOptions(
+            clock=clock.tai,
+            signer=key,
+            trusted=tuple(trusted),
+            client_tls=client_tls or ClientTls(),
+            server_tls=server_tls,
+        )
+        self._clock = clock
+        self._here = key.verifier if key else None
+        self._limits = limits
+        self._given = hooks or Hooks()
+        self._max_events = max_events
+        self._listeners: set[_Events] = set()
+        self._node: Node | None = None
+
+    async def __aenter__(self) -> Self:
+        hooks = replace(self._given, on_event=self._hear)
+        self._node = Node(
+            self._lace.store, self._options, self._clock, here=self._here, limits=self._limits, hooks=hooks
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        node, self._node = self._running, None
+        await node.shutdown()
+        for listener in list(self._listeners):
+            listener.end()
+
+    @property
+    def _running(self) -> Node:
+        if self._node is None:
+            raise LocalProtocolError("a node runs inside its `async with` block")
+        return self._node
+
+    async def serve(self, *addresses: str) -> list[str]:
+        """Accept peers until the node ends; the addresses as they are really bound."""
+        offered = self._policy.terms(self._lace, is_open=True)
+        terms = offered if self._policy_for is None else self._terms_for
+        return [str(await self._running.listen(parse_address(address), terms)) for address in addresses]
+
+    async def connect(self, address: str, *, policy: Policy | None = None) -> Outcome:
+        """Dial a peer, exchange until neither side wants more, and say how it ended."""
+        terms = (policy or self._policy).terms(self._lace, is_open=False)
+        return await self._running.exchange(parse_address(address), terms)
+
+    async def follow(self, address: str, *, policy: Policy | None = None) -> None:
+        """Keep an open exchange with a peer, dialling again when it is lost, until cancelled or the node ends."""
+        await self._running.keep(parse_address(address), (policy or self._policy).terms(self._lace, is_open=True))
+
+    async def attach(
+        self, stream: ByteStream, *, dialled: bool, is_open: bool = False, policy: Policy | None = None
+    ) -> Outcome:
+        """Exchange over a byte stream of your own making; one side of it has `dialled`, the other has not (P7)."""
+        return await self._running.attach(stream, (policy or self._policy).terms(self._lace, is_open=is_open), dialled)
+
+    def events(self) -> AsyncIterator[LinkEvent]:
+        """What happens on all links from now on, until the node ends; slow listeners lose the oldest, not the peer."""
+        listener = _Events(self._max_events, self._listeners.discard)
+        self._listeners.add(listener)
+        return listener
+
+    def _hear(self, link: LinkInfo, event: Event) -> None:
+        if self._given.on_event is not None:
+            self._given.on_event(link, event)
+        for listener in self._listeners:
+            listener.put(LinkEvent(link, event))
+
+    def _terms_for(self, proof: TransportProof) -> Terms | None:
+        assert self._policy_for is not None
+        policy = self._policy_for(proof)
+        return None if policy is None else policy.terms(self._lace, is_open=True)
+
+
+class _Events(AsyncIterator[LinkEvent]):
+    """The events that wait for one listener."""
+
+    def __init__(self, most: int, forget: Callable[[_Events], None]) -> None:
+        self._waiting: deque[LinkEvent] = deque(maxlen=most)
+        self._news = asyncio.Event()
+        self._forget = forget
+        self._is_over = False
+
+    def put(self, event: LinkEvent) -> None:
+        self._waiting.append(event)
+        self._news.set()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._news.set()
+
+    async def __anext__(self) -> LinkEvent:
+        while not self._waiting:
+            if self._is_over:
+                self._forget(self)
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        return self._waiting.popleft()
