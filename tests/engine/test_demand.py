@@ -170,3 +170,38 @@ def test_many_goals_that_differ_in_constants_are_one_question() -> None:
     result = evaluate(checked(CHAIN), chain(60), goals=goals)
     assert result.count(Predicate("Path", 2)) == sum(60 - n for n in range(0, 60, 3))
     assert len(result.stats.plans) < 20
+
+
+WALKS = {
+    "plain": "Far(X,Y) :- Edge(X,Y).\nFar(X,Z) :- Edge(X,Y), Far(Y,Z).",
+    "itself": "Far(X,X) :- Edge(X,_).\nFar(X,Z) :- Edge(X,Y), Far(Y,Z).",
+    "kept out": "Far(X,Y) :- Edge(X,Y).\nFar(X,Z) :- Edge(X,Y), not Shut(X,Y), Far(Y,Z).\nShut(X,Y) :- Edge(Y,X).",
+    "unequal": "Far(X,Y) :- Edge(X,Y).\nFar(X,Z) :- Edge(X,Y), Far(Y,Z), X != Z.",
+    "counted": "Far(X,Y) :- Edge(X,Y).\nFar(X,Z) :- Edge(X,Y), Cardinality(Edge(Y,_),'<','3'), Far(Y,Z).",
+    "constant": "Far(X,Y) :- Edge(X,Y).\nFar(X,'a') :- Edge(X,Y), Far(Y,'a').\nFar(X,Z) :- Edge(X,Y), Far(Y,Z).",
+    "back to one": "Far(X,Y) :- Edge(X,Y).\nFar(X,Z) :- Edge(X,_), Far('a',Z).",
+    "two of its own": "Far(X,Y) :- Edge(X,Y).\nFar(X,Z) :- Far(X,Y), Far(Y,Z).",
+    "turned": "Far(X,Y) :- Edge(X,Y).\nFar(X,Z) :- Edge(X,Y), Far(Z,Y).",
+    "both ways": "Far(X,Y) :- Edge(X,Y).\nFar(X,Z) :- Edge(X,Y), Far(Y,Z).\nFar(X,Z) :- Far(X,Y), Edge(Y,Z).",
+}
+
+
+@pytest.mark.clause("030-EVAL-04")
+@pytest.mark.parametrize("text", WALKS.values(), ids=WALKS.keys())
+@pytest.mark.parametrize("goal", ["Far('a',Y)", "Far(X,'b')", "Far('a','b')", "Far('a',_)", "Far('zz',Y)"])
+def test_a_recursion_that_is_walked_answers_as_one_that_is_derived(text: str, goal: str) -> None:
+    program, atom = checked(text), parse_atom(goal)
+    for seed in range(6):
+        random = Random(seed)
+        edge = Predicate("Edge", 2)
+        facts = [Fact(edge, (random.choice("abcdef"), random.choice("abcdef"))) for _ in range(8)]
+        expected = reference.evaluate(program, facts, goals=[atom])[atom.predicate]
+        for only_answers in (True, False):
+            result = evaluate(program, facts, goals=[atom], only_answers=only_answers)
+            assert set(result.rows(atom.predicate)) == expected
+
+
+def test_a_right_linear_walk_takes_as_long_as_what_it_reaches() -> None:
+    walked = work(checked(CHAIN), chain(120), [parse_atom("Path('00060',Y)")])
+    left = CHAIN.replace("Edge(X,Y), Path(Y,Z)", "Path(X,Y), Edge(Y,Z)")
+    assert walked < 2 * work(checked(left), chain(120), [parse_atom("Path('00060',Y)")])

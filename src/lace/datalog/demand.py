@@ -6,19 +6,34 @@ A goal with bound places becomes a demand; each rule gets a copy that runs only 
 derived atom of its body is demanded for the values that reach it. Values are passed on only where few reach an atom,
 judged by the sizes of base facts: asking for nearly everything costs more than deriving it. What is negated or counted
 is demanded too, as long as the result can still be stratified; otherwise, and where a count is a rank, it is evaluated
-in full. A predicate that is read in full anywhere is read so everywhere, and rules that no goal needs are left out.
+in full. A predicate that is read in full anywhere, or by a recursion in
+several ways, is read in full everywhere; rules that no goal needs are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from lace.datalog.formatting import format_literal
+from lace.datalog.adornment import (
+    MARK,
+    Places,
+    adorned,
+    asked_atom,
+    asked_predicate,
+    bound_places,
+    constants,
+    free_terms,
+    is_free,
+    named,
+    passing_order,
+    ready,
+)
+from lace.datalog.factoring import as_walk, checked_again
 from lace.datalog.ranking import ranked_predicates
-from lace.datalog.stratify import derived_graph, forbidden_cycles, read_atom, strata
+from lace.datalog.stratify import derived_graph, forbidden_cycles, read_atom
 from lace.datalog.syntax import (
-    Anonymous,
+    ANONYMOUS,
     Atom,
     Cardinality,
     Compare,
@@ -26,6 +41,7 @@ from lace.datalog.syntax import (
     Fact,
     Literal,
     Negated,
+    Place,
     Positive,
     Predicate,
     Program,
@@ -34,16 +50,13 @@ from lace.datalog.syntax import (
     TextShape,
     TrueLiteral,
     Unequal,
-    Variable,
 )
 from lace.datalog.terms import names_among, variable_names
 from lace.datalog.validate import CheckedProgram
 
-Places = tuple[int, ...]  # the bound places of a predicate
 RowsOf = Callable[[Atom], int]  # how many base facts match the constants of an atom
 _PAYS_BELOW = 4  # demand pays if this many times as many rows would be read without it
 _FEW_GOALS = 8  # that differ in constants only; more of them are joined instead of being written as rules
-_MARK = "?"  # no name of a lacegram holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +76,34 @@ class Demanded:
     answers: Mapping[Predicate, Predicate]
     seeds: tuple[Fact, ...] = ()  # base facts that say what the goals ask for
     copies: Mapping[Predicate, tuple[Copy, ...]] = field(default_factory=dict)
-
-    @property
-    def is_restricted(self) -> bool:
-        """Whether anything is derived in part only."""
-        return any(copy.asked is not None for copies in self.copies.values() for copy in copies)
+    is_restricted: bool = False  # whether anything is derived in part only
 
 
-def demand(checked: CheckedProgram, goals: Iterable[Atom], rows_of: RowsOf | None = None) -> Demanded:
-    """Rewrite a program for goals; without sizes every value that can be passed on is."""
+def demand(
+    checked: CheckedProgram, goals: Iterable[Atom], rows_of: RowsOf | None = None, *, only_answers: bool = True
+) -> Demanded:
+    """Rewrite a program for goals; without sizes every value that can be passed on is.
+
+    For `only_answers` a recursion may be walked without deriving the facts that the answers stand on.
+    """
     asked = list(dict.fromkeys(goals))
+    walk = as_walk(checked, asked[0]) if only_answers and len(asked) == 1 else None
+    if walk is None:
+        return _demand(checked, asked, rows_of, frozenset())
+    found = _demand(walk.checked, [_any_fact(walk.answer)], rows_of, frozenset({walk.reached}))
+    answers = {asked[0].predicate: found.answers[walk.answer]}
+    return replace(found, answers=answers, seeds=(*found.seeds, walk.start), is_restricted=True)
+
+
+def _any_fact(predicate: Predicate) -> Atom:
+    return Atom(predicate, (ANONYMOUS,) * predicate.arity)
+
+
+def _demand(checked: CheckedProgram, asked: list[Atom], rows_of: RowsOf | None, few: frozenset[Predicate]) -> Demanded:
     sizes = _Weights(checked.program, rows_of) if rows_of is not None else None
     ranked = _ranked(checked.program).difference(goal.predicate for goal in asked)  # whose facts are wanted, not counts
     for in_full in (ranked, _negated_or_counted(checked.program)):
-        rewriting = _rewritten(checked, _with_all_they_read(checked.program, in_full), asked, sizes)
+        rewriting = _rewritten(checked, _with_all_they_read(checked.program, in_full), asked, sizes, few)
         if not any(forbidden_cycles(rewriting.program)):
             break
     return rewriting.demanded()
@@ -84,18 +111,22 @@ def demand(checked: CheckedProgram, goals: Iterable[Atom], rows_of: RowsOf | Non
 
 def only_what_goals_read(checked: CheckedProgram, goals: Iterable[Atom]) -> Demanded:
     """The rules that goals need, each as it is: nothing is derived in part."""
-    return _rewritten(checked, checked.derived, list(dict.fromkeys(goals)), None).demanded()
+    return _rewritten(checked, checked.derived, list(dict.fromkeys(goals)), None, frozenset()).demanded()
 
 
 def _rewritten(
-    checked: CheckedProgram, in_full: frozenset[Predicate], goals: list[Atom], sizes: _Weights | None
+    checked: CheckedProgram,
+    in_full: frozenset[Predicate],
+    goals: list[Atom],
+    sizes: _Weights | None,
+    few: frozenset[Predicate],
 ) -> _Rewriting:
-    """Again and again until no predicate is derived both in full and in part."""
+    """Again and again until no predicate is derived in more ways than pays."""
     whole: set[Predicate] = set()
     while True:
-        rewriting = _Rewriting(checked, in_full, frozenset(whole), sizes)
+        rewriting = _Rewriting(checked, in_full, frozenset(whole), sizes, few)
         rewriting.ask(goals)
-        also_in_full = rewriting.both_ways()
+        also_in_full = rewriting.better_whole()
         if not also_in_full:
             return rewriting
         whole |= also_in_full
@@ -135,13 +166,14 @@ class _Weights:
         return self._rows_of(atom)
 
     def under(self, predicate: Predicate) -> int:
-        """The base rows that deriving all of a predicate reads at least."""
+        """The largest number of base rows that a rule reads at once to derive all of a predicate."""
         found = self._under.get(predicate)
         if found is None:
             heads = _with_all_they_read(self._program, [predicate])
             rules = [rule for rule in self._program.rules if rule.head.predicate in heads]
             read = [found[0] for rule in rules for found in map(read_atom, rule.body) if found]
-            found = sum(self._rows_of(atom) for atom in dict.fromkeys(read) if atom.predicate not in heads)
+            base = [atom for atom in dict.fromkeys(read) if atom.predicate not in heads]
+            found = max(map(self._rows_of, base), default=0)
             self._under[predicate] = found
         return found
 
@@ -154,6 +186,7 @@ class _Rewriting:
     in_full: frozenset[Predicate]  # with everything below them
     whole: frozenset[Predicate]  # read without demand, though what they read may be demanded
     sizes: _Weights | None
+    few: frozenset[Predicate]  # whose facts are known to be few
     rules: dict[Rule, None] = field(default_factory=dict)
     seeds: list[Fact] = field(default_factory=list)
     answers: dict[Predicate, Predicate] = field(default_factory=dict)
@@ -167,38 +200,42 @@ class _Rewriting:
 
     def demanded(self) -> Demanded:
         """The program that answers the goals."""
-        program = self.program
-        derived = frozenset(rule.head.predicate for rule in program.rules)
-        read = {found[0].predicate for rule in program.rules for found in map(read_atom, rule.body) if found}
-        # Safe because each copy binds its head and tests by the same atoms as its original.
-        base = frozenset(read.union(self.answers.values()) - derived)
-        done = CheckedProgram(program, self.checked.profile, strata(program), derived, base)
-        return Demanded(done, self.answers, tuple(self.seeds), self._copies())
+        done = checked_again(self.program, self.checked)
+        done = replace(
+            done, base=done.base.union(self.answers.values()) - done.derived
+        )  # a goal may ask for base facts
+        restricted = any(places for _, places in self._done)
+        return Demanded(done, self.answers, tuple(self.seeds), self._copies(), restricted)
 
     def _copies(self) -> dict[Predicate, tuple[Copy, ...]]:
         copies: dict[Predicate, tuple[Copy, ...]] = {}
         for predicate, places in sorted(self._done):
-            asked = _asked_predicate(predicate, places) if places else None
-            copy = Copy(_adorned(predicate, places), places, asked)
+            asked = asked_predicate(predicate, places) if places else None
+            copy = Copy(adorned(predicate, places), places, asked)
             copies[predicate] = (*copies.get(predicate, ()), copy)
         return copies
 
-    def both_ways(self) -> set[Predicate]:
-        """Predicates that were asked for in full and in part."""
-        full = {predicate for predicate, places in self._done if not places}
-        return {predicate for predicate, places in self._done if places and predicate in full}
+    def better_whole(self) -> set[Predicate]:
+        """Predicates asked for in full and in part, and recursive ones asked for in several ways: each way is derived
+        by itself, and in a recursion each leads to the others."""
+        ways: dict[Predicate, set[Places]] = {}
+        for predicate, places in self._done:
+            ways.setdefault(predicate, set()).add(places)
+        recursive = {predicate for part in self.checked.strata if part.recursive for predicate in part.predicates}
+        several = {predicate for predicate, found in ways.items() if len(found) > 1}
+        return {predicate for predicate in several if () in ways[predicate] or predicate in recursive}
 
     def ask(self, goals: list[Atom]) -> None:
         """Rules for every goal; each predicate's answers are collected under one name."""
-        alone = {goal.predicate for goal in goals if _is_free(goal)}
+        alone = {goal.predicate for goal in goals if is_free(goal)}
         alike: dict[tuple[Predicate, Places, tuple[Term, ...]], list[Atom]] = {}
         for goal in goals:
             if goal.predicate in alone:  # all of its facts: no need to copy them
                 self.answers[goal.predicate] = self._demanded(goal, ()).predicate
                 continue
-            self.answers[goal.predicate] = Predicate(f"{goal.predicate.name}{_MARK}", goal.predicate.arity)
+            self.answers[goal.predicate] = Predicate(f"{goal.predicate.name}{MARK}", goal.predicate.arity)
             bound = tuple(n for n, term in enumerate(goal.terms) if isinstance(term, Constant))
-            alike.setdefault((goal.predicate, bound, tuple(_free_terms(goal.terms))), []).append(goal)
+            alike.setdefault((goal.predicate, bound, tuple(free_terms(goal.terms))), []).append(goal)
         for (_, bound, terms), group in alike.items():
             self._ask_alike(group, bound, terms)
         while self._waiting:
@@ -209,19 +246,19 @@ class _Rewriting:
         predicate = goals[0].predicate
         read = self._demanded(Atom(predicate, terms), bound)
         names = tuple(terms[n] for n in bound)
-        given = Predicate(f"{_asked_predicate(predicate, bound).name}{_MARK}given", len(bound))
-        restricted = read.predicate not in (predicate, _adorned(predicate, ()))
+        given = Predicate(f"{asked_predicate(predicate, bound).name}{MARK}given", len(bound))
+        restricted = read.predicate not in (predicate, adorned(predicate, ()))
         if restricted:
-            asked = Atom(_asked_predicate(predicate, bound), names)
+            asked = Atom(asked_predicate(predicate, bound), names)
             self.rules[Rule(asked, (Positive(Atom(given, names)),))] = None
         if restricted or len(goals) > _FEW_GOALS:
-            self.seeds += [Fact(given, _constants(goal)) for goal in goals]
+            self.seeds += [Fact(given, constants(goal)) for goal in goals]
         if len(goals) > _FEW_GOALS:
             body = (Positive(read), Positive(Atom(given, names)))
             self.rules[Rule(Atom(self.answers[predicate], terms), body)] = None
             return
         for goal in goals:
-            shown = tuple(_named(goal.terms))
+            shown = tuple(named(goal.terms))
             self.rules[Rule(Atom(self.answers[predicate], shown), (Positive(Atom(read.predicate, shown)),))] = None
 
     def _demanded(self, atom: Atom, bound: Places) -> Atom:
@@ -234,7 +271,7 @@ class _Rewriting:
         if (predicate, bound) not in self._done:
             self._done.add((predicate, bound))
             self._waiting.append((predicate, bound))
-        return Atom(_adorned(predicate, bound), atom.terms)
+        return Atom(adorned(predicate, bound), atom.terms)
 
     def _rewrite(self, predicate: Predicate, bound: Places) -> None:
         for rule in self.checked.program.rules:
@@ -250,35 +287,35 @@ class _Rewriting:
                 self._rewrite_rule(rule, bound)
 
     def _rewrite_rule(self, rule: Rule, bound: Places) -> None:
-        head = Atom(_adorned(rule.head.predicate, bound), rule.head.terms)
-        body: list[Literal] = [Positive(_magic(rule.head, bound))] if bound else []
+        head = Atom(adorned(rule.head.predicate, bound), rule.head.terms)
+        body: list[Literal] = [Positive(asked_atom(rule.head, bound))] if bound else []
         known = set(names_among(rule.head.terms[n] for n in bound))
         reach = dict.fromkeys(known, 1)  # how many values of a variable get as far as here; 1 stands for few
         tests: list[Literal] = [lit for lit in rule.body if isinstance(lit, Unequal | Compare | TextShape)]
-        for positive in _passing_order(rule, known, self.checked.derived):
-            body += _ready(tests, known, body)
-            read = self._pass(positive.atom, reach, body)
+        for positive in passing_order(rule, known, self.checked.derived):
+            body += ready(tests, known, body)
+            read = self._pass(positive.atom, reach, body, rule.place)
             self._spread(positive.atom, reach)
             body.append(Positive(read))
             known.update(variable_names(positive))
-        body += _ready(tests, known, body)
+        body += ready(tests, known, body)
         closing: list[Literal] = []
         for literal in rule.body:
             if isinstance(literal, Negated):
-                closing.append(Negated(self._pass(literal.atom, reach, body)))
+                closing.append(Negated(self._pass(literal.atom, reach, body, rule.place)))
             elif isinstance(literal, Cardinality):
-                read = self._pass(literal.atom, reach, body)
+                read = self._pass(literal.atom, reach, body, rule.place)
                 closing.append(Cardinality(read, literal.operator, literal.bound))
         self.rules[Rule(head, tuple(body + closing) or (TrueLiteral(),), rule.place)] = None
 
-    def _pass(self, atom: Atom, reach: Mapping[str, int], body: list[Literal]) -> Atom:
+    def _pass(self, atom: Atom, reach: Mapping[str, int], body: list[Literal], place: Place) -> Atom:
         """Demand a body atom for the values that reach it, if they are few."""
-        bound = _bound_places(atom, reach.keys())
+        bound = bound_places(atom, reach.keys())
         read = self._demanded(atom, bound if self._pays(atom, reach) else ())
-        if read.predicate not in (atom.predicate, _adorned(atom.predicate, ())):
-            magic = _magic(atom, bound)
+        if read.predicate not in (atom.predicate, adorned(atom.predicate, ())):
+            magic = asked_atom(atom, bound)
             if Positive(magic) not in body:
-                self.rules.setdefault(Rule(magic, tuple(body) or (TrueLiteral(),)), None)
+                self.rules.setdefault(Rule(magic, tuple(body) or (TrueLiteral(),), place), None)
         return read
 
     def _pays(self, atom: Atom, reach: Mapping[str, int]) -> bool:
@@ -292,7 +329,8 @@ class _Rewriting:
         names = names_among(atom.terms)
         derived = atom.predicate in self.checked.derived
         from_few = any(reach.get(name, 2) <= 1 for name in names)
-        if from_few or self.sizes is None or (derived and _constants(atom)):
+        is_few = atom.predicate in self.few or (derived and bool(constants(atom)))
+        if from_few or is_few or self.sizes is None:
             own = 1
         elif derived:
             own = max(2, self.sizes.under(atom.predicate))
@@ -300,68 +338,3 @@ class _Rewriting:
             own = max(2, self.sizes.rows(atom))
         for name in names:
             reach[name] = min(reach.get(name, own), own)
-
-
-def _is_free(goal: Atom) -> bool:
-    """Whether a goal asks for every fact of its predicate."""
-    names = names_among(goal.terms)
-    return len(names) == len(set(names)) and not _constants(goal)
-
-
-def _adorned(predicate: Predicate, bound: Places) -> Predicate:
-    """The copy for some bound places."""
-    if not bound:
-        return predicate
-    return Predicate(f"{predicate.name}{_MARK}{'_'.join(map(str, bound))}", predicate.arity)
-
-
-def _asked_predicate(predicate: Predicate, bound: Places) -> Predicate:
-    return Predicate(f"{_adorned(predicate, bound).name}{_MARK}asked", len(bound))
-
-
-def _magic(atom: Atom, bound: Places) -> Atom:
-    return Atom(_asked_predicate(atom.predicate, bound), tuple(atom.terms[n] for n in bound))
-
-
-def _bound_places(atom: Atom, known: Collection[str]) -> Places:
-    return tuple(
-        n
-        for n, term in enumerate(atom.terms)
-        if isinstance(term, Constant) or (isinstance(term, Variable) and term.name in known)
-    )
-
-
-def _named(terms: tuple[Term, ...]) -> Iterator[Term]:
-    """A goal's terms with `_` made a variable of its own, so that a head can show it."""
-    for n, term in enumerate(terms):
-        yield Variable(f"Any{_MARK}{n}") if isinstance(term, Anonymous) else term
-
-
-def _free_terms(terms: tuple[Term, ...]) -> Iterator[Term]:
-    """The same with every constant made a variable too."""
-    for n, term in enumerate(_named(terms)):
-        yield Variable(f"Given{_MARK}{n}") if isinstance(term, Constant) else term
-
-
-def _constants(atom: Atom) -> tuple[str, ...]:
-    return tuple(term.value for term in atom.terms if isinstance(term, Constant))
-
-
-def _ready(tests: list[Literal], known: set[str], body: list[Literal]) -> list[Literal]:
-    return [test for test in tests if test not in body and known.issuperset(variable_names(test))]
-
-
-def _passing_order(rule: Rule, known: set[str], derived: frozenset[Predicate]) -> Iterator[Positive]:
-    """Positive atoms in the order in which values are passed on: bound ones first, base facts before derived ones."""
-    left = [literal for literal in rule.body if isinstance(literal, Positive)]
-    reached = set(known)
-
-    def order(literal: Positive) -> tuple[bool, bool, int, str]:
-        bound = len(_bound_places(literal.atom, reached))
-        return not bound, literal.atom.predicate in derived, -bound, format_literal(literal)
-
-    while left:
-        best = min(left, key=order)
-        left.remove(best)
-        reached.update(variable_names(best))
-        yield best

@@ -2,7 +2,7 @@
 
 Rule: a goal never costs much more than the program without it. Demand is tried first; where it does more work than a
 share of what reading the base facts takes, evaluation without it runs beside it, step by step, and whichever is done
-first answers. So a demand that spreads over everything costs at most 1.3 times what it should have saved, and one that
+first answers. So a demand that spreads over everything adds a fifth to what it should have saved, and one that
 pays is never given up for an evaluation that may have no end.
 """
 
@@ -14,19 +14,22 @@ from lace.datalog.demand import Demanded, demand, only_what_goals_read
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.result import Result
+from lace.datalog.formatting import format_rule
 from lace.datalog.meter import Meter
 from lace.datalog.source import FactSource
 from lace.datalog.stratify import read_atom
-from lace.datalog.syntax import Atom, Constant, Fact
+from lace.datalog.syntax import NOWHERE, Atom, Constant, Fact, Program
 from lace.datalog.validate import CheckedProgram
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 
 _DEFAULT_LIMITS = EngineLimits()
-_SHARE = 0.22  # of the work without demand that demand may add to it
+_SHARE = 0.15  # of the work without demand that demand may add to it
+_FREE_SHARE = 0.05  # the same for goals without constants, of which less is expected
 _GROWTH = 1.2  # how much further each turn goes
 _SHARED_LIMITS = ("max_rows_touched", "max_peer_rows_touched")  # spent for both ways, so that neither can go on
-_HEAD_START = 100_000  # rows of work, some milliseconds, that no demand is questioned for
+_HEAD_START = 40_000  # rows of work, about a millisecond, that no demand is questioned for
+_STEP_WORK = 4_000  # rows that take as long as a step takes to begin: demand takes many small ones
 
 
 def evaluate(
@@ -37,9 +40,11 @@ def evaluate(
     goals: Iterable[Atom] | None = None,
     limits: EngineLimits = _DEFAULT_LIMITS,
     meter: Meter | None = None,
+    only_answers: bool = True,
 ) -> Result:
     """Every derived fact; with goals, the facts that match them and no more work than they need.
 
+    Unless `only_answers` are wanted, whatever an answer stands on is derived too.
     A `meter` counts what the evaluation uses, and can be asked to stop it; its limits should be the same.
     """
     meter = meter or Meter(limits)
@@ -53,9 +58,9 @@ def evaluate(
     meter.begin()
     asked = list(goals)
     sizes = BaseSizes(base, own)
-    demanded = demand(checked, asked, sizes.rows)
+    demanded = demand(checked, asked, sizes.rows, only_answers=only_answers)
     if not demanded.is_restricted:
-        return _finished(_Attempt(demanded, base, own, meter), base)
+        return _finished(_Attempt(demanded, checked.program, base, own, meter), base)
     return _race(checked, demanded, asked, base, own, meter, sizes)
 
 
@@ -82,15 +87,16 @@ class BaseSizes:
 class _Attempt:
     """One way to answer, under way."""
 
-    def __init__(self, demanded: Demanded, base: Base, own: RowSource, meter: Meter) -> None:
+    def __init__(self, demanded: Demanded, written: Program, base: Base, own: RowSource, meter: Meter) -> None:
         self.demanded = demanded
+        self._written = written
         self._meter = meter
         given = RowSource(demanded.seeds)
         for predicate in own.predicates():
             given.add(predicate, own.rows(predicate))
         self.evaluation = Evaluation(demanded.checked, base, given, meter)
         self._steps: Iterator[None] = self.evaluation.steps()
-        self.work = 0  # rows touched so far
+        self.work = 0  # rows touched so far, and steps begun
         self.held_bytes = 0
         self.failed: LimitExceeded | None = None
 
@@ -98,21 +104,29 @@ class _Attempt:
         """Go on until so much work is done in all; True if there is an answer."""
         if self.failed is not None:
             return False
-        before = self._meter.rows - self.work, self._meter.held_bytes - self.held_bytes
+        rows, held = self._meter.rows, self._meter.held_bytes
+        done = self.work
         try:
             for _ in self._steps:
-                self.work = self._meter.rows - before[0]
+                done += _STEP_WORK
+                self.work = done + self._meter.rows - rows
                 if self.work > work:
                     return False
         except LimitExceeded as error:
+            error.rule = self._as_written() or error.rule
             if error.limit in _SHARED_LIMITS:
                 raise
             self.failed = error
             return False
         finally:
-            self.work = self._meter.rows - before[0]
-            self.held_bytes = self._meter.held_bytes - before[1]
+            self.held_bytes += self._meter.held_bytes - held
         return True
+
+    def _as_written(self) -> str:
+        """The rule that runs now, as it stood in the text; empty where it has no place there."""
+        running = self._meter.rule
+        written = {rule.place: rule for rule in self._written.rules if rule.place != NOWHERE}
+        return format_rule(written[running.place]) if running is not None and running.place in written else ""
 
     def drop(self) -> None:
         """Another answers: what was derived here goes."""
@@ -136,23 +150,25 @@ def _race(
     sizes: BaseSizes,
 ) -> Result:
     """Demand and evaluation without it in turns, so that neither does much after the other could have answered."""
-    few = _Attempt(demanded, base, own, meter)
+    has_constants = any(isinstance(term, Constant) for goal in goals for term in goal.terms)
+    share = _SHARE if has_constants else _FREE_SHARE
+    few = _Attempt(demanded, checked.program, base, own, meter)
     if few.advance(_HEAD_START):
         return _finished(few, base)
     plain = only_what_goals_read(checked, goals)
-    if few.advance(max(_HEAD_START, _SHARE * sizes.read_by(plain.checked))):
+    if few.advance(max(_HEAD_START, share * sizes.read_by(plain.checked))):
         return _finished(few, base)
-    everything = _Attempt(plain, base, own, meter)
-    first, other = _first_done(few, everything)
+    everything = _Attempt(plain, checked.program, base, own, meter)
+    first, other = _first_done(few, everything, share)
     other.drop()
     return _finished(first, base)
 
 
-def _first_done(few: _Attempt, everything: _Attempt) -> tuple[_Attempt, _Attempt]:
+def _first_done(few: _Attempt, everything: _Attempt, share: float) -> tuple[_Attempt, _Attempt]:
     while everything.failed is None:
-        if everything.advance(few.work / _SHARE):
+        if everything.advance(few.work / share):
             return everything, few
-        if few.advance(_GROWTH * _SHARE * everything.work):
+        if few.advance(_GROWTH * share * everything.work):
             return few, everything
         if few.failed is not None:
             return everything, few

@@ -39,12 +39,8 @@ class AskedFacts:
         self._base = base
         self._limits = limits
         self._results: list[Result] = []  # the latest last
+        self.latest: Result | None = None  # the last evaluation that was needed
         self._evaluations: Counter[Predicate] = Counter()
-
-    @property
-    def latest(self) -> Result | None:
-        """The last evaluation that was needed."""
-        return self._results[-1] if self._results else None
 
     def forget_oldest(self) -> None:
         """Between questions: keep what the last ones needed."""
@@ -53,9 +49,13 @@ class AskedFacts:
     def first(self, goal: Atom) -> Row | None:
         """The fact that matches a goal and comes first in text order."""
         pattern = tuple(term.value if isinstance(term, Constant) else None for term in goal.terms)
-        self.prepare(goal.predicate, [pattern])
         run = self._covering(goal.predicate, pattern)
-        assert run is not None
+        if run is None:  # what it stands on is derived when somebody asks why
+            self.latest = evaluate(self._checked, self._base, goals=[goal], limits=self._limits)
+            assert self.latest.demanded is not None
+            if self.latest.demanded.copies.get(goal.predicate):
+                self._results.append(self.latest)
+            run = self.latest.run_of(self.latest.demanded.answers[goal.predicate])
         constants = [(n, self._base.dictionary.find(value)) for n, value in enumerate(pattern) if value is not None]
         names = [term.name if isinstance(term, Variable) else None for term in goal.terms]
         equal = [(names.index(name), n) for n, name in enumerate(names) if name and names.index(name) != n]
@@ -103,7 +103,8 @@ class AskedFacts:
             Atom(predicate, tuple(ANONYMOUS if value is None else Constant(value) for value in pattern))
             for pattern in patterns
         ]
-        self._results.append(evaluate(self._checked, self._base, goals=goals, limits=limits))
+        self.latest = evaluate(self._checked, self._base, goals=goals, limits=limits, only_answers=False)
+        self._results.append(self.latest)
 
     def _covering(self, predicate: Predicate, pattern: Pattern) -> Run | None:
         """The derived facts among which all facts of a pattern are."""
