@@ -76,7 +76,7 @@ class Demanded:
     answers: Mapping[Predicate, Predicate]
     seeds: tuple[Fact, ...] = ()  # base facts that say what the goals ask for
     copies: Mapping[Predicate, tuple[Copy, ...]] = field(default_factory=dict)
-    is_restricted: bool = False  # whether anything is derived in part only
+    spreads: bool = False  # whether deriving leads to more that is asked for; else it derives a part of the whole
 
 
 def demand(
@@ -92,7 +92,7 @@ def demand(
         return _demand(checked, asked, rows_of, frozenset())
     found = _demand(walk.checked, [_any_fact(walk.answer)], rows_of, frozenset({walk.reached}))
     answers = {asked[0].predicate: found.answers[walk.answer]}
-    return replace(found, answers=answers, seeds=(*found.seeds, walk.start), is_restricted=True)
+    return replace(found, answers=answers, seeds=(*found.seeds, walk.start))
 
 
 def _any_fact(predicate: Predicate) -> Atom:
@@ -190,6 +190,7 @@ class _Rewriting:
     rules: dict[Rule, None] = field(default_factory=dict)
     seeds: list[Fact] = field(default_factory=list)
     answers: dict[Predicate, Predicate] = field(default_factory=dict)
+    spreads: bool = False
     _done: set[tuple[Predicate, Places]] = field(default_factory=set)
     _waiting: list[tuple[Predicate, Places]] = field(default_factory=list)
 
@@ -204,8 +205,7 @@ class _Rewriting:
         done = replace(
             done, base=done.base.union(self.answers.values()) - done.derived
         )  # a goal may ask for base facts
-        restricted = any(places for _, places in self._done)
-        return Demanded(done, self.answers, tuple(self.seeds), self._copies(), restricted)
+        return Demanded(done, self.answers, tuple(self.seeds), self._copies(), self.spreads)
 
     def _copies(self) -> dict[Predicate, tuple[Copy, ...]]:
         copies: dict[Predicate, tuple[Copy, ...]] = {}
@@ -315,6 +315,7 @@ class _Rewriting:
         if read.predicate not in (atom.predicate, adorned(atom.predicate, ())):
             magic = asked_atom(atom, bound)
             if Positive(magic) not in body:
+                self.spreads = True
                 self.rules.setdefault(Rule(magic, tuple(body) or (TrueLiteral(),), place), None)
         return read
 

@@ -1,9 +1,9 @@
 """Evaluate a program, or only what goals ask of it (030-EVAL-04).
 
-Rule: a goal never costs much more than the program without it. Demand is tried first; where it does more work than a
-share of what reading the base facts takes, evaluation without it runs beside it, step by step, and whichever is done
-first answers. So a demand that spreads over everything adds a fifth to what it should have saved, and one that
-pays is never given up for an evaluation that may have no end.
+Rule: a goal never costs much more than the program without it. Demand is tried first. Where what is asked for spreads,
+and that takes more work than a share of what reading the base facts takes, evaluation without demand runs beside it,
+step by step, and whichever is done first answers. So a demand that spreads over everything adds a fifth to what it
+should have saved, and one that pays is never given up for an evaluation that may have no end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHARE = 0.15  # of the work without demand that demand may add to it
 _FREE_SHARE = 0.05  # the same for goals without constants, of which less is expected
 _GROWTH = 1.2  # how much further each turn goes
 _SHARED_LIMITS = ("max_rows_touched", "max_peer_rows_touched")  # spent for both ways, so that neither can go on
-_HEAD_START = 40_000  # rows of work, about a millisecond, that no demand is questioned for
+_HEAD_START = 200_000  # rows of work, some milliseconds, that no demand is questioned for
 _STEP_WORK = 4_000  # rows that take as long as a step takes to begin: demand takes many small ones
 
 
@@ -59,7 +59,7 @@ def evaluate(
     asked = list(goals)
     sizes = BaseSizes(base, own)
     demanded = demand(checked, asked, sizes.rows, only_answers=only_answers)
-    if not demanded.is_restricted:
+    if not demanded.spreads:
         return _finished(_Attempt(demanded, checked.program, base, own, meter), base)
     return _race(checked, demanded, asked, base, own, meter, sizes)
 

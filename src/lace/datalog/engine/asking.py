@@ -40,6 +40,8 @@ class AskedFacts:
         self._limits = limits
         self._results: list[Result] = []  # the latest last
         self.latest: Result | None = None  # the last evaluation that was needed
+        self.rows_touched = 0  # by all of them
+        self._last_goal: tuple[Atom, Row | None] | None = None
         self._evaluations: Counter[Predicate] = Counter()
 
     def forget_oldest(self) -> None:
@@ -48,14 +50,17 @@ class AskedFacts:
 
     def first(self, goal: Atom) -> Row | None:
         """The fact that matches a goal and comes first in text order."""
+        if self._last_goal is None or self._last_goal[0] != goal:
+            self._last_goal = goal, self._first(goal)
+        return self._last_goal[1]
+
+    def _first(self, goal: Atom) -> Row | None:
         pattern = tuple(term.value if isinstance(term, Constant) else None for term in goal.terms)
         run = self._covering(goal.predicate, pattern)
         if run is None:  # what it stands on is derived when somebody asks why
-            self.latest = evaluate(self._checked, self._base, goals=[goal], limits=self._limits)
-            assert self.latest.demanded is not None
-            if self.latest.demanded.copies.get(goal.predicate):
-                self._results.append(self.latest)
-            run = self.latest.run_of(self.latest.demanded.answers[goal.predicate])
+            result = self._evaluated([goal], self._limits, only_answers=True)
+            assert result.demanded is not None
+            run = result.run_of(result.demanded.answers[goal.predicate])
         constants = [(n, self._base.dictionary.find(value)) for n, value in enumerate(pattern) if value is not None]
         names = [term.name if isinstance(term, Variable) else None for term in goal.terms]
         equal = [(names.index(name), n) for n, name in enumerate(names) if name and names.index(name) != n]
@@ -103,8 +108,14 @@ class AskedFacts:
             Atom(predicate, tuple(ANONYMOUS if value is None else Constant(value) for value in pattern))
             for pattern in patterns
         ]
-        self.latest = evaluate(self._checked, self._base, goals=goals, limits=limits, only_answers=False)
-        self._results.append(self.latest)
+        self._evaluated(goals, limits, only_answers=False)
+
+    def _evaluated(self, goals: list[Atom], limits: EngineLimits, *, only_answers: bool) -> Result:
+        result = evaluate(self._checked, self._base, goals=goals, limits=limits, only_answers=only_answers)
+        self.latest = result
+        self.rows_touched += result.stats.rows_touched
+        self._results.append(result)
+        return result
 
     def _covering(self, predicate: Predicate, pattern: Pattern) -> Run | None:
         """The derived facts among which all facts of a pattern are."""

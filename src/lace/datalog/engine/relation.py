@@ -225,8 +225,10 @@ class Relation:
         old = self._old
         while len(old) > 1 and old[-2].rows < 2 * old[-1].rows:
             start = len(old) - 2
-            while start and old[start - 1].rows < 2 * sum(run.rows for run in old[start:]):
+            rows = old[-2].rows + old[-1].rows
+            while start and old[start - 1].rows < 2 * rows:
                 start -= 1
+                rows += old[start].rows
             old[start:] = [merge_runs(old[start:], self.predicate.arity, self.domain)]
 
     def whole(self) -> Run:
