@@ -71,6 +71,7 @@ clauses: $(STAMP) ## how many clauses of the specifications a test names, and wh
 
 docs: $(STAMP) ## check the documentation: links, the command reference, examples
 	$(RUN) tools/check_docs.py
+	$(RUN) tools/api.py
 	$(RUN) tools/decisions.py
 	$(RUN) tools/import_graph.py
 	$(RUN) tools/render_benchmarks.py --check

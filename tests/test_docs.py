@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def test_links_and_the_command_reference_are_right() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("tool", ["decisions", "import_graph", "repeated"])
+@pytest.mark.parametrize("tool", ["api", "decisions", "import_graph", "repeated"])
 def test_what_a_tool_reads_off_the_project_is_what_the_pages_say(tool: str) -> None:
     done = subprocess.run([sys.executable, f"tools/{tool}.py"], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -43,3 +44,15 @@ def test_the_examples_of_a_module_run(path: Path) -> None:
     found = doctest.testmod(import_module(name))
     assert found.attempted > 0
     assert found.failed == 0
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_examples_of_a_page_are_typed(path: Path, tmp_path: Path) -> None:
+    """What a reader copies passes `mypy --strict`: every verb is a plain, typed function or method."""
+    lines = [line[4:] for line in path.read_text(encoding="utf-8").split("\n") if re.match(r">>> |\.\.\. ", line)]
+    (tmp_path / "example.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file", "", "example.py"]
+    environment = {**os.environ, "MYPYPATH": str(SOURCE)}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment)
+    found = [line for line in done.stdout.split("\n") if line.startswith("example.py")]
+    assert found == []

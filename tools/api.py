@@ -1,0 +1,92 @@
+"""Keep docs/api.md, the reference of the public names, as the docstrings say: `python tools/api.py [--write]`.
+
+Rule: everything in `lace.__all__` stands there with its signature and its docstring, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "api.md"
+sys.path.insert(0, str(ROOT / "src"))
+HEAD = """# API reference
+
+Every public name of `import lace`, made from its docstring by `python tools/api.py --write`; do not edit.
+[Lace from Python](python.md) explains them by examples.
+"""
+
+
+def signature(thing: object) -> str:
+    """The parameters of a function or class, without default objects that have no short form."""
+    try:
+        text = str(inspect.signature(thing))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return ""
+    text = re.sub(r"<[^<>]*>", "…", text)
+    text = re.sub(r"= (\w+Limits)\([^()]*\)", r"= \1()", text)  # the defaults stand in docs of limits, not here
+    return text.replace("lace.", "").replace("'", "")
+
+
+def docstring(thing: object) -> str:
+    """A docstring without its examples, which stand on the other page."""
+    text = inspect.getdoc(thing) or ""
+    return text.split("\n>>> ")[0].rstrip() if not text.startswith("@") else ""
+
+
+def methods(cls: type) -> Iterator[tuple[str, object]]:
+    """The public methods and properties that a class itself defines."""
+    for name, member in vars(cls).items():
+        if name.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property | classmethod)):
+            continue
+        yield name, member
+
+
+def sections() -> Iterator[str]:
+    """One section for each public name: errors last."""
+    import lace
+
+    names = {name: getattr(lace, name) for name in lace.__all__}
+    errors = {name for name, thing in names.items() if isinstance(thing, type) and issubclass(thing, Exception)}
+    for name in sorted(names.keys() - errors, key=str.lower):
+        thing = names[name]
+        kind = "class" if isinstance(thing, type) else "function"
+        yield f"## `{name}`\n\n```text\n{kind} {name}{signature(thing)}\n```\n\n{docstring(thing)}\n"
+        if isinstance(thing, type):
+            yield from _members(thing)
+    yield "## Errors\n\n" + "\n".join(f"- `{name}`: {_first_line(names[name])}" for name in sorted(errors)) + "\n"
+
+
+def _members(cls: type) -> Iterator[str]:
+    for name, member in methods(cls):
+        if isinstance(member, property):
+            shown, text = name, docstring(member)
+        else:
+            bound = getattr(cls, name)
+            shown, text = f"{name}{signature(bound).replace('(self, ', '(').replace('(self)', '()')}", docstring(bound)
+        if text:
+            yield f"### `{cls.__name__}.{name}`\n\n```text\n{shown}\n```\n\n{text}\n"
+
+
+def _first_line(thing: object) -> str:
+    return docstring(thing).split("\n")[0]
+
+
+def main(arguments: list[str]) -> int:
+    """Check the page, or write it."""
+    text = HEAD + "\n" + "\n".join(sections())
+    if "--write" in arguments:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        print("docs/api.md is not what the docstrings say: python tools/api.py --write")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
