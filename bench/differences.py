@@ -1,0 +1,205 @@
+"""How many bytes it takes two sides to learn how a million records differ, beside other ways to do it.
+
+    python bench/differences.py [--quick]
+
+The first table counts messages alone, ids only. What an exchange of two real laces costs is in `network`.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from report import Report
+from yardsticks.negentropy import Side, reconcile
+
+from lace.differences.choose import CompareLimits, Way, choose, more_symbols
+from lace.differences.compare import SetView, agrees, measured, measured_set
+from lace.differences.ids import EMPTY, Ids, digests_of, ids_of_digests
+from lace.differences.idset import IdSet, set_of
+from lace.differences.keyed import derive_key, keyed_ids
+from lace.differences.peel import Peeler
+from lace.differences.sums import bucket_sums, range_sums
+from lace.differences.wire import encode_short_ids, encode_summary, encode_symbols
+
+RECORDS = 1_000_000
+LABEL = "Opq_s"
+SALT = "340282366920938463463374607431768211455"
+LETTERS = np.frombuffer(b"BPS", np.uint8)
+
+
+@dataclass(slots=True)
+class Cost:
+    """Bytes of both directions, and the processor's seconds of each side."""
+
+    told: list[str]
+    asker_s: float = 0.0
+    teller_s: float = 0.0
+    turns: int = 1
+
+    @property
+    def size(self) -> int:
+        return sum(len(line) + 1 for line in self.told)
+
+    @property
+    def packed(self) -> int:
+        return len(zlib.compress("\n".join(self.told).encode(), 6))
+
+
+class Watch:
+    """Adds the processor's time to one side."""
+
+    def __init__(self, cost: Cost, side: str) -> None:
+        self._cost, self._side = cost, side
+
+    def __enter__(self) -> None:
+        self._start = time.process_time()
+
+    def __exit__(self, *_: object) -> None:
+        spent = time.process_time() - self._start
+        setattr(self._cost, self._side, getattr(self._cost, self._side) + spent)
+
+
+def random_ids(count: int, seed: int) -> Ids:
+    rng = np.random.default_rng(seed)
+    return ids_of_digests(rng.integers(0, 256, (count, 32), dtype=np.uint8), LETTERS[rng.integers(0, 3, count)])
+
+
+def advertisements(ids: Ids) -> list[str]:
+    return [f"Advertised('{record}','{LABEL}')" for record in ids.texts()]
+
+
+def dialogue(ours: IdSet, theirs: IdSet, seed: int) -> tuple[Cost, Ids, Ids]:
+    """Every line that 070 puts on the wire for two sets, and what each side lacks."""
+    key = derive_key(b"%d" % seed, SALT.encode())
+    cost = Cost([])
+    with Watch(cost, "asker_s"):
+        mine = measured_set(ours, key)
+    with Watch(cost, "teller_s"):
+        other = measured_set(theirs, key)
+    for told in (mine, other):
+        cost.told.append("DifferenceSummary('{}','{}','{}')".format(*encode_summary(told)))
+    choice = choose(mine, other, CompareLimits())
+    if choice.way is Way.EQUAL:
+        cost.told += ["", ""]
+        return cost, EMPTY, EMPTY
+    assert choice.way is Way.SKETCH, choice
+    with Watch(cost, "asker_s"):
+        asker, peeler = SetView(ours, key), Peeler(key)
+    with Watch(cost, "teller_s"):
+        teller = SetView(theirs, key)
+    start, end, found = 0, choice.symbols, None
+    while found is None:
+        with Watch(cost, "teller_s"):
+            symbols = teller.symbols(start, end)
+        lines = [f"DifferenceSymbols('{start + 56 * n}','{text}')" for n, text in enumerate(encode_symbols(symbols))]
+        cost.told += lines
+        with Watch(cost, "asker_s"):
+            found = peeler.give(asker.symbols(start, end).minus(symbols))
+        if found is None:
+            start, end = end, more_symbols(end, CompareLimits())
+            cost.told.append(f"DifferenceMore('{end}')")
+        cost.turns += 1
+    with Watch(cost, "asker_s"):
+        lacking = asker.named(found.mine)
+    with Watch(cost, "teller_s"):
+        wanted = teller.named(found.theirs)
+    assert lacking is not None
+    assert wanted is not None
+    assert agrees(mine - measured(lacking, key) + measured(wanted, key), other)
+    cost.told += [f"DifferenceLacks('{text}')" for text in encode_short_ids(found.theirs)]
+    return cost, lacking, wanted
+
+
+def two_sets(different: int) -> tuple[Ids, Ids]:
+    common = random_ids(RECORDS - different // 2, seed=1)
+    return common.with_(random_ids(different // 2, seed=2)), common.with_(
+        random_ids(different - different // 2, seed=3)
+    )
+
+
+def negentropy_cost(a: Ids, b: Ids, moment: Callable[[bytes], int]) -> tuple[int, int]:
+    sides = []
+    for ids in (a, b):
+        rows = digests_of(ids).tobytes()
+        digests = [rows[at : at + 32] for at in range(0, len(rows), 32)]
+        sides.append(Side([(moment(digest), digest) for digest in digests]))
+    size, turns = reconcile(*sides)
+    assert len(sides[0].have) + len(sides[0].need) == len(a.without(b)) + len(b.without(a))
+    return size, turns
+
+
+def ways_compared(report: Report, a: Ids, b: Ids, newest: bool) -> None:
+    """Bytes of ways that were not taken: ranges by time, sums by bucket before a sketch."""
+    key = derive_key(b"other", b"ways")
+    ka, kb = keyed_ids(a, key), keyed_ids(b, key)
+    name = "newest 1,000 differ" if newest else "1,000 differ"
+    parts = bucket_sums(ka, 12).differing(bucket_sums(kb, 12))
+    report.row(f"{name}: sums of 4,096 buckets first", 2 * 4096 * 16, "", f"{len(parts)} buckets differ", "", "")
+    if newest:
+        both = a.with_(b)
+        order = np.arange(len(both))
+        cuts = np.array([len(both) - (1 << n) for n in range(20, 3, -1)])
+        sums = [range_sums(keyed_ids(ids, key), order[both.positions(ids)], cuts) for ids in (a, b)]
+        report.row(
+            f"{name}: sums of 18 ranges by time first",
+            2 * 18 * 18,
+            "",
+            f"{len(sums[0].differing(sums[1]))} differ",
+            "",
+            "",
+        )
+
+
+def main() -> None:
+    report = Report.start(
+        "differences",
+        "Learning how two sets of 1,000,000 records differ",
+        columns=["what", "bytes, ids", "deflated", "with advertisements, deflated", "asker CPU s", "teller CPU s"],
+    )
+    cases = [0, 10, 1_000] if report.quick else [0, 10, 1_000, 100_000]
+    costs: dict[int, tuple[Cost, int]] = {}
+    for different in cases:
+        a, b = two_sets(different)
+        cost, lacking, wanted = dialogue(set_of(a), set_of(b), seed=7)
+        listed = Cost([*cost.told, *advertisements(lacking), *advertisements(wanted)])
+        costs[different] = cost, listed.packed
+        report.row(f"070, {different:,} differ", cost.size, cost.packed, listed.packed, cost.asker_s, cost.teller_s)
+        if different in (0, 1_000):
+            size, turns = negentropy_cost(a, b, lambda digest: int.from_bytes(digest[:6], "big"))
+            report.row(f"negentropy, {different:,} differ, {turns} turns", size, "", "", "", "")
+            if different:
+                ratio = size / cost.size
+                report.at_least(
+                    "1,000 differ: negentropy takes so many times the bytes, ids only", wanted=10, got=ratio, unit="×"
+                )
+                ways_compared(report, a, b, newest=False)
+    ordered = random_ids(RECORDS, seed=9)  # the newest stand last: their order is their time
+    a, b = ordered.take(slice(0, RECORDS - 500)), ordered.without(ordered.take(slice(RECORDS - 1_000, RECORDS - 500)))
+    cost, *_ = dialogue(set_of(a), set_of(b), seed=5)
+    report.row("070, newest 1,000 differ", cost.size, cost.packed, "", cost.asker_s, cost.teller_s)
+    size, turns = negentropy_cost(a, b, lambda digest: int.from_bytes(digest[:6], "big"))
+    report.row(f"negentropy, newest 1,000 differ, {turns} turns", size, "", "", "", "")
+    ways_compared(report, a, b, newest=True)
+    report.at_most("newest 1,000 differ, ids only", wanted=40_000, got=cost.size, unit=" B")
+    report.at_most("nothing new: both summaries and empty requests", wanted=300, got=costs[0][0].size, unit=" B")
+    report.at_most("10 differ, with their advertisements, deflated", wanted=3_000, got=costs[10][1], unit=" B")
+    report.at_most("1,000 differ, with their advertisements, deflated", wanted=100_000, got=costs[1_000][1], unit=" B")
+    if 100_000 in costs:
+        report.at_most(
+            "100,000 differ, with their advertisements, deflated", wanted=8e6, got=costs[100_000][1], unit=" B"
+        )
+    worst = max(costs[1_000][0].asker_s, costs[1_000][0].teller_s)
+    report.at_most("1,000 differ, CPU of either side over open columns", wanted=1.0, got=worst, unit=" s")
+    report.note("Bytes are those of the fact lines of both directions; advertisements have no fields.")
+    report.note(
+        "negentropy is our own implementation of its version 1, byte for byte; its ids are 32 bytes and binary."
+    )
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
