@@ -83,6 +83,18 @@ def test_a_set_that_changes_is_the_set_python_would_have(changes: list[tuple[set
         assert [bool(found) for found in generation.among(ALL)] == [i in members for i in range(64)]
 
 
+@given(some, some, some, some)
+def test_what_came_and_went_between_two_generations(first: set[int], second: set[int], c: set[int], d: set[int]) -> None:
+    earlier = set_of(chosen(first)).change(chosen(c), chosen(d))
+    later = earlier.change(chosen(second), chosen(first - second))
+    merged = set_of(later.ids())
+    for now in (later, merged):
+        came, went = now.since(earlier)
+        before, after = set(earlier.ids().texts()), set(now.ids().texts())
+        assert set(came.texts()) == after - before
+        assert set(went.texts()) == before - after
+
+
 def test_many_changes_are_merged_and_few_are_not() -> None:
     base = random_ids(100_000, seed=3)
     held = set_of(base)

@@ -161,6 +161,16 @@ def ids_of_texts(records: Iterable[str]) -> Ids:
     return ids_of_digests(digests, np.ascontiguousarray(rows[:, 0]))
 
 
+def partition_count(ids: Ids) -> int:
+    """How many of the 4,096 partitions by the first two symbols (050) some ids are in."""
+    return len(distinct(ids.words[0] >> np.uint64(64 - 12)))
+
+
+def columnar(records: Iterable[str]) -> list[str]:
+    """Those of some record ids that columns can hold."""
+    return [record for record in records if _TEXTS.fullmatch(record) and len(record) == _TEXT_LENGTH]
+
+
 def ids_of_bytes(data: bytes) -> Ids:
     """What `Ids.to_bytes` gave; InvalidText if it cannot have."""
     if len(data) % ID_BYTES:

@@ -50,6 +50,15 @@ class IdSet:
             return IdSet(changed.ids(), generation=changed.generation)
         return changed
 
+    def since(self, earlier: IdSet) -> tuple[Ids, Ids]:
+        """What came and what went from an earlier generation to this one."""
+        if self.base is earlier.base:  # nearly always, and then there is little to look at
+            came = self.added.without(earlier.added).with_(earlier.removed.without(self.removed))
+            went = earlier.added.without(self.added).with_(self.removed.without(earlier.removed))
+            return came, went
+        now, then = self.ids(), earlier.ids()
+        return now.without(then), then.without(now)
+
     def ids(self) -> Ids:
         """All ids, sorted."""
         return self.base.without(self.removed).with_(self.added)

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lace.differences.keyed import DifferenceKey
 from lace.errors import InvalidInput, LaceError
-from lace.interlace.negotiate import ALL_FIELDS, FieldSchema, Hello, Negotiated, agree, link_id, offered_limits
+from lace.interlace.negotiate import (
+    ALL_FIELDS,
+    FieldSchema,
+    Hello,
+    Negotiated,
+    agree,
+    link_id,
+    offered_capabilities,
+    offered_limits,
+)
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.setup import Setup
@@ -34,6 +44,7 @@ class Agreement:
     peer_source: Source
     link_id: str | None
     have_reads_advertisements: bool  # P13
+    difference_key: DifferenceKey | None = None  # 070, where it is agreed
 
     def runtime(self, link: Link, tick: TAI) -> RuntimeFacts:
         """The runtime facts at a tick."""
@@ -89,6 +100,7 @@ def own_hello(config: MachineConfig, plan: ExchangePlan, now_ns: int) -> Hello:
         schema=required if config.terms.schema is None else config.terms.schema,
         signer=config.link.here if config.link.signs_hello else None,
         limits=offered_limits(config.terms.limits, config.terms.partitions),
+        capabilities=offered_capabilities(differences=config.terms.differences, salt=config.salt),
     )
 
 

@@ -23,8 +23,11 @@ _all_but_first = itemgetter(slice(1, None))
 class BlockReader:
     """Facts of one block; listings go straight into their reader."""
 
-    def __init__(self, kind: Block, max_size: int, listing: ListingReader | None = None) -> None:
+    def __init__(
+        self, kind: Block, max_size: int, listing: ListingReader | None = None, *, differences: bool = False
+    ) -> None:
         self.kind = kind
+        self._differences = differences  # whether 070 is spoken
         self._max_size = max_size
         self._size = 0
         self._listing = listing
@@ -53,7 +56,7 @@ class BlockReader:
             return
         listing = self._listing
         for predicate, run in groupby(facts, itemgetter(0)):
-            require_vocabulary(predicate, self.kind)
+            require_vocabulary(predicate, self.kind, differences=self._differences)
             if listing is not None and predicate == ADVERTISED_FIELD:
                 for _, values in run:
                     listing.add_field(values)
@@ -65,7 +68,7 @@ class BlockReader:
 
     def _read_column(self, column: FactColumn) -> None:
         predicate = column.predicate
-        require_vocabulary(predicate, self.kind)
+        require_vocabulary(predicate, self.kind, differences=self._differences)
         if predicate == TICK_READY:
             self.ticks += column.firsts
         elif predicate == MAY_REQUEST:

@@ -61,6 +61,7 @@ class Transfer:
         if answer.sent:
             ledger = self._core.ledger
             ledger.count_sent(answer.sent)
+            self._epoch.note_sent([record for record, _ in answer.sent])
             self._crossed = True
             self._core.report(Sent([record for record, _ in answer.sent], ledger.bytes_sent))
         self._end_service(answer.missing)
@@ -86,6 +87,7 @@ class Transfer:
         arrived = names[: min(taken, asked)]
         if arrived:
             core.storing.update(arrived)
+            self._epoch.note_arrived(arrived)
             core.emit(StoreRecords(arrived))
         if taken < asked:  # 050-LIM-06
             raise ProtocolAbort(AbortReason.TRANSFER_LIMIT_EXCEEDED, f"more than {limit} bytes", "050-ERR-14")

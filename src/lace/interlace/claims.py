@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lace.interlace.advertisement import Advertisement, Claims, record_digests, sendable_fields
+from lace.differences.keyed import U64, DifferenceKey
+from lace.interlace.advertisement import Advertisement, Claims, record_digests
 from lace.interlace.cursor import AdvertisementCursor
-from lace.interlace.effects import Reconcile, TakeClaims
+from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
-from lace.interlace.inputs import ClaimsTaken, Reconciled
+from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
+from lace.interlace.likeness import Likeness, OwnSet, adds_up, as_theirs, measure_of
 from lace.interlace.merkle import partition_root
 from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Changes, Partition, Parts, summarise
 from lace.notation import b64a
@@ -32,30 +34,61 @@ class PeerClaims:
         self._max_line_bytes = max_line_bytes
         self._work_out = work_out
         self._held = AdvertisementSet(max_line_bytes)
+        self._like: Likeness | None = None  # 070: what is held instead
+        self._measured: U64 | None = None  # what the peer claims now, as it told itself
         self._unseen = Changes([], [])
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._held) if self._like is None else len(self._like)
 
     def among(self, records: Iterable[str]) -> list[str]:
         """Those of some records that the peer claims to have."""
-        return self._held.among(records)
+        return self._held.among(records) if self._like is None else self._like.among(records)
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether they are known as ours but for what differs."""
+        return self._like is not None
+
+    def beyond(self, own: OwnSet) -> list[Advertisement]:
+        """The claims about records that are not in our set."""
+        if self._like is not None:
+            return list(self._like.foreign.values())
+        listing = self._held.listing()
+        ours = set(own.among([claim.hash for claim in listing]))
+        return [claim for claim in listing if claim.hash not in ours]
+
+    def follow(self, own: OwnSet, *, keeps_fields: bool) -> None:
+        """Our set is another one now."""
+        if self._like is not None and not self._like.follow(own, keeps_fields=keeps_fields):
+            self._spell_out()
+
+    def _spell_out(self) -> None:
+        """Hold every claim: whoever asks needs them one by one."""
+        if self._like is not None:
+            claims, self._like = self._like.claims(self.source, self._max_line_bytes), None
+            self._note(self._held.replace_all(claims))
 
     def listing(self) -> list[Advertisement]:
         """All claims, sorted."""
+        self._spell_out()
         return self._held.listing()
 
     def fingerprint(self) -> bytes:
         """A digest that equal claims share."""
+        self._spell_out()
         return self._held.fingerprint(self.source)
 
     def take_changes(self) -> Changes:
         """What changed since this was last asked, removals first: for whoever evaluates over the claims."""
+        self._spell_out()
         changes, self._unseen = self._unseen, Changes([], [])
         return changes
 
     def begin_anew(self) -> None:
         """Nobody has evaluated over these claims yet."""
+        self._spell_out()
+        self._measured = None
         self._unseen = Changes(self._held.listing(), [])
 
     def restore(self, cursor: AdvertisementCursor) -> None:
@@ -65,6 +98,7 @@ class PeerClaims:
 
     def as_cursor(self, plan: str) -> AdvertisementCursor:
         """What to keep until the next exchange."""
+        self._spell_out()
         known = tuple(self._held.known_summaries(self.source))
         return AdvertisementCursor(plan=plan, source=self.source, claims=tuple(self.listing()), partitions=known)
 
@@ -72,6 +106,8 @@ class PeerClaims:
 
     def take(self, wanted: TakeClaims) -> ClaimsTaken:
         """A listing, which replaces what was held (050-RECON-04), or the sum of its changes."""
+        self._spell_out()
+        self._measured = None
         before = self._held.version
         if wanted.is_whole:
             self._note(self._held.replace_all(wanted.added))
@@ -83,6 +119,8 @@ class PeerClaims:
 
     def reconcile(self, wanted: Reconcile, own: AdvertisementSet, call: Call) -> Reconciled:
         """Take over every partition that can be named; `own` is the set of the handle."""
+        self._spell_out()
+        self._measured = None
         before = self._held.version
         if wanted.listed or wanted.claims:
             self._take_listed(wanted.listed, wanted.claims)
@@ -99,6 +137,57 @@ class PeerClaims:
             else:
                 self._take_over(partition, claims)
         return Reconciled(unknown=unknown, count=len(self._held), changed=self._held.version != before)
+
+    def take_difference(
+        self, own: OwnSet, absent: Sequence[str], claims: Claims, told: U64, ours: U64, key: DifferenceKey
+    ) -> DifferenceTaken:
+        """Ours without what the peer lacks, with what it lists, if that adds up; `ours` is the measure of our set."""
+        listed = [claim.hash for claim in claims]
+        if not adds_up(ours, absent, listed, told, key) or own.among(listed):  # P35: nothing about records of ours
+            return DifferenceTaken(agrees=False)
+        before, self._like = self._like, Likeness(own, absent, claims)
+        changed = before is None or before.absent != self._like.absent or before.foreign != self._like.foreign
+        self._measured = told
+        return DifferenceTaken(agrees=True, absent=absent, count=len(self), changed=changed)
+
+    def take_change(self, wanted: TakeChange, own: OwnSet, key: DifferenceKey) -> DifferenceTaken:
+        """What changed since the claims were last taken over, if that adds up (070-BASE-02)."""
+        listed, going = [claim.hash for claim in wanted.added], list(wanted.removed)
+        if len(self.among(going)) != len(going) or self.among(listed) or not set(going).isdisjoint(listed):
+            return DifferenceTaken(agrees=False)
+        start = self._measure(key)
+        known = {*self.among(wanted.sent), *listed}
+        sent = [record for record in own.among(wanted.sent) if record not in known]
+        for also in (sent, []) if sent else ([],):
+            if start is not None and adds_up(start, going, [*listed, *also], wanted.told, key):
+                self._change(wanted.added, going, own.some(also) if also else [])
+                self._measured = wanted.told
+                changed = bool(listed or going or also)
+                return DifferenceTaken(agrees=True, count=len(self), changed=changed)
+        return DifferenceTaken(agrees=False)
+
+    def _measure(self, key: DifferenceKey) -> U64 | None:
+        if self._measured is None:
+            self._measured = measure_of((claim.hash for claim in self.listing()), key)
+        return self._measured
+
+    def _change(self, added: Claims, removed: Sequence[str], sent: Claims) -> None:
+        """Take over a change that was checked; about records of ours our own claims count."""
+        like = self._like
+        if like is None:
+            more = [*added, *as_theirs(sent, self.source, self._max_line_bytes)]
+            dropped = [claim for record in removed if (claim := self._held.drop(record)) is not None]
+            taken = self._held.put_all(more)
+            self._note(Changes(taken.added, [*dropped, *taken.removed]))
+            return
+        for record in removed:
+            if like.foreign.pop(record, None) is None:
+                like.absent.add(record)
+        for claim in (*added, *sent):
+            if claim.hash in like.absent:
+                like.absent.discard(claim.hash)
+            else:
+                like.foreign[claim.hash] = claim
 
     def _take_listed(self, promised: Sequence[Partition], claims: Claims) -> None:
         parts = _sort_out(promised, claims)
@@ -172,7 +261,7 @@ class _Settling:
     def name(self, partition: Partition) -> list[Advertisement] | None:
         """Its claims, if we can name them."""
         if self._is(partition, self._own):  # a virtual root: same set, their label
-            return self._as_theirs(self._own.under(partition.prefix))
+            return as_theirs(self._own.under(partition.prefix), self._source, self._max_line_bytes)
         return self._all_but_one(partition, self._held) or self._all_but_one(partition, self._own)
 
     def _is(self, partition: Partition, known: AdvertisementSet) -> bool:
@@ -180,20 +269,11 @@ class _Settling:
         prefix = partition.prefix
         return known.count_under(prefix) == partition.count and known.summary(prefix, self._source) == partition
 
-    def _as_theirs(self, claims: Iterable[Advertisement]) -> list[Advertisement]:
-        """Our claims as the peer would make them: under its label a longer line may pass the limit (P14)."""
-        return [
-            Advertisement(claim.hash, sendable_fields(claim, self._source, self._max_line_bytes))
-            if claim.fields
-            else claim
-            for claim in claims
-        ]
-
     def _all_but_one(self, partition: Partition, known: AdvertisementSet) -> list[Advertisement] | None:
         """The claims we can name but for one, if that is what the root says: the peer lacks one record of ours."""
         if known.count_under(partition.prefix) != partition.count + 1:
             return None
-        claims = self._as_theirs(known.under(partition.prefix))
+        claims = as_theirs(known.under(partition.prefix), self._source, self._max_line_bytes)
         count = len(claims)
         if count > self._guesses or count * count > self._guessed_rows:  # a hostile peer could make us try in vain
             return None

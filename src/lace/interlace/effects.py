@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lace.differences.keyed import U64, DifferenceKey
+from lace.differences.sketch import Symbols
 from lace.interlace.advertisement import Claims
 from lace.interlace.events import Event
 from lace.interlace.negotiate import FieldSchema
@@ -26,7 +28,8 @@ class SetHandle:
     """What we may send at one moment, by name; the host knows the rest.
 
     A host gives the same number to the same set of the same policy and another one when the set has changed. A handle
-    serves until the next evaluation has been answered, and as the `since` of SendChanges until that was carried out.
+    serves until the next evaluation has been answered, and as the `since` of SendChanges or Measure until that was
+    carried out.
     """
 
     number: int
@@ -50,6 +53,7 @@ class SendListing:
     own: SetHandle
     source: Source
     prefixes: Sequence[str] | None = None  # only these partitions
+    records: Sequence[str] | None = None  # only these records
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,7 @@ class PreparePolicy:
     record_formats: frozenset[str]  # that may be requested (050-FMT-03, 050-FMT-04)
     keeps_claims: bool = False
     cursor_key: str = ""
+    difference_key: DifferenceKey | None = None  # 070, if it is agreed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +159,61 @@ class Reconcile:
     claims: Claims = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """Measure a set under the epoch's key, and say how it differs from an earlier one; answered by Measured (070)."""
+
+    own: SetHandle
+    since: SetHandle | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch:
+    """Some symbols of a set's sketch; answered by Sketched."""
+
+    own: SetHandle
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decode:
+    """Further symbols of the peer's set, the first is number `start`; answered by Decoded."""
+
+    own: SetHandle
+    start: int
+    symbols: Symbols
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeDifference:
+    """The peer claims what is in a set but for some records, and these claims beside; answered by DifferenceTaken.
+
+    It is taken over only if count and sums are those that the peer told.
+    """
+
+    own: SetHandle
+    claims: Claims
+    told: U64
+    absent: Sequence[str] = ()
+    named: U64 | None = None  # the same as short ids, if the peer named them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeChange:
+    """The peer's claims changed since they were last taken over; answered by DifferenceTaken.
+
+    It is taken over only if count and sums are then those that the peer told: with the records that it was sent
+    meanwhile, or without them.
+    """
+
+    own: SetHandle
+    added: Claims
+    removed: Sequence[str]
+    sent: Sequence[str]
+    told: U64
+
+
 @dataclass(frozen=True, slots=True)
 class KeepClaims:
     """Keep the peer's claims for the next exchange over this link; not answered."""
@@ -191,7 +251,19 @@ class Abort:
     result: InterlaceResult
 
 
-HostEffect = PreparePolicy | Evaluate | Summarise | TakeClaims | Reconcile | KeepClaims
+HostEffect = (
+    PreparePolicy
+    | Evaluate
+    | Summarise
+    | TakeClaims
+    | Reconcile
+    | Measure
+    | Sketch
+    | Decode
+    | TakeDifference
+    | TakeChange
+    | KeepClaims
+)
 """What a host carries out as it stands, by `lace.interlace.host.perform`."""
 
 Effect = (

@@ -6,6 +6,8 @@ the host; here is only how much it is and whether it changed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lace.errors import LocalProtocolError
 from lace.interlace.advertise import measured_bytes
 from lace.interlace.agreement import Agreement
@@ -13,7 +15,7 @@ from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
 from lace.interlace.effects import Evaluate, KeepClaims, PreparePolicy, SetHandle
 from lace.interlace.events import Ticked
-from lace.interlace.inputs import ClaimsTaken, Evaluated, Reconciled
+from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Evaluated, Reconciled
 from lace.interlace.phases import Question
 from lace.interlace.ticks import TickState
 from lace.interlace.vocabulary import TICK_READY
@@ -37,6 +39,9 @@ class Epoch:
         self.found = _NOTHING
         self.advertised: SetHandle | None = None
         self.told: SetHandle | None = None  # to a peer in this process, which is told changes
+        self.compared: SetHandle | None = None  # our set of the last loop that was reconciled (070: a base)
+        self.arrived: set[str] = set()  # records of the peer that came since then, stored or not
+        self.sent: set[str] = set()  # records that the peer was sent since then
         self._moved_by_itself = False  # whether our set changed since it was advertised, and not by claims alone
         self._sees_other_claims = False  # the evaluation at hand, than the one before
         # the peer's side: its claims are kept only under the same plan (050-OPEN-13)
@@ -76,6 +81,7 @@ class Epoch:
                 record_formats=agreement.negotiated.record_formats & terms.record_formats,
                 keeps_claims=self._keeps_claims,
                 cursor_key="" if self._keeps_claims else self._cursor_key,
+                difference_key=agreement.difference_key,
             ),
         )
 
@@ -123,12 +129,29 @@ class Epoch:
 
     # --- the peer's claims -------------------------------------------------------------------------------------
 
-    def note_claims(self, answer: ClaimsTaken | Reconciled) -> None:
+    def note_claims(self, answer: ClaimsTaken | Reconciled | DifferenceTaken) -> None:
         """The host took something over."""
         self.claims = answer.count
         if answer.changed:
             self._claims_changed = self._claims_unsaved = True
             self._core.requests.forgive()  # 050-XFER-11
+
+    def note_sent(self, records: Sequence[str]) -> None:
+        """Records went to the peer."""
+        if self.compared is not None:
+            self.sent.update(records)
+
+    def note_arrived(self, records: Sequence[str]) -> None:
+        """Records came of the peer."""
+        if self.compared is not None:
+            self.arrived.update(records)
+
+    def note_reconciled(self) -> None:
+        """Both advertisement states are current: the next loop may tell changes from here (070)."""
+        if self.agreement.negotiated.differences:
+            self.compared = self.own
+            self.arrived.clear()
+            self.sent.clear()
 
     @property
     def _cursor_key(self) -> str:

@@ -18,16 +18,21 @@ from lace.errors import LaceError, LimitExceeded, StoreError
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.effects import (
+    Decode,
     Evaluate,
     HostEffect,
     KeepClaims,
+    Measure,
     PreparePolicy,
     Reconcile,
     SendChanges,
     SendListing,
     SendRecords,
+    Sketch,
     Summarise,
+    TakeChange,
     TakeClaims,
+    TakeDifference,
 )
 
 Arrived = tuple[str, bytes]
@@ -122,6 +127,18 @@ class Host(Protocol, Generic[Judged]):
     def reconcile(self, wanted: Reconcile, call: Call) -> given.Reconciled:
         """What the peer claims from now on, as far as its summaries tell; raises ListingMismatch."""
 
+    def measure(self, wanted: Measure, call: Call) -> given.Measured:
+        """A set's measure under the key of the epoch, and its change since it was measured last."""
+
+    def sketch(self, wanted: Sketch, call: Call) -> given.Sketched:
+        """Symbols of a set's sketch."""
+
+    def decode(self, wanted: Decode, call: Call) -> given.Decoded:
+        """How a set differs from the one whose symbols are given, as far as these tell."""
+
+    def take_difference(self, wanted: TakeDifference | TakeChange, call: Call) -> given.DifferenceTaken:
+        """What the peer claims from now on, if that adds up to what it told."""
+
     def keep_claims(self, wanted: KeepClaims, call: Call) -> None:
         """Keep the peer's claims for the next exchange; losing them costs a listing, so failing is no error."""
 
@@ -169,6 +186,14 @@ def _perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAn
             return host.take_claims(effect, call)
         case Reconcile():
             return host.reconcile(effect, call)
+        case Measure():
+            return host.measure(effect, call)
+        case Sketch():
+            return host.sketch(effect, call)
+        case Decode():
+            return host.decode(effect, call)
+        case TakeDifference() | TakeChange():
+            return host.take_difference(effect, call)
         case KeepClaims():
             host.keep_claims(effect, call)
             return None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lace.differences.keyed import U64
+from lace.differences.sketch import Symbols
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.effects import SetHandle
 from lace.interlace.partitions import Partition
@@ -154,6 +156,41 @@ class Reconciled:
     changed: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Answers Measure; what came and went since the earlier set, or None if that is not known any more."""
+
+    measured: U64
+    added: Sequence[str] | None = None
+    removed: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sketched:
+    """Answers Sketch."""
+
+    symbols: Symbols
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """Answers Decode: how the sets differ, or that the symbols do not tell yet, or never will."""
+
+    absent: Sequence[str] = ()  # records of ours that the peer lacks
+    lacking: U64 | None = None  # short ids of records of the peer that we lack; None: not decoded
+    is_hopeless: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceTaken:
+    """Answers TakeDifference and TakeChange: whether the sums agreed; if not, nothing was changed."""
+
+    agrees: bool
+    absent: Sequence[str] = ()  # the records that the peer named
+    count: int = 0
+    changed: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ListingRefused:
     """Answers Reconcile: what was listed is not what its summaries promised."""
@@ -232,6 +269,10 @@ HostAnswer = (
     | Summarised
     | ClaimsTaken
     | Reconciled
+    | Measured
+    | Sketched
+    | Decoded
+    | DifferenceTaken
     | ListingRefused
     | LocalFailed
 )

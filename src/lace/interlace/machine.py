@@ -265,6 +265,18 @@ class InterlaceMachine:
                     self._running.send_summaries(partitions)
                 else:
                     self._running.send_children(partitions)
+            case given.Measured():
+                self._core.answered()
+                self._running.send_measure(item)
+            case given.Sketched(symbols):
+                self._core.answered()
+                self._running.send_symbols(symbols)
+            case given.Decoded():
+                self._core.answered()
+                self._running.decoded(item)
+            case given.DifferenceTaken():
+                self._core.answered()
+                self._running.difference_taken(item)
             case given.ClaimsTaken():
                 self._core.answered()
                 self._running.listings_compared(item)
@@ -357,11 +369,13 @@ class InterlaceMachine:
     def _reader(self, kind: Block) -> BlockReader:
         """A reader for the next block of a kind; listings are read under the agreed schema and the peer's label."""
         limits = self.config.terms.limits if self._epoch is None else self.agreement.negotiated.limits
-        if kind not in (Block.LISTING, Block.ANSWER):
+        if self._epoch is None:
             return BlockReader(kind, limits.max_fact_block_size)
-        schema = self.agreement.negotiated.schema
-        listing = ListingReader(self.agreement.peer_source, schema.names, limits.max_advertisement_records_listed)
-        return BlockReader(kind, limits.max_fact_block_size, listing)
+        negotiated, listing = self.agreement.negotiated, None
+        if kind in (Block.LISTING, Block.ANSWER, Block.REPLY, Block.TOLD):
+            most = limits.max_advertisement_records_listed
+            listing = ListingReader(self.agreement.peer_source, negotiated.schema.names, most)
+        return BlockReader(kind, limits.max_fact_block_size, listing, differences=negotiated.differences)
 
     def _end_block(self) -> None:
         if self._transfer is not None and self._transfer.is_batch_open:
@@ -392,6 +406,8 @@ class InterlaceMachine:
                 self._running.receive_selection(block)
             case Block.ANSWER:
                 self._running.receive_answer(block)
+            case Block.SYMBOLS | Block.REPLY | Block.TOLD:
+                self._running.receive_difference(block)
             case Block.REQUEST:
                 self._running.receive_requests(block)
                 self._after_loop()

@@ -25,12 +25,17 @@ from lace.limits import SECOND_NS, ExchangeLimits
 from lace.notation.decimal import is_decimal
 from lace.notation.digest import digest
 from lace.notation.fact import Fact, Predicate
+from lace.notation.factline import format_fact
 from lace.notation.identifiers import ExchangePlanId, Verifier
 from lace.notation.tai import TAI
 
 # P17: the names in HelloLimit are the fields of ExchangeLimits; the phase timeout is not negotiated (050-HLIM-06).
 LIMIT_NAMES = tuple(field.name for field in fields(ExchangeLimits) if field.name != "phase_timeout_ns")
 PARTITION_LIMIT = "max_partition_summaries"
+# P33: capabilities are limits by name; the salt of 070 is none, but travels as one.
+DIFFERENCES = "x_differences"
+SALT = "x_differences_salt"
+CAPABILITIES = (DIFFERENCES, SALT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class Hello:
     schema: FieldSchema
     signer: Verifier | None = None
     limits: tuple[tuple[str, int], ...] = ()  # recognised names only, repeats allowed (050-HLIM-02)
+    capabilities: tuple[tuple[str, int], ...] = ()  # P33
 
     def facts(self) -> Iterator[Fact]:
         """The block, in the order of the table."""
@@ -82,7 +88,7 @@ class Hello:
         else:
             for name in sorted(self.schema.names, key=str.encode):
                 yield Fact(HELLO_ADVERTISED_FIELD, (name,))
-        for limit, value in self.limits:
+        for limit, value in (*self.limits, *self.capabilities):
             yield Fact(HELLO_LIMIT, (limit, str(value)))
 
 
@@ -98,12 +104,23 @@ class Negotiated:
     schema: FieldSchema
     limits: ExchangeLimits
     partitions: bool  # P16
+    differences: bool  # 070
 
 
 def offered_limits(limits: ExchangeLimits, partitions: bool) -> tuple[tuple[str, int], ...]:
     """Our limits as HelloLimit values; without partitions their limit is 0 (P17)."""
     values = ((name, getattr(limits, name)) for name in LIMIT_NAMES)
     return tuple((name, value if partitions or name != PARTITION_LIMIT else 0) for name, value in values)
+
+
+def offered_capabilities(*, differences: bool, salt: int | None) -> tuple[tuple[str, int], ...]:
+    """The capabilities that we announce (P33, 070-CAP-04)."""
+    return ((DIFFERENCES, 1), (SALT, salt)) if differences and salt is not None else ()
+
+
+def hello_text(facts: Iterable[Fact]) -> bytes:
+    """A hello block as both sides write it when they make keys of it (070-KEY-01)."""
+    return "".join(sorted({f"{format_fact(fact)}\n" for fact in facts}, key=str.encode)).encode()
 
 
 def read_hello(facts: Sequence[Fact], max_tick_interval_ns: int) -> Hello:
@@ -124,7 +141,8 @@ def read_hello(facts: Sequence[Fact], max_tick_interval_ns: int) -> Hello:
             record_formats=frozenset(values[0] for values in said.get(HELLO_RECORD_FORMAT, ())),
             schema=_schema(said),
             signer=Verifier.parse(signers[0][0]) if signers else None,
-            limits=tuple(_limits(said.get(HELLO_LIMIT, ()))),
+            limits=tuple(_limits(said.get(HELLO_LIMIT, ()), LIMIT_NAMES)),
+            capabilities=tuple(_limits(said.get(HELLO_LIMIT, ()), CAPABILITIES)),
         )
     except InvalidText as error:
         raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"hello: {error}") from None
@@ -149,7 +167,8 @@ def agree(ours: Hello, theirs: Hello, limits: ExchangeLimits, required: frozense
         record_formats=formats,
         schema=schema,
         limits=_effective_limits(limits, (*ours.limits, *theirs.limits)),
-        partitions=_announces_partitions(ours) and _announces_partitions(theirs),
+        partitions=_announces(ours.limits, PARTITION_LIMIT) and _announces(theirs.limits, PARTITION_LIMIT),
+        differences=_announces(ours.capabilities, DIFFERENCES) and _announces(theirs.capabilities, DIFFERENCES),
     )
 
 
@@ -159,8 +178,8 @@ def link_id(first: Verifier, second: Verifier, plan: ExchangePlanId) -> str:
     return digest(low + high + plan.encode()).hex()
 
 
-def _announces_partitions(hello: Hello) -> bool:
-    values = [value for name, value in hello.limits if name == PARTITION_LIMIT]
+def _announces(limits: Sequence[tuple[str, int]], wanted: str) -> bool:
+    values = [value for name, value in limits if name == wanted]
     return bool(values) and min(values) > 0
 
 
@@ -217,10 +236,11 @@ def _schema(said: _Said) -> FieldSchema:
     return FieldSchema(frozenset(values[0] for values in said.get(HELLO_ADVERTISED_FIELD, ())))
 
 
-def _limits(values: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, int]]:
+def _limits(values: Iterable[tuple[str, ...]], known: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     for name, text in values:
-        if name not in LIMIT_NAMES:  # 050-HLIM-03
+        if name not in known:  # 050-HLIM-03
             continue
-        if not is_canonical_decimal(text) or (text == "0" and name != PARTITION_LIMIT):  # 050-HLIM-04, 050-HLIM-05
+        may_be_zero = name == PARTITION_LIMIT or name in CAPABILITIES
+        if not is_canonical_decimal(text) or (text == "0" and not may_be_zero):  # 050-HLIM-04, 050-HLIM-05
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"limit {name} = {text[:40]!r}", "050-HLIM-04")
         yield name, int(text)

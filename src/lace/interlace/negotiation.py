@@ -6,11 +6,14 @@ A negotiation is thrown away when its agreement is made; the modules that both s
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from lace.differences.keyed import derive_key
 from lace.interlace.agreement import Agreement, compile_modules, module_of, own_hello, own_setup, settle
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
 from lace.interlace.effects import SendResource
-from lace.interlace.negotiate import Hello, read_hello
+from lace.interlace.negotiate import Hello, hello_text, read_hello
 from lace.interlace.phases import Move
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.setup import Setup, read_setup
@@ -102,7 +105,12 @@ class Negotiation:
         if self._plan is None or self._hello is None or self._peer_setup is None:
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "hello before setup", "050-SETUP-01")
         theirs = read_hello(block.facts, self._core.terms.max_tick_interval_ns)
-        return settle(self._core.config, self._plan, self._hello, theirs, self._peer_setup.claimed)
+        agreement = settle(self._core.config, self._plan, self._hello, theirs, self._peer_setup.claimed)
+        if not agreement.negotiated.differences:
+            return agreement
+        texts = hello_text(self._hello.facts()), hello_text(block.facts)
+        first, second = texts if self._core.config.index == 0 else reversed(texts)
+        return replace(agreement, difference_key=derive_key(first, second))
 
     def forget_crossing(self, block: BlockReader) -> None:
         """What the peer said before it saw our setup: ticks, and at most one adv (050-OPEN-11)."""

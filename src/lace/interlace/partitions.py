@@ -209,6 +209,20 @@ class AdvertisementSet:
             self.drop(held.hash)
         return Changes(self.put_all(new.values()).added, removed)
 
+    def changed(self, added: Sequence[Advertisement], removed: Sequence[str]) -> AdvertisementSet:
+        """Another set with these changes, which shares every partition that did not change."""
+        later = AdvertisementSet(self._max_line_bytes)
+        later._parts = dict(self._parts)
+        later._roots = {source: dict(roots) for source, roots in self._roots.items()}
+        later._count, later.version = self._count, self.version
+        for prefix in {top_prefix(record) for record in (*(claim.hash for claim in added), *removed)}:
+            if prefix in later._parts:
+                later._parts[prefix] = dict(later._parts[prefix])
+        for record in removed:
+            later.drop(record)
+        later.put_all(added)
+        return later
+
     def replace_all(self, claims: Iterable[Advertisement]) -> Changes:
         """Hold exactly these claims (050-RECON-04)."""
         if not self._count:

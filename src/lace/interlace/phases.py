@@ -22,6 +22,9 @@ class Phase(StrEnum):
     LISTING = "advertising"
     SELECTION = "choosing partitions"
     ANSWER = "answering partitions"
+    SYMBOLS = "sketching a set"
+    REPLY = "naming what differs"
+    TOLD = "listing what was named"
     REQUEST = "exchanging request lists"
     TRANSFER = "transferring records"
     IDLE = "at a fixed point"
@@ -39,6 +42,12 @@ class Move(StrEnum):
     SELECTED = "a side selected partitions"
     NOTHING_SELECTED = "both selections are empty"
     ANSWERED = "both answers were read"
+    DIFFERING = "two summaries differ"
+    SKETCHED = "symbols were sent"
+    MORE = "the symbols do not suffice"
+    NAMED = "what differs was named"
+    ASKED = "a side could not make out the other's set"
+    DROPPED = "the standard advertisement follows"
     WANTED = "a request list is not empty"
     NOT_SETTLED = "quiet, but listings may still change"
     SETTLED = "a fixed point in an exchange that stays"
@@ -58,6 +67,16 @@ MOVES: dict[tuple[Phase, Move], Phase] = {
     (Phase.SELECTION, Move.SELECTED): Phase.ANSWER,
     (Phase.SELECTION, Move.NOTHING_SELECTED): Phase.REQUEST,
     (Phase.ANSWER, Move.ANSWERED): Phase.SELECTION,
+    (Phase.LISTING, Move.DIFFERING): Phase.SYMBOLS,  # 070
+    (Phase.SYMBOLS, Move.SKETCHED): Phase.REPLY,
+    (Phase.REPLY, Move.MORE): Phase.SYMBOLS,
+    (Phase.REPLY, Move.NAMED): Phase.TOLD,
+    (Phase.TOLD, Move.LISTED): Phase.REQUEST,
+    (Phase.REQUEST, Move.ASKED): Phase.SYMBOLS,  # 070-BASE-04
+    **{
+        (phase, Move.DROPPED): Phase.LISTING  # 070-DROP-02
+        for phase in (Phase.LISTING, Phase.SYMBOLS, Phase.REPLY, Phase.TOLD, Phase.REQUEST)
+    },
     (Phase.REQUEST, Move.WANTED): Phase.TRANSFER,
     (Phase.REQUEST, Move.NOT_SETTLED): Phase.LISTING,  # P13
     (Phase.REQUEST, Move.SETTLED): Phase.IDLE,  # 050-OPEN-01; a bounded exchange closes instead (050-BOUND-07)
@@ -76,6 +95,9 @@ READS: dict[Phase, Block] = {
     Phase.LISTING: Block.LISTING,
     Phase.SELECTION: Block.SELECTION,
     Phase.ANSWER: Block.ANSWER,
+    Phase.SYMBOLS: Block.SYMBOLS,  # read by the asker
+    Phase.REPLY: Block.REPLY,  # read by the teller
+    Phase.TOLD: Block.TOLD,  # read by the asker
     Phase.REQUEST: Block.REQUEST,
     Phase.TRANSFER: Block.AVAILABILITY,
     Phase.IDLE: Block.LISTING,  # it starts the next loop
@@ -95,6 +117,12 @@ class Question(StrEnum):
     THEIR_SUMMARIES = "compare the peer's summaries"
     CHILDREN = "summarise the partitions that the peer narrows"
     THEIR_ANSWER = "check and take over the peer's answer"
+    MEASURE = "measure what we may send"
+    THEIR_CHANGE = "take over how the peer's set changed"
+    SYMBOLS = "sketch what we may send"
+    THEIR_SYMBOLS = "decode the peer's sketch"
+    THEIR_REPLY = "check and take over the difference that the peer named"
+    THEIR_RECORDS = "check and take over the difference that we named"
     WHAT_TO_REQUEST = "evaluate what we may request"
     WHAT_TO_SERVE = "evaluate what we may still send"
     ANY_NEWS = "evaluate whether there is anything new"
@@ -108,6 +136,12 @@ QUESTIONS: dict[Question, Phase] = {
     Question.THEIR_SUMMARIES: Phase.LISTING,
     Question.CHILDREN: Phase.ANSWER,
     Question.THEIR_ANSWER: Phase.ANSWER,
+    Question.MEASURE: Phase.LISTING,
+    Question.THEIR_CHANGE: Phase.LISTING,
+    Question.SYMBOLS: Phase.SYMBOLS,
+    Question.THEIR_SYMBOLS: Phase.SYMBOLS,
+    Question.THEIR_REPLY: Phase.REPLY,
+    Question.THEIR_RECORDS: Phase.TOLD,
     Question.WHAT_TO_REQUEST: Phase.REQUEST,
     Question.WHAT_TO_SERVE: Phase.TRANSFER,
     Question.ANY_NEWS: Phase.IDLE,

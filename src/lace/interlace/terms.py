@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lace.differences.choose import CompareLimits
 from lace.interlace.negotiate import FieldSchema
 from lace.limits import MIB, SECOND_NS, EngineLimits, ExchangeLimits, RecordLimits, StreamLimits
 from lace.notation.identifiers import H3, Verifier
@@ -32,6 +33,7 @@ class Terms:
     schema: FieldSchema | None = None  # None: exactly what the plan requires
     known_modules: tuple[Module, ...] = ()  # that we need not be sent (060: a cache)
     partitions: bool = True  # P16
+    differences: bool = True  # 070, where the connection brings a salt
     tick_interval_ns: int = 10 * SECOND_NS
     ticks_before_close: int = 0  # 050-TICK-15
     # the limit tables of the specifications
@@ -40,6 +42,8 @@ class Terms:
     record_limits: RecordLimits = field(default_factory=RecordLimits)
     stream_limits: StreamLimits = field(default_factory=StreamLimits)
     # bounds of our own
+    compare_limits: CompareLimits = field(default_factory=CompareLimits)
+    min_compared: int = 32  # records below which a first listing costs less than comparing
     max_tick_interval_ns: int = 24 * HOUR_NS
     partition_threshold_bytes: int = MIB // 2  # listings above this are summarised, if agreed
     max_requests: int = 1_000_000  # of one loop (050-REQ-02)
@@ -75,4 +79,5 @@ class MachineConfig:
     terms: Terms
     link: Link = field(default_factory=Link)
     cursor_key: str = ""  # for links without two signers; no proof of anything (050-LINK-06)
+    salt: int | None = None  # fresh and random, below 2^128; without one 070 is not offered
     is_direct: bool = False  # both sides in one process: advertisements travel as changes (050-ENG-07)

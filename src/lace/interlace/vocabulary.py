@@ -28,6 +28,18 @@ ADVERTISEMENT_PARTITION = Predicate("AdvertisementPartition", 3)
 LIST_PARTITION = Predicate("ListAdvertisementPartition", 1)
 NARROW_PARTITION = Predicate("NarrowAdvertisementPartition", 1)
 
+DIFFERENCE_SUMMARY = Predicate("DifferenceSummary", 3)
+DIFFERENCE_WITHDRAWN = Predicate("DifferenceWithdrawn", 1)
+DIFFERENCE_SYMBOLS = Predicate("DifferenceSymbols", 2)
+DIFFERENCE_MORE = Predicate("DifferenceMore", 1)
+DIFFERENCE_LACKS = Predicate("DifferenceLacks", 1)
+DIFFERENCE_ASK = Predicate("DifferenceAsk", 0)
+DIFFERENCE_DROP = Predicate("DifferenceDrop", 0)
+DIFFERENCES = frozenset({
+    DIFFERENCE_SUMMARY, DIFFERENCE_WITHDRAWN, DIFFERENCE_SYMBOLS, DIFFERENCE_MORE, DIFFERENCE_LACKS, DIFFERENCE_ASK,
+    DIFFERENCE_DROP,
+})  # fmt: skip
+
 NOT_AVAILABLE = Predicate("NotAvailable", 1)
 TICK_READY = Predicate("TickReady", 1)
 
@@ -40,17 +52,22 @@ class Block(Enum):
         HELLO_EXCHANGE_PLAN, HELLO_SIGNER, HELLO_TAI, HELLO_TICK_INTERVAL, HELLO_RECORD_FORMAT,
         HELLO_ADVERTISED_FIELD, HELLO_ALL_ADVERTISED_FIELDS, HELLO_LIMIT,
     })  # fmt: skip
-    LISTING = frozenset({ADVERTISED, ADVERTISED_FIELD, ADVERTISEMENT_PARTITION, TICK_READY})
+    LISTING = frozenset({
+        ADVERTISED, ADVERTISED_FIELD, ADVERTISEMENT_PARTITION, TICK_READY, DIFFERENCE_SUMMARY, DIFFERENCE_WITHDRAWN,
+    })  # fmt: skip
     SELECTION = frozenset({LIST_PARTITION, NARROW_PARTITION})  # 050-TICK-17: no TickReady here
     ANSWER = frozenset({ADVERTISED, ADVERTISED_FIELD, ADVERTISEMENT_PARTITION})
-    REQUEST = frozenset({MAY_REQUEST, TICK_READY})
+    SYMBOLS = frozenset({DIFFERENCE_SYMBOLS, DIFFERENCE_DROP})  # 070-FACT-03: no TickReady in these either
+    REPLY = frozenset({DIFFERENCE_MORE, DIFFERENCE_LACKS, DIFFERENCE_DROP, ADVERTISED, ADVERTISED_FIELD})
+    TOLD = frozenset({DIFFERENCE_DROP, ADVERTISED, ADVERTISED_FIELD})
+    REQUEST = frozenset({MAY_REQUEST, TICK_READY, DIFFERENCE_ASK, DIFFERENCE_DROP})
     AVAILABILITY = frozenset({NOT_AVAILABLE, TICK_READY})
 
 
-def require_vocabulary(predicate: Predicate, block: Block) -> None:
-    """Abort on a fact that does not belong into this block (050-FACT-10)."""
+def require_vocabulary(predicate: Predicate, block: Block, *, differences: bool = False) -> None:
+    """Abort on a fact that does not belong into this block (050-FACT-10), or to a capability that is off (P33)."""
     allowed: frozenset[Predicate] = block.value
-    if predicate not in allowed:
+    if predicate not in allowed or (predicate in DIFFERENCES and not differences):
         raise ProtocolAbort(
             AbortReason.MALFORMED_FACT_BLOCK,
             f"{predicate.name[:80]}/{predicate.arity} in a {block.name.lower()} block",

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
-from lace.datalog.engine import Materialized, RowSource, materialize
+from lace.datalog.engine import Materialized, RowSource, evaluate, materialize
 from lace.datalog.meter import Meter
 from lace.datalog.source import ColumnSource
+from lace.datalog.syntax import Atom, Variable
 from lace.errors import LocalProtocolError
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, FIELD
 from lace.interlace.advertisement import (
@@ -80,6 +81,7 @@ class StoreEvaluator:
 
     def _reset(self) -> None:
         self._derived: Materialized | None = None
+        self._is_ready = False
         self._send: Records = {}  # what was derived last
         self._request: Records = {}
         self._cursor = StoreCursor()
@@ -118,7 +120,7 @@ class StoreEvaluator:
         """What changed in the two sets, over the store's newest snapshot: first over what changed here, then with the
         claims that this makes necessary."""
         self._watch.call = call
-        read = self._lowered().program.base
+        read = self.lowered.program.base
         runtime = frozenset(fact for fact in facts.facts() if fact.predicate in read)
         feed, forget = self._claims.change(claims.added, claims.removed)
         delta = self._follow(runtime, feed, forget)
@@ -134,18 +136,38 @@ class StoreEvaluator:
         """From here on small changes are likely: prepare to follow them."""
         if self._derived is not None:
             self._derived.get_ready()
+            self._is_ready = True
+
+    def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]:
+        """What could be requested of a peer that makes these claims; nothing of them is kept."""
+        self._watch.call = call
+        policy, facts = self.lowered, [fact for claim in claims for fact in advertisement_facts(claim, source)]
+        if self._derived is not None and self._is_ready and len(facts) <= self._max_followed:
+            found = self._derived.apply(facts, []).added.get(policy.requestable, ())
+            self._derived.apply([], facts)
+            return [record for (record,) in found]
+        limits = self._terms.engine_limits
+        meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
+        asked = Atom(policy.requestable, (Variable("P"),))
+        extra = [*facts, *self._runtime]
+        result = evaluate(
+            policy.program, self._store.snapshot(), extra=extra, goals=[asked], limits=limits, meter=meter
+        )
+        call.charge(rows=meter.rows)
+        return result.text_columns(policy.requestable)[0]
 
     # --- evaluation --------------------------------------------------------------------------------------------
 
     def _start(self, runtime: frozenset[Fact], claims: Collection[Advertisement]) -> Delta:
         """Evaluate anew over the newest snapshot, and compare with what was derived before."""
-        policy = self._lowered()
+        policy = self.lowered
         snapshot = self._store.snapshot()
         extra = RowSource(runtime)
         extra.add(ADVERTISED, list(zip([record for record, _ in claims], repeat(self._source))))
         extra.add(ADVERTISED_FIELD, [(record, self._source, *field) for record, fields in claims for field in fields])
         limits = self._terms.engine_limits
         meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
+        self._is_ready = False
         self._derived = materialize(policy.program, snapshot, limits, extra=extra, ready=False, meter=meter)
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
@@ -181,7 +203,7 @@ class StoreEvaluator:
             return Delta()
         derived = self._derived.apply(added, removed)
         self._watch.call.charge(rows=self._derived.meter.rows)
-        policy = self._lowered()
+        policy = self.lowered
         delta = Delta(
             *(
                 {row[0]: None for row in side.get(predicate, ())}
@@ -201,7 +223,9 @@ class StoreEvaluator:
     def _is_small(self, source: ColumnSource) -> bool:
         return sum(source.count(predicate) for predicate in source.predicates()) <= self._max_followed
 
-    def _lowered(self) -> LoweredPolicy:
+    @property
+    def lowered(self) -> LoweredPolicy:
+        """The program that is evaluated."""
         if self.policy is None:
             raise LocalProtocolError("nothing was prepared to evaluate")
         return self.policy

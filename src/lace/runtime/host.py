@@ -21,17 +21,22 @@ from lace.interlace.advertisement import Advertisement
 from lace.interlace.claims import PeerClaims
 from lace.interlace.cursor import decode_cursor
 from lace.interlace.host import Arrived, Call, Loaded
-from lace.interlace.partitions import AdvertisementSet, summarise
+from lace.interlace.negotiate import NO_FIELDS
+from lace.interlace.partitions import summarise
 from lace.interlace.terms import Terms
 from lace.interlace.transfer import choose_requests
 from lace.limits import MIB
 from lace.records.keys import verify_batch
+from lace.runtime.comparer import Comparer
+from lace.runtime.generation import Generation
 from lace.runtime.loading import stored_batches
+from lace.runtime.policybook import PolicyBook, SharingKey
 from lace.runtime.workers import Workers
 from lace.store.base import RecordStore, StoreCursor
 
 if TYPE_CHECKING:
     from lace.runtime.evaluate import StoreEvaluator
+    from lace.runtime.sends import Sends
 
 CURSORS = "cursor"  # the settings namespace of what is kept of a peer's claims
 
@@ -47,14 +52,14 @@ class HostBounds:
 
 
 class _Policy:
-    """What is worked with under one plan: the evaluator's two sets, and the peer's claims."""
+    """What is worked with under one plan: our set as last evaluated, and the peer's claims."""
 
-    def __init__(self, wanted: asked.PreparePolicy, claims: PeerClaims, max_line_bytes: int) -> None:
+    def __init__(self, wanted: asked.PreparePolicy, claims: PeerClaims) -> None:
         self.wanted = wanted
         self.claims = claims
-        self.own = AdvertisementSet(max_line_bytes)
-        self.told: int | None = None  # the version that `differences` were last given of
-        self.untold: dict[str, Advertisement | None] = {}  # what has changed since then
+        self.own: Generation | None = None
+        self.told: Generation | None = None  # that `differences` were last given of
+        self.comparer = Comparer(wanted.difference_key) if wanted.difference_key is not None else None
 
 
 class LocalHost:
@@ -68,6 +73,7 @@ class LocalHost:
         workers: Workers | None = None,
         verify: Verify = verify_batch,
         bounds: HostBounds | None = None,
+        policies: PolicyBook | None = None,
     ) -> None:
         self.store = store
         self._terms = terms
@@ -75,7 +81,10 @@ class LocalHost:
         self._verify = verify
         self._bounds = bounds or HostBounds()
         self._work_out = workers.summarise if workers is not None else summarise
-        self._evaluator: StoreEvaluator | None = None
+        self._policies = policies or PolicyBook()
+        self._evaluator: StoreEvaluator | None = None  # until the first evaluation
+        self._sends: Sends | None = None
+        self._sharing: SharingKey | None = None
         self._policy: _Policy | None = None
 
     @property
@@ -86,17 +95,17 @@ class LocalHost:
     @property
     def evaluated_at(self) -> StoreCursor:
         """The moment of the store that was last evaluated."""
-        return self._evaluator.cursor if self._evaluator is not None else StoreCursor()
+        return self._sends.cursor if self._sends is not None else StoreCursor()
 
     # --- policy ------------------------------------------------------------------------------------------------
 
     def prepare(self, wanted: asked.PreparePolicy, call: Call) -> given.PolicyPrepared:
         """The local executable of a plan."""
         call.check()
-        if self._evaluator is None:
-            self._evaluator = _make_evaluator(self.store, self._terms)
+        self._let_go()
+        self._evaluator = _make_evaluator(self.store, self._terms)
         self._evaluator.prepare(wanted)
-        self._policy = _Policy(wanted, self._claims_for(wanted), self._terms.max_line_bytes)
+        self._policy = _Policy(wanted, self._claims_for(wanted))
         return given.PolicyPrepared(len(self._policy.claims))
 
     def _claims_for(self, wanted: asked.PreparePolicy) -> PeerClaims:
@@ -114,44 +123,52 @@ class LocalHost:
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """Over the newest snapshot and everything that the peer claims."""
-        policy, evaluator = self._prepared(), self._evaluator
-        if evaluator is None:
-            raise LocalProtocolError("nothing was prepared to evaluate")
+        policy, sends = self._prepared(), self._sends_under(wanted)
         call.check()
-        delta = evaluator.evaluate(wanted.runtime, policy.claims.take_changes(), call)
-        added = evaluator.advertise(delta.send_added)
-        for record in sorted(delta.send_removed):
-            policy.own.drop(record)
-        policy.own.put_all(added)
-        if policy.told is not None:
-            policy.untold.update((record, None) for record in delta.send_removed)
-            policy.untold.update((claim.hash, claim) for claim in added)
-        return self._found(wanted, policy, evaluator)
-
-    def _found(self, wanted: asked.Evaluate, policy: _Policy, evaluator: StoreEvaluator) -> given.Evaluated:
-        own, under = policy.own, policy.wanted
+        own = policy.own = sends.current(wanted.runtime, policy.claims, call)
+        under = policy.wanted
+        policy.claims.follow(own, keeps_fields=under.schema != NO_FIELDS)
+        requests: Sequence[str] = ()
+        if wanted.max_requests:
+            found = sends.requestable(own, policy.claims, call)
+            requests = choose_requests(found, policy.claims.among, under.record_formats, wanted)
         reads_listings = under.plan.have_reads_advertisements
         return given.Evaluated(
-            own=asked.SetHandle(own.version, len(own)),
+            own=asked.SetHandle(own.number, len(own)),
             partitions=own.partition_count,
-            listing_bytes=_listing_bytes(own, under.own_source, wanted.measured_bytes),
-            requests=choose_requests(evaluator.requestable, policy.claims.among, under.record_formats, wanted),
-            fingerprint=own.fingerprint(under.own_source) if reads_listings else b"",
+            listing_bytes=_listing_bytes(own, under, wanted.measured_bytes),
+            requests=requests,
+            fingerprint=own.standard.fingerprint(under.own_source) if reads_listings else b"",
             claims_fingerprint=policy.claims.fingerprint() if reads_listings else b"",
-            store_mark=evaluator.cursor.record,
+            store_mark=sends.cursor.record,
         )
+
+    def _sends_under(self, wanted: asked.Evaluate) -> Sends:
+        """What other links with this policy use too, found when the runtime facts are known."""
+        if self._sends is None:
+            if self._evaluator is None:
+                raise LocalProtocolError("nothing was prepared to evaluate")
+            under = self._prepared().wanted
+            self._sends, self._sharing = self._policies.take(self._evaluator, self._terms, under, wanted.runtime)
+            self._evaluator = None
+        return self._sends
+
+    def _let_go(self) -> None:
+        if self._sharing is not None:
+            self._policies.give_back(self._sharing)
+        self._evaluator = self._sends = self._sharing = None
 
     def rest(self, call: Call) -> None:
         """Prepare to follow small changes."""
         call.check()
-        if self._evaluator is not None:
-            self._evaluator.get_ready()
+        if self._sends is not None:
+            self._sends.rest()
 
     # --- our set -----------------------------------------------------------------------------------------------
 
     def summarise(self, wanted: asked.Summarise, call: Call) -> given.Summarised:
         """Roots are worked out where the set changed since they were last asked for."""
-        own = self._set(wanted.own)
+        own = self._set(wanted.own).standard
         if wanted.parents is None:
             parts = own.unsummarised(wanted.source, own.prefixes())
             call.charge(rows=sum(map(len, parts.values())))
@@ -166,10 +183,12 @@ class LocalHost:
     def list(self, wanted: asked.SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:
         """The set or some partitions of it, sorted by P (P14)."""
         own = self._set(wanted.own)
-        if wanted.prefixes is None:
-            claims = own.listing()
+        if wanted.records is not None:
+            claims = own.some(wanted.records)
+        elif wanted.prefixes is None:
+            claims = own.standard.listing()
         else:
-            claims = sorted(claim for prefix in wanted.prefixes for claim in own.under(prefix))
+            claims = sorted(claim for prefix in wanted.prefixes for claim in own.standard.under(prefix))
         for start in range(0, len(claims), self._bounds.list_records):
             batch = claims[start : start + self._bounds.list_records]
             call.charge(rows=len(batch))
@@ -178,19 +197,17 @@ class LocalHost:
     def differences(self, wanted: asked.SendChanges, call: Call) -> given.ChangesReceived:
         """All of the set, or what has changed since it was last told."""
         policy, own = self._prepared(), self._set(wanted.own)
-        untold, policy.untold = policy.untold, {}
-        if wanted.since is None or wanted.since.number != policy.told:
-            policy.told = own.version
+        told, policy.told = policy.told, own
+        if wanted.since is None or told is None or wanted.since.number != told.number:
             call.charge(rows=len(own))
-            return given.ChangesReceived(own.listing(), (), is_whole=True)
-        policy.told = own.version
-        call.charge(rows=len(untold))
-        added = [claim for claim in untold.values() if claim is not None]
-        return given.ChangesReceived(added, [record for record, claim in untold.items() if claim is None])
+            return given.ChangesReceived(own.standard.listing(), (), is_whole=True)
+        came, went = own.ids.since(told.ids)
+        call.charge(rows=len(came) + len(went))
+        return given.ChangesReceived(own.some(came.texts()) if len(came) else [], went.texts())
 
-    def _set(self, handle: asked.SetHandle) -> AdvertisementSet:
+    def _set(self, handle: asked.SetHandle) -> Generation:
         own = self._prepared().own
-        if handle.number != own.version:
+        if own is None or handle.number != own.number:
             raise LocalProtocolError("the set of an evaluation that was followed by another")
         return own
 
@@ -212,21 +229,50 @@ class LocalHost:
         """Summaries of the peer, against what is held and what we would list ourselves."""
         call.charge(rows=len(wanted.offered) + len(wanted.claims))
         self._expect(sum([partition.count for partition in wanted.offered]))
-        return self._prepared().claims.reconcile(wanted, self._set(wanted.own), call)
+        return self._prepared().claims.reconcile(wanted, self._set(wanted.own).standard, call)
 
     def _expect(self, claimed: int) -> None:
         """Workers start while it is worked out what to ask for of a long listing."""
-        unknown = claimed - len(self._prepared().own)
+        own = self._prepared().own
+        unknown = claimed - (len(own) if own is not None else 0)
         if self._workers is not None and unknown >= self._bounds.min_records_for_workers:
             self._workers.want()
 
     def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
         """Keep them with the store; losing them costs the next exchange a listing, so failures are not errors."""
         policy = self._prepared()
+        if policy.claims.is_relative:  # what differs is found out again for less than it costs to keep
+            return
         kept = policy.claims.as_cursor(policy.wanted.plan.id).encode()
         call.charge(rows=len(policy.claims), size=len(kept))
         with contextlib.suppress(LaceError):
             self.store.put_setting(CURSORS, wanted.key, kept)
+
+    # --- differences (070) -------------------------------------------------------------------------------------
+
+    def measure(self, wanted: asked.Measure, call: Call) -> given.Measured:
+        """Our set under the key of the epoch."""
+        return self._comparer().measure(wanted, self._set(wanted.own), call)
+
+    def sketch(self, wanted: asked.Sketch, call: Call) -> given.Sketched:
+        """Symbols of our set."""
+        return self._comparer().sketch(wanted, self._set(wanted.own), call)
+
+    def decode(self, wanted: asked.Decode, call: Call) -> given.Decoded:
+        """What the peer's symbols say."""
+        return self._comparer().decode(wanted, self._set(wanted.own), call)
+
+    def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
+        """What the peer has, relative to our set."""
+        taken = self._comparer().take(wanted, self._set(wanted.own), self._prepared().claims, call)
+        self._expect(taken.count)
+        return taken
+
+    def _comparer(self) -> Comparer:
+        comparer = self._prepared().comparer
+        if comparer is None:
+            raise LocalProtocolError("no comparison of sets was agreed")
+        return comparer
 
     # --- records -----------------------------------------------------------------------------------------------
 
@@ -261,7 +307,8 @@ class LocalHost:
 
     def close(self) -> None:
         """Let go of the evaluator, the set and the claims."""
-        self._evaluator = self._policy = None
+        self._let_go()
+        self._policy = None
 
 
 def _make_evaluator(store: RecordStore, terms: Terms) -> StoreEvaluator:
@@ -270,7 +317,7 @@ def _make_evaluator(store: RecordStore, terms: Terms) -> StoreEvaluator:
     return StoreEvaluator(store, terms)
 
 
-def _listing_bytes(own: AdvertisementSet, source: str, measured: int) -> int:
+def _listing_bytes(own: Generation, under: asked.PreparePolicy, measured: int) -> int:
     """How long a listing is, exact up to a bound; nearly all claims are bare, and those need no counting."""
-    bare = len(own) * (RECORD_BYTES + len(source))
-    return bare if bare > measured else own.size_under(source)
+    bare = len(own) * (RECORD_BYTES + len(under.own_source))
+    return bare if bare > measured or under.schema == NO_FIELDS else own.standard.size_under(under.own_source)

@@ -1,0 +1,271 @@
+"""One loop's comparison of two sets (070): from two summaries to how they differ, or to the standard advertisement.
+
+Rule: the teller (operand 1) sends symbols, the asker (operand 0) decodes them; each phase here belongs to one of them.
+Whatever is in doubt is dropped, and the loop that owns this goes on with P14 or P16. Nothing here touches a set: the
+host measures, sketches, decodes and checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+from lace.differences.choose import Way, choose, more_symbols
+from lace.differences.keyed import U64
+from lace.differences.sketch import MAX_SYMBOLS, Symbols
+from lace.differences.wire import (
+    SYMBOLS_PER_LINE,
+    decode_short_ids,
+    decode_summary,
+    decode_symbols,
+    encode_short_ids,
+    encode_summary,
+    encode_symbols,
+)
+from lace.errors import InvalidText
+from lace.interlace.advertisement import require_record_ids
+from lace.interlace.blocks import BlockReader
+from lace.interlace.core import Core
+from lace.interlace.effects import Decode, SendFacts, SendListing, Sketch, TakeDifference
+from lace.interlace.epoch import Epoch
+from lace.interlace.inputs import Decoded, DifferenceTaken, Measured
+from lace.interlace.negotiate import is_canonical_decimal
+from lace.interlace.phases import Move, Phase, Question
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.vocabulary import (
+    DIFFERENCE_ASK,
+    DIFFERENCE_DROP,
+    DIFFERENCE_LACKS,
+    DIFFERENCE_MORE,
+    DIFFERENCE_SUMMARY,
+    DIFFERENCE_SYMBOLS,
+    DIFFERENCE_WITHDRAWN,
+)
+from lace.notation.fact import Fact
+
+DROP = Fact(DIFFERENCE_DROP, ())
+ASK = Fact(DIFFERENCE_ASK, ())
+
+
+class Outcome(Enum):
+    """Where a comparison stands."""
+
+    OPEN = auto()
+    AGREED = auto()  # the peer's advertisement state is known: requests follow
+    DOUBTED = auto()  # the same place, but the sums do not agree
+    DROPPED = auto()  # the standard advertisement follows
+
+
+def malformed(detail: str) -> ProtocolAbort:
+    """070-FACT-02."""
+    return ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, detail, "070-FACT-02")
+
+
+def read_summary(facts: Sequence[Fact]) -> tuple[U64, list[str]] | None:
+    """The peer's measure and what it withdrew, if its `adv` is a summary."""
+    said = [values for predicate, values in facts if predicate == DIFFERENCE_SUMMARY]
+    withdrawn = [values[0] for predicate, values in facts if predicate == DIFFERENCE_WITHDRAWN]
+    if not said:
+        if withdrawn:
+            raise malformed("records withdrawn without a summary")
+        return None
+    if len(said) > 1:
+        raise malformed("two summaries")
+    require_record_ids(withdrawn)
+    try:
+        return decode_summary(*said[0]), withdrawn
+    except InvalidText as error:
+        raise malformed(str(error)) from None
+
+
+def only(facts: Sequence[Fact], fact: Fact, others: bool) -> bool:
+    """Whether a block says just this; beside anything else it may not stand."""
+    if fact not in facts:
+        return False
+    if len(facts) > 1 or others:
+        raise malformed(f"{fact.predicate.name} beside other lines")
+    return True
+
+
+class Comparison:
+    """The phases SYMBOLS, REPLY and TOLD of one loop."""
+
+    def __init__(self, core: Core, epoch: Epoch, ours: U64, theirs: U64) -> None:
+        self._core = core
+        self._epoch = epoch
+        self._ours = ours
+        self._theirs = theirs
+        self._limits = core.terms.compare_limits
+        self._is_asker = core.config.index == 0
+        self._have = 0  # symbols sent or received
+        self._absent: Sequence[str] = ()  # of our records, that the peer lacks
+        self.outcome = Outcome.OPEN
+
+    # --- symbols -----------------------------------------------------------------------------------------------
+
+    def begin(self, why: Move) -> None:
+        """The sketch begins."""
+        self._core.enter(why)
+        if self._is_asker:
+            self._core.sent = True
+            return
+        self._core.received = True
+        choice = choose(self._ours, self._theirs, self._limits)
+        if choice.way is Way.SKETCH:
+            self._sketch(choice.symbols)
+        else:
+            self._drop()
+
+    def _sketch(self, end: int) -> None:
+        self._core.ask(Question.SYMBOLS, Sketch(own=self._epoch.own, start=self._have, end=end))
+
+    def send_symbols(self, symbols: Symbols) -> None:
+        """SYMBOLS is answered."""
+        core, start = self._core, self._have
+        self._have += len(symbols)
+        core.send_block(
+            [
+                Fact(DIFFERENCE_SYMBOLS, (str(start + SYMBOLS_PER_LINE * line), text))
+                for line, text in enumerate(encode_symbols(symbols))
+            ]
+        )
+        core.enter(Move.SKETCHED)
+        core.sent = True
+
+    def receive(self, block: BlockReader) -> None:
+        """A block of the phase that this is in."""
+        if only(block.facts, DROP, block.lists):
+            self._end(Outcome.DROPPED)
+        elif self._core.phase is Phase.SYMBOLS:
+            self._receive_symbols(block)
+        elif self._core.phase is Phase.REPLY:
+            self._receive_reply(block)
+        else:
+            self._core.received = True
+            effect = TakeDifference(own=self._epoch.own, absent=self._absent, claims=block.claims(), told=self._theirs)
+            self._core.ask(Question.THEIR_RECORDS, effect)
+
+    def _receive_symbols(self, block: BlockReader) -> None:
+        """The teller's symbols."""
+        symbols = self._read_symbols(block.facts)
+        self._core.received = True
+        self._core.ask(Question.THEIR_SYMBOLS, Decode(own=self._epoch.own, start=self._have, symbols=symbols))
+        self._have += len(symbols)
+
+    def _read_symbols(self, facts: Sequence[Fact]) -> Symbols:
+        texts: list[str] = []
+        for _, (start, text) in facts:
+            if start != str(self._have + SYMBOLS_PER_LINE * len(texts)):
+                raise malformed(f"symbols from {start[:20]} on")
+            texts.append(text)
+        full = SYMBOLS_PER_LINE * max(0, len(texts) - 1)
+        try:
+            # A line but the last is full; how many the last one has its length tells.
+            last = len(texts[-1]) * 3 // 4 // 13 if texts else 0
+            return decode_symbols(texts, full + last)
+        except InvalidText as error:
+            raise malformed(str(error)) from None
+
+    # --- reply -------------------------------------------------------------------------------------------------
+
+    def decoded(self, found: Decoded) -> None:
+        """THEIR_SYMBOLS is answered: say what differs, or that more is needed."""
+        core = self._core
+        core.enter(Move.SKETCHED)
+        core.received = True
+        if found.lacking is None:
+            end = more_symbols(self._have, self._limits)
+            if found.is_hopeless or end <= self._have:
+                self._drop()
+                return
+            core.send_block([Fact(DIFFERENCE_MORE, (str(end),))])
+            core.enter(Move.MORE)
+            core.sent = True
+            return
+        if max(len(found.lacking), len(found.absent)) > self._most_listed:
+            self._drop()
+            return
+        self._absent = found.absent
+        facts = [Fact(DIFFERENCE_LACKS, (text,)) for text in encode_short_ids(found.lacking)]
+        if facts:
+            core.emit(SendFacts(facts))
+        self._list(found.absent)
+
+    @property
+    def _most_listed(self) -> int:
+        return self._epoch.agreement.negotiated.limits.max_advertisement_records_listed
+
+    def _list(self, records: Sequence[str]) -> None:
+        if records:
+            source = self._epoch.agreement.own_source
+            self._core.emit(SendListing(own=self._epoch.own, source=source, records=records))
+        else:
+            self.listing_sent()
+
+    def listing_sent(self) -> None:
+        """Our listing of what the peer lacks is out."""
+        core = self._core
+        core.send_block([])
+        if core.phase is Phase.REPLY:
+            core.enter(Move.NAMED)
+            core.sent = True
+        else:
+            self._end(Outcome.AGREED)
+
+    def _receive_reply(self, block: BlockReader) -> None:
+        """The asker wants more symbols, or names what it lacks."""
+        more = [values[0] for predicate, values in block.facts if predicate == DIFFERENCE_MORE]
+        self._core.received = True
+        if more:
+            self._answer_more(more, block)
+            return
+        try:
+            short = decode_short_ids([values[0] for _, values in block.facts])
+        except InvalidText as error:
+            raise malformed(str(error)) from None
+        if len(short) > self._most_listed:
+            raise malformed(f"{len(short)} records named at once")
+        effect = TakeDifference(own=self._epoch.own, named=short, claims=block.claims(), told=self._theirs)
+        self._core.ask(Question.THEIR_REPLY, effect)
+
+    def _answer_more(self, more: Sequence[str], block: BlockReader) -> None:
+        if len(block.facts) > 1 or block.lists or not is_canonical_decimal(more[0]):
+            raise malformed("more symbols asked for beside other lines")
+        end = int(more[0])
+        if not self._have < end <= MAX_SYMBOLS:
+            raise malformed(f"symbols up to {end} asked for")
+        self._core.enter(Move.MORE)
+        self._core.received = True
+        if end > self._limits.max_symbols:
+            self._drop()
+        else:
+            self._sketch(end)
+
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    def taken(self, answer: DifferenceTaken) -> None:
+        """THEIR_REPLY or THEIR_RECORDS is answered (070-END-01)."""
+        core = self._core
+        if core.phase is Phase.REPLY:
+            core.enter(Move.NAMED)
+            core.received = True
+            if answer.agrees:
+                self._list(answer.absent)
+            else:
+                self._drop()
+        else:
+            self._end(Outcome.AGREED if answer.agrees else Outcome.DOUBTED)
+
+    def _drop(self) -> None:
+        """070-DROP-01: in the place of our next block."""
+        self._core.send_block([DROP])
+        self._end(Outcome.DROPPED)
+
+    def _end(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+def summary_facts(found: Measured) -> list[Fact]:
+    """Our summary, and what we withdraw since the loop before."""
+    withdrawn = [Fact(DIFFERENCE_WITHDRAWN, (record,)) for record in found.removed or ()]
+    return [*withdrawn, Fact(DIFFERENCE_SUMMARY, encode_summary(found.measured))]

@@ -1,0 +1,91 @@
+"""The peer's claims as ours but for what differs (070, P35).
+
+Rule: while two sides compare their sets, what a peer claims about records that we hold is what our own validated facts
+say, so it is not kept: only the records of ours that it lacks, and its claims about records that are not in our set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from lace.differences.compare import agrees, measured
+from lace.differences.ids import ids_of_texts
+from lace.differences.idset import IdSet
+from lace.differences.keyed import U64, DifferenceKey
+from lace.errors import InvalidText
+from lace.interlace.advertisement import Advertisement, Claims, sendable_fields
+from lace.interlace.partitions import AdvertisementSet
+
+
+class OwnSet(Protocol):
+    """What we may send at one moment."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def ids(self) -> IdSet: ...
+    def __len__(self) -> int: ...
+    def among(self, records: Sequence[str]) -> list[str]: ...
+    def some(self, records: Iterable[str]) -> list[Advertisement]: ...
+    @property
+    def standard(self) -> AdvertisementSet: ...
+
+
+class Likeness:
+    """A peer's claims relative to our set."""
+
+    def __init__(self, own: OwnSet, absent: Iterable[str], claims: Claims) -> None:
+        self.own = own
+        self.absent = set(absent)
+        self.foreign = {claim.hash: claim for claim in claims}
+
+    def __len__(self) -> int:
+        return len(self.own) - len(self.absent) + len(self.foreign)
+
+    def among(self, records: Iterable[str]) -> list[str]:
+        """Those of some records that the peer claims to have."""
+        given = list(records)
+        ours = set(self.own.among(given)) - self.absent
+        return [record for record in given if record in self.foreign or record in ours]
+
+    def follow(self, own: OwnSet, *, keeps_fields: bool) -> bool:
+        """Our set is another one now; False if that cannot be followed, for a claim would have to be known again."""
+        came, went = own.ids.since(self.own.ids)
+        going = [record for record in went.texts() if record not in self.absent]
+        if going and keeps_fields:
+            return False
+        for record in came.texts():
+            if self.foreign.pop(record, None) is None:
+                self.absent.add(record)
+        self.absent.difference_update(went.texts())
+        self.foreign.update((record, Advertisement(record)) for record in going)
+        self.own = own
+        return True
+
+    def claims(self, source: str, max_line_bytes: int) -> list[Advertisement]:
+        """All that the peer claims, as it would list it: under its label a longer line may pass the limit (P14)."""
+        ours = [claim for claim in self.own.standard.listing() if claim.hash not in self.absent]
+        return [*as_theirs(ours, source, max_line_bytes), *self.foreign.values()]
+
+
+def as_theirs(claims: Iterable[Advertisement], source: str, max_line_bytes: int) -> list[Advertisement]:
+    """Our claims as a peer with this label would make them."""
+    return [
+        Advertisement(claim.hash, sendable_fields(claim, source, max_line_bytes)) if claim.fields else claim
+        for claim in claims
+    ]
+
+
+def measure_of(records: Iterable[str], key: DifferenceKey) -> U64 | None:
+    """The measure of some records; None if one of them is of a format that has none."""
+    try:
+        return measured(ids_of_texts(records), key)
+    except InvalidText:
+        return None
+
+
+def adds_up(start: U64, less: Iterable[str], more: Iterable[str], told: U64, key: DifferenceKey) -> bool:
+    """Whether a measured set, without some of its records and with others, is what was told (070-END-01)."""
+    going, coming = measure_of(less, key), measure_of(more, key)
+    return going is not None and coming is not None and agrees(start - going + coming, told)

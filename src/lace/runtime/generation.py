@@ -1,0 +1,78 @@
+"""One moment of what may be sent under a policy (050 `EffectiveSend`, 070 shared sets).
+
+Rule: a generation never changes, so any number of links hold the same one. It is columns of ids; advertisements, their
+digests and their roots are made for whom they must be made, once for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from lace.differences.ids import columnar, ids_of_texts, partition_count
+from lace.differences.idset import IdSet
+from lace.errors import InvalidText
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.partitions import START_LENGTH, AdvertisementSet
+
+_MANY = 100_000
+_MOST_PARTITIONS: int = 64**START_LENGTH
+
+Advertise = Callable[[Iterable[str]], list[Advertisement]]
+
+
+class Generation:
+    """A set of records that may be sent."""
+
+    def __init__(self, number: int, ids: IdSet, advertise: Advertise, max_line_bytes: int) -> None:
+        self.number = number
+        self.ids = ids
+        self._advertise = advertise
+        self._max_line_bytes = max_line_bytes
+        self._standard: AdvertisementSet | None = None
+        self._making = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def partition_count(self) -> int:
+        """How many starting partitions are not empty; for a large set how many there may be."""
+        if len(self) > _MANY:
+            return _MOST_PARTITIONS
+        return partition_count(self.ids.ids())
+
+    def among(self, records: Sequence[str]) -> list[str]:
+        """Those of some records that are in the set, in their order."""
+        try:
+            wanted = ids_of_texts(records)
+        except InvalidText:  # of a format that no record of ours has
+            return self.among(columnar(records))
+        here = self.ids.among(wanted)
+        if bool(here.all()):
+            return list(records)
+        found = set(wanted.take(here).texts())
+        return [record for record in records if record in found]
+
+    def some(self, records: Iterable[str]) -> list[Advertisement]:
+        """The advertisements of some records of the set, sorted."""
+        if self._standard is None:
+            return self._advertise(records)
+        return sorted(claim for record in records if (claim := self._standard.get(record)) is not None)
+
+    @property
+    def standard(self) -> AdvertisementSet:
+        """All advertisements, for a peer that has to be told them (P14, P16)."""
+        with self._making:
+            if self._standard is None:
+                self._standard = AdvertisementSet(self._max_line_bytes)
+                self._standard.put_all(self._advertise(self.ids.ids().texts()))
+            return self._standard
+
+    def then(self, added: Sequence[str], removed: Sequence[str]) -> Generation:
+        """The next one."""
+        ids = self.ids.change(ids_of_texts(added), ids_of_texts(removed))
+        later = Generation(self.number + 1, ids, self._advertise, self._max_line_bytes)
+        if self._standard is not None:
+            later._standard = self._standard.changed(self._advertise(added), removed)
+        return later

@@ -1,0 +1,77 @@
+"""Which links share what they may send (070, shared sets).
+
+Rule: two links share when their lowered rules, the runtime facts that these read, the advertised fields and engine
+limits are equal, and when neither a claim of a peer nor the passing of time can change what may be sent.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lace.datalog.syntax import Rule
+from lace.facts.predicates import TICK_TAI
+from lace.interlace.effects import PreparePolicy
+from lace.interlace.negotiate import FieldSchema
+from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.terms import Terms
+from lace.limits import EngineLimits
+from lace.notation.fact import Fact
+from lace.runtime.claims import Feeding, feeding_of
+
+if TYPE_CHECKING:
+    from lace.runtime.evaluate import StoreEvaluator
+    from lace.runtime.sends import Sends, SharedSends
+
+
+@dataclass(frozen=True, slots=True)
+class SharingKey:
+    """Everything that a set of sendable records depends on, beside the store."""
+
+    rules: tuple[Rule, ...]
+    runtime: frozenset[Fact]
+    schema: FieldSchema
+    limits: EngineLimits
+
+
+@dataclass(slots=True)
+class _Known:
+    sends: SharedSends
+    users: int = 0
+
+
+class PolicyBook:
+    """The policies of all links over a store; some that nobody uses now are kept for links to come."""
+
+    def __init__(self, max_idle: int = 4) -> None:
+        self._max_idle = max_idle
+        self._known: dict[SharingKey, _Known] = {}
+        self._lock = threading.Lock()
+
+    def take(
+        self, evaluator: StoreEvaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
+    ) -> tuple[Sends, SharingKey | None]:
+        """The sends of a policy that an evaluator was prepared for, and under which key they are to be given back."""
+        from lace.runtime.sends import PrivateSends, SharedSends  # with the engine, which takes its time to load
+
+        feeding, program = feeding_of(wanted.plan), evaluator.lowered.program
+        if feeding is Feeding.ALWAYS or TICK_TAI in program.base:
+            return PrivateSends(evaluator, terms.max_line_bytes), None
+        facts = frozenset(fact for fact in runtime.facts() if fact.predicate in program.base)
+        key = SharingKey(program.program.rules, facts, wanted.schema, terms.engine_limits)
+        with self._lock:
+            known = self._known.pop(key, None)
+            if known is None:
+                known = _Known(SharedSends(evaluator, terms.max_line_bytes, feeding))
+            known.users += 1
+            self._known[key] = known  # the one used last stands last
+            return known.sends, key
+
+    def give_back(self, key: SharingKey) -> None:
+        """One link less."""
+        with self._lock:
+            self._known[key].users -= 1
+            idle = [found for found, known in self._known.items() if not known.users]
+            for found in idle[: max(0, len(idle) - self._max_idle)]:
+                del self._known[found]

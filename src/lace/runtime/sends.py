@@ -1,0 +1,113 @@
+"""What may be sent and requested under one policy, for all links that agree on everything it depends on (070).
+
+Rule: two links share when their lowered rules, the runtime facts that these read, the advertised fields and engine
+limits are equal, and when neither a claim of a peer nor the passing of time can change what may be sent. A link holds a
+generation; the rules, the columns and the store's changes are looked at once for all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable
+from typing import Protocol
+
+from lace.differences.idset import IdSet
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims import PeerClaims
+from lace.interlace.host import Call
+from lace.interlace.partitions import Changes
+from lace.interlace.runtimefacts import RuntimeFacts
+from lace.runtime.claims import Feeding
+from lace.runtime.evaluate import Delta, StoreEvaluator
+from lace.runtime.generation import Generation
+from lace.store.base import StoreCursor
+
+_KEPT_ANSWERS = 64
+
+
+class Sends(Protocol):
+    """What a link may send and request."""
+
+    @property
+    def cursor(self) -> StoreCursor: ...
+    def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation: ...
+    def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]: ...
+    def rest(self) -> None: ...
+
+
+class _Generations:
+    """An evaluator, and its newest set."""
+
+    def __init__(self, evaluator: StoreEvaluator, max_line_bytes: int) -> None:
+        self._evaluator = evaluator
+        self._newest = Generation(0, IdSet(), self._advertise, max_line_bytes)
+
+    @property
+    def cursor(self) -> StoreCursor:
+        """The moment of the store that was last evaluated."""
+        return self._evaluator.cursor
+
+    def _advertise(self, records: Iterable[str]) -> list[Advertisement]:
+        return self._evaluator.advertise(dict.fromkeys(records))
+
+    def _follow(self, delta: Delta) -> Generation:
+        if delta.send_added or delta.send_removed:
+            self._newest = self._newest.then(list(delta.send_added), list(delta.send_removed))
+        return self._newest
+
+
+class PrivateSends(_Generations):
+    """Of one link: claims of its peer, or the time, decide what it may send."""
+
+    def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
+        """What may be sent now, with all that the peer claims."""
+        return self._follow(self._evaluator.evaluate(runtime, claims.take_changes(), call))
+
+    def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]:
+        """What may be requested and is not there."""
+        return self._evaluator.requestable
+
+    def rest(self) -> None:
+        """From here on small changes are likely."""
+        self._evaluator.get_ready()
+
+
+class SharedSends(_Generations):
+    """Of any number of links, each in its own thread."""
+
+    def __init__(self, evaluator: StoreEvaluator, max_line_bytes: int, feeding: Feeding) -> None:
+        super().__init__(evaluator, max_line_bytes)
+        self._feeding = feeding
+        self._busy = threading.Lock()
+        self._answers: dict[tuple[str, tuple[Advertisement, ...]], list[str]] = {}
+
+    def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
+        """What may be sent now, whatever anybody claims."""
+        with self._busy:
+            before = self._evaluator.cursor
+            found = self._follow(self._evaluator.evaluate(runtime, Changes([], []), call))
+            if self._evaluator.cursor != before:
+                self._answers.clear()
+            return found
+
+    def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]:
+        """What may be requested of a peer, by its claims about records that we lack; by all of them, where claims about
+        one record may matter to another."""
+        fed = claims.beyond(own)
+        if not fed:
+            return ()
+        if self._feeding is not Feeding.SEPARATE:
+            fed = claims.listing()
+        asked = claims.source, tuple(fed)
+        with self._busy:
+            found = self._answers.get(asked)
+            if found is None:
+                found = self._answers[asked] = self._evaluator.requestable_with(fed, claims.source, call)
+                if len(self._answers) > _KEPT_ANSWERS:
+                    del self._answers[next(iter(self._answers))]
+            return found
+
+    def rest(self) -> None:
+        """From here on small changes are likely."""
+        with self._busy:
+            self._evaluator.get_ready()
