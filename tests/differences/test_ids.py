@@ -84,7 +84,9 @@ def test_a_set_that_changes_is_the_set_python_would_have(changes: list[tuple[set
 
 
 @given(some, some, some, some)
-def test_what_came_and_went_between_two_generations(first: set[int], second: set[int], c: set[int], d: set[int]) -> None:
+def test_what_came_and_went_between_two_generations(
+    first: set[int], second: set[int], c: set[int], d: set[int]
+) -> None:
     earlier = set_of(chosen(first)).change(chosen(c), chosen(d))
     later = earlier.change(chosen(second), chosen(first - second))
     merged = set_of(later.ids())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lace.datalog import reference
+from lace.differences.ids import ids_of_texts
+from lace.differences.idset import set_of
 from lace.errors import LaceError
 from lace.facts.predicates import FIELD
 from lace.interlace import effects as asked
@@ -21,6 +23,8 @@ from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
+from lace.runtime.comparer import Comparer
+from lace.runtime.generation import Generation
 from lace.store.base import RecordStore
 
 Sets = tuple[frozenset[str], frozenset[str]]
@@ -47,6 +51,7 @@ class FakeHost:
         self.policy = self.lowered(wanted)
         self.wanted = wanted
         self.own = AdvertisementSet(self.terms.max_line_bytes)
+        self.comparer = Comparer(wanted.difference_key) if wanted.difference_key is not None else None
         if not wanted.keeps_claims:
             self.claims = PeerClaims(wanted.peer_source, self.terms.max_line_bytes)
             kept = self.store.get_setting("cursor", wanted.cursor_key) if wanted.cursor_key else None
@@ -106,6 +111,8 @@ class FakeHost:
 
     def list(self, wanted: asked.SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:
         for claim in self.own.listing():
+            if wanted.records is not None and claim.hash not in wanted.records:
+                continue
             if wanted.prefixes is None or any(claim.hash.startswith(prefix, 2) for prefix in wanted.prefixes):
                 call.charge(rows=1)
                 yield [claim]
@@ -125,6 +132,28 @@ class FakeHost:
 
     def reconcile(self, wanted: asked.Reconcile, call: Call) -> given.Reconciled:
         return self.claims.reconcile(wanted, self.own, call)
+
+    def generation(self) -> Generation:
+        """Our set as 070 looks at it."""
+        claims = {claim.hash: claim for claim in self.own.listing()}
+        ids = set_of(ids_of_texts(claims))
+        return Generation(self.own.version, ids, lambda records: [claims[r] for r in sorted(records)], 1 << 10)
+
+    def measure(self, wanted: asked.Measure, call: Call) -> given.Measured:
+        assert self.comparer is not None
+        return self.comparer.measure(wanted, self.generation(), call)
+
+    def sketch(self, wanted: asked.Sketch, call: Call) -> given.Sketched:
+        assert self.comparer is not None
+        return self.comparer.sketch(wanted, self.generation(), call)
+
+    def decode(self, wanted: asked.Decode, call: Call) -> given.Decoded:
+        assert self.comparer is not None
+        return self.comparer.decode(wanted, self.generation(), call)
+
+    def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
+        assert self.comparer is not None
+        return self.comparer.take(wanted, self.generation(), self.claims, call)
 
     def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
         self.store.put_setting("cursor", wanted.key, self.claims.as_cursor(self.wanted.plan.id).encode())

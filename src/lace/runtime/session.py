@@ -259,6 +259,11 @@ class Session:
                 | asked.Summarise()
                 | asked.TakeClaims()
                 | asked.Reconcile()
+                | asked.Measure()
+                | asked.Sketch()
+                | asked.Decode()
+                | asked.TakeDifference()
+                | asked.TakeChange()
                 | asked.KeepClaims()
             ):
                 self._requests.append(effect)
