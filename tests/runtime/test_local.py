@@ -13,7 +13,6 @@ from lace.errors import LaceError
 from lace.intake.received import Intake, checkers_for
 from lace.interlace.events import Advertising, Closed, Event, FixedPoint, Received, Requested
 from lace.interlace.reasons import AbortReason
-from lace.interlace.terms import MachineConfig
 from lace.limits import EngineLimits, ExchangeLimits, IngestLimits, RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module

@@ -9,24 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from lace.differences.compare import agrees
-from lace.differences.keyed import U64
-from lace.differences.sketch import Symbols
 from lace.errors import LocalProtocolError
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace.advertise import Offers, summary_fact, uses_partitions
 from lace.interlace.advertisement import Claims, require_record_ids
 from lace.interlace.blocks import BlockReader
-from lace.interlace.comparing import (
-    ASK,
-    DROP,
-    Comparison,
-    Outcome,
-    malformed,
-    only,
-    read_summary,
-    summary_facts,
-)
+from lace.interlace.compared import ComparedLoop
 from lace.interlace.core import Core
 from lace.interlace.effects import (
     EndBlock,
@@ -35,13 +23,10 @@ from lace.interlace.effects import (
     SendFacts,
     SendListing,
     Summarise,
-    TakeChange,
-    TakeClaims,
-    TakeDifference,
 )
 from lace.interlace.epoch import Epoch
 from lace.interlace.events import Advertising, Requested
-from lace.interlace.inputs import ClaimsTaken, Decoded, DifferenceTaken, Measured, Reconciled
+from lace.interlace.inputs import ClaimsTaken, Reconciled
 from lace.interlace.partitions import START_LENGTH, Partition
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -57,35 +42,23 @@ class LoopEnd(Enum):
     SETTLED = auto()  # a fixed point
 
 
-class Loop:
+class Loop(ComparedLoop):
     """The phases LISTING to REQUEST."""
 
     def __init__(self, core: Core, epoch: Epoch) -> None:
-        self._core = core
-        self._epoch = epoch
+        super().__init__(core, epoch)
         limits = epoch.agreement.negotiated.limits
         self._offers = Offers(limits)
         self._uses_summaries = False  # ours
         self._listed: list[str] = []  # prefixes that the peer wants listed
         self._answering: list[Fact] = []  # child summaries that follow a listing under way
-        self._peer_listing: TakeClaims | None = None
         self._peer_summaries: list[Partition] = []
         self._reconciliation: Reconciliation | None = None
         self._selection: list[Fact] = []  # ours
         self._peer_selection: list[Fact] = []
         self._peer_answer: tuple[Claims, list[Partition]] = [], []
-        # 070: the two summaries, and what follows if they differ
-        self._is_standard = not epoch.agreement.negotiated.differences or core.config.is_direct
-        self._ours: U64 | None = None
-        self._theirs: U64 | None = None
-        self._peer_withdrawn: list[str] = []
-        self._summary: list[Fact] = []  # ours, behind a listing under way
-        self._has_base = epoch.compared is not None
-        self._comparison: Comparison | None = None
-        self._doubt: Fact | None = None  # sent in the place of our requests
         self._requested: list[str] = []
         self.peer_requests: list[str] = []
-        self.offered = 0  # records that the peer's listing speaks of
         self.end: LoopEnd | None = None
 
     # --- advertisement -----------------------------------------------------------------------------------------
@@ -97,7 +70,7 @@ class Loop:
     def advertise(self) -> None:
         """Our `adv`: the whole current send set, listed or summarised (P14, P16)."""
         core, epoch = self._core, self._epoch
-        if not self._is_standard and (self._has_base or epoch.own.count >= core.terms.min_compared):
+        if self._may_compare:
             core.ask(Question.MEASURE, Measure(own=epoch.own, since=epoch.compared))
         else:
             self._advertise_all()
@@ -126,25 +99,6 @@ class Loop:
         """SUMMARIES is answered."""
         self._offers.offer(partitions)
         self._end_advertisement([*map(summary_fact, partitions), *self._epoch.tick_facts()])
-
-    def send_measure(self, found: Measured) -> None:
-        """MEASURE is answered: our summary, and what changed since the loop before (070-BASE-01)."""
-        self._ours = found.measured
-        self._summary = summary_facts(found) if self._has_base else summary_facts(Measured(measured=found.measured))
-        listed = self._changes(found.added or ()) if self._has_base else []
-        if listed:
-            source = self._epoch.agreement.own_source
-            self._core.emit(SendListing(own=self._epoch.own, source=source, records=listed))
-        else:
-            self._end_advertisement([*self._summary, *self._epoch.tick_facts()])
-
-    def _changes(self, added: Sequence[str]) -> list[str]:
-        """Which of the records that came since the base the peer has to be told of: not those that it sent itself, if
-        they all are in the set; and none at all if there are too many, then it will ask."""
-        arrived = self._epoch.arrived
-        listed = [record for record in added if record not in arrived] if arrived.issubset(added) else list(added)
-        limits = self._epoch.agreement.negotiated.limits
-        return listed if len(listed) <= limits.max_advertisement_records_listed else []
 
     def listing_sent(self) -> None:
         """A listing under way is complete: of our adv, of an answer, or of what differs."""
@@ -183,29 +137,11 @@ class Loop:
         self._core.received = True
         self._compare_listings()
 
-    def _receive_summary(self, block: BlockReader) -> bool:
-        """Whether the peer's `adv` is a summary of 070; then it is taken down."""
-        found = read_summary(block.facts)
-        if found is None:
-            return False
-        self._theirs, self._peer_withdrawn = found
-        if self._is_standard or (not self._has_base and (block.lists or self._peer_withdrawn)):
-            raise malformed("a summary where none may stand")
-        self._peer_listing = block.listing()
-        self.offered = int(self._theirs[0])
-        self._core.received = True
-        self._compare_listings()
-        return True
-
     def _compare_listings(self) -> None:
         core = self._core
         if not core.is_phase_done:
             return
-        if self._ours is not None and self._theirs is not None:
-            self._compare_summaries(self._ours, self._theirs)
-            return
-        if self._ours is not None or self._theirs is not None:
-            self._catch_up()
+        if self._compare_summaries():
             return
         if self._peer_listing is not None:
             listing, self._peer_listing = self._peer_listing, None
@@ -216,118 +152,6 @@ class Loop:
             self._epoch.own, agreement.peer_source, agreement.negotiated.schema, agreement.negotiated.limits
         )
         core.ask(Question.THEIR_SUMMARIES, self._reconciliation.offer(self._peer_summaries))
-
-    # --- differences (070) -------------------------------------------------------------------------------------
-
-    def _compare_summaries(self, ours: U64, theirs: U64) -> None:
-        core, own = self._core, self._epoch.own
-        listing, self._peer_listing = self._peer_listing, None
-        if self._has_base and listing is not None:
-            added, sent = listing.added, sorted(self._epoch.sent)
-            change = TakeChange(own=own, added=added, removed=self._peer_withdrawn, sent=sent, told=theirs)
-            core.ask(Question.THEIR_CHANGE, change)
-        elif agrees(ours, theirs):  # 070-EQUAL-01
-            core.ask(Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=theirs))
-        else:
-            self._begin_comparison(Move.DIFFERING)
-
-    def _begin_comparison(self, why: Move) -> None:
-        if self._ours is None or self._theirs is None:
-            raise LocalProtocolError("a comparison without two summaries")
-        self._comparison = Comparison(self._core, self._epoch, self._ours, self._theirs)
-        self._comparison.begin(why)
-        self._go_on()
-
-    def _catch_up(self) -> None:
-        """070-ADV-02: one of us sent a summary and the other did not; whoever did sends its standard `adv` now."""
-        core, mine = self._core, self._ours is not None
-        self._forget_summaries()
-        core.enter(Move.DROPPED)
-        core.received, core.sent = mine, not mine
-        if mine:
-            self._advertise_all()
-
-    def _forget_summaries(self) -> None:
-        self._is_standard = True
-        self._ours = self._theirs = self._comparison = self._doubt = None
-        self._summary = []
-
-    def _drop(self) -> None:
-        """070-DROP-02: both of us send the standard `adv`."""
-        self._forget_summaries()
-        self._peer_listing = None
-        self._core.requests.outstanding.clear()
-        self._core.enter(Move.DROPPED)
-        self._advertise_all()
-
-    def difference_taken(self, answer: DifferenceTaken) -> None:
-        """THEIR_CHANGE, THEIR_REPLY or THEIR_RECORDS is answered."""
-        if answer.agrees:
-            self._epoch.note_claims(answer)
-        if self._comparison is None:
-            self._core.enter(Move.LISTED)
-            self._after_differences(ASK if not answer.agrees else None)
-        else:
-            self._comparison.taken(answer)
-            self._go_on()
-
-    def send_symbols(self, symbols: Symbols) -> None:
-        """SYMBOLS is answered."""
-        self._comparing.send_symbols(symbols)
-
-    def decoded(self, found: Decoded) -> None:
-        """THEIR_SYMBOLS is answered."""
-        self._comparing.decoded(found)
-        self._go_on()
-
-    def receive_difference(self, block: BlockReader) -> None:
-        """A block of the comparison."""
-        self._comparing.receive(block)
-        self._go_on()
-
-    @property
-    def _comparing(self) -> Comparison:
-        if self._comparison is None:
-            raise LocalProtocolError("no comparison is under way")
-        return self._comparison
-
-    def _go_on(self) -> None:
-        """Leave the comparison when it is over."""
-        match self._comparing.outcome:
-            case Outcome.AGREED | Outcome.DOUBTED:
-                doubt = DROP if self._comparing.outcome is Outcome.DOUBTED else None
-                self._comparison = None
-                self._core.enter(Move.LISTED)
-                self._after_differences(doubt)
-            case Outcome.DROPPED:
-                self._drop()
-            case Outcome.OPEN:
-                return
-
-    def _after_differences(self, doubt: Fact | None) -> None:
-        """In REQUEST: our requests, or what we doubt in their place (070-BASE-04, 070-DROP-01)."""
-        if doubt is None:
-            self._evaluate_requests()
-            return
-        self._doubt = doubt
-        self._core.send_block([doubt])
-        self._core.sent = True
-
-    def _settle_doubts(self, block: BlockReader) -> bool:
-        """Whether either side sent a doubt instead of its requests; then the loop goes on as that says."""
-        doubts = {self._doubt, *(fact for fact in (ASK, DROP) if only(block.facts, fact, bool(block.requested)))}
-        doubts.discard(None)
-        if not doubts:
-            return False
-        if self._is_standard:
-            raise malformed("a doubt of what was listed")
-        self._doubt = None
-        self._core.requests.outstanding.clear()
-        if DROP in doubts:
-            self._drop()
-        else:
-            self._begin_comparison(Move.ASKED)
-        return True
 
     # --- listings ----------------------------------------------------------------------------------------------
 

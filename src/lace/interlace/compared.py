@@ -1,0 +1,225 @@
+"""The part of a loop that compares sets (070): the summary in the place of a listing, and what follows from it.
+
+Rule: everything here ends in one of two places: requests, with the peer's advertisement state known; or the standard
+advertisement of the same loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lace.differences.compare import agrees
+from lace.differences.keyed import U64
+from lace.differences.sketch import Symbols
+from lace.errors import LocalProtocolError
+from lace.interlace.blocks import BlockReader
+from lace.interlace.comparing import (
+    ASK,
+    DROP,
+    Comparison,
+    Outcome,
+    malformed,
+    only,
+    read_summary,
+    summary_facts,
+)
+from lace.interlace.core import Core
+from lace.interlace.effects import SendListing, TakeChange, TakeClaims, TakeDifference
+from lace.interlace.epoch import Epoch
+from lace.interlace.inputs import Decoded, DifferenceTaken, Measured
+from lace.interlace.phases import Move, Question
+from lace.notation.fact import Fact
+
+
+class ComparedLoop:
+    """A loop as far as 070 tells it."""
+
+    def __init__(self, core: Core, epoch: Epoch) -> None:
+        self._core = core
+        self._epoch = epoch
+        self._peer_listing: TakeClaims | None = None
+        self.offered = 0  # records that the peer's listing speaks of
+        self._is_standard = not epoch.agreement.negotiated.differences or core.config.is_direct
+        self._ours: U64 | None = None
+        self._theirs: U64 | None = None
+        self._peer_withdrawn: list[str] = []
+        self._summary: list[Fact] = []  # ours, behind a listing under way
+        self._has_base = epoch.compared is not None
+        self._comparison: Comparison | None = None
+        self._doubt: Fact | None = None  # sent in the place of our requests
+
+    # --- what the whole loop knows -----------------------------------------------------------------------------
+
+    def _advertise_all(self) -> None:
+        """Our standard `adv`."""
+        raise NotImplementedError
+
+    def _end_advertisement(self, facts: list[Fact]) -> None:
+        """The last lines of our `adv`."""
+        raise NotImplementedError
+
+    def _compare_listings(self) -> None:
+        """Go on if both `adv` are there."""
+        raise NotImplementedError
+
+    def _evaluate_requests(self) -> None:
+        """In REQUEST: both advertisement states are current."""
+        raise NotImplementedError
+
+    # --- summaries ---------------------------------------------------------------------------------------------
+
+    @property
+    def _may_compare(self) -> bool:
+        """Whether our `adv` is a summary: with a base always, without one if there is enough to compare."""
+        enough = self._epoch.own.count >= self._core.terms.min_compared
+        return not self._is_standard and (self._has_base or enough)
+
+    def send_measure(self, found: Measured) -> None:
+        """MEASURE is answered: our summary, and what changed since the loop before (070-BASE-01)."""
+        self._ours = found.measured
+        self._summary = summary_facts(found) if self._has_base else summary_facts(Measured(measured=found.measured))
+        listed = self._changes(found.added or ()) if self._has_base else []
+        if listed:
+            source = self._epoch.agreement.own_source
+            self._core.emit(SendListing(own=self._epoch.own, source=source, records=listed))
+        else:
+            self._end_advertisement([*self._summary, *self._epoch.tick_facts()])
+
+    def _changes(self, added: Sequence[str]) -> list[str]:
+        """Which of the records that came since the base the peer has to be told of: not those that it sent itself, if
+        they all are in the set; and none at all if there are too many, then it will ask."""
+        arrived = self._epoch.arrived
+        listed = [record for record in added if record not in arrived] if arrived.issubset(added) else list(added)
+        limits = self._epoch.agreement.negotiated.limits
+        return listed if len(listed) <= limits.max_advertisement_records_listed else []
+
+    def _receive_summary(self, block: BlockReader) -> bool:
+        """Whether the peer's `adv` is a summary of 070; then it is taken down."""
+        found = read_summary(block.facts)
+        if found is None:
+            return False
+        self._theirs, self._peer_withdrawn = found
+        if self._is_standard or (not self._has_base and (block.lists or self._peer_withdrawn)):
+            raise malformed("a summary where none may stand")
+        self._peer_listing = block.listing()
+        self.offered = int(self._theirs[0])
+        self._core.received = True
+        self._compare_listings()
+        return True
+
+    def _compare_summaries(self) -> bool:
+        """Both sides' `adv` is there: whether one of them was a summary, and the loop goes on with that."""
+        core, own = self._core, self._epoch.own
+        ours, theirs = self._ours, self._theirs
+        if ours is None or theirs is None:
+            if ours is not None or theirs is not None:
+                self._catch_up()
+            return ours is not None or theirs is not None
+        listing, self._peer_listing = self._peer_listing, None
+        if self._has_base and listing is not None:
+            added, sent = listing.added, sorted(self._epoch.sent)
+            change = TakeChange(own=own, added=added, removed=self._peer_withdrawn, sent=sent, told=theirs)
+            core.ask(Question.THEIR_CHANGE, change)
+        elif agrees(ours, theirs):  # 070-EQUAL-01
+            core.ask(Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=theirs))
+        else:
+            self._begin_comparison(Move.DIFFERING)
+        return True
+
+    def _begin_comparison(self, why: Move) -> None:
+        if self._ours is None or self._theirs is None:
+            raise LocalProtocolError("a comparison without two summaries")
+        self._comparison = Comparison(self._core, self._epoch, self._ours, self._theirs)
+        self._comparison.begin(why)
+        self._go_on()
+
+    def _catch_up(self) -> None:
+        """070-ADV-02: one of us sent a summary and the other did not; whoever did sends its standard `adv` now."""
+        core, mine = self._core, self._ours is not None
+        self._forget_summaries()
+        core.enter(Move.DROPPED)
+        core.received, core.sent = mine, not mine
+        if mine:
+            self._advertise_all()
+
+    def _forget_summaries(self) -> None:
+        self._is_standard = True
+        self._ours = self._theirs = self._comparison = self._doubt = None
+        self._summary = []
+
+    def _drop(self) -> None:
+        """070-DROP-02: both of us send the standard `adv`."""
+        self._forget_summaries()
+        self._peer_listing = None
+        self._core.requests.outstanding.clear()
+        self._core.enter(Move.DROPPED)
+        self._advertise_all()
+
+    def difference_taken(self, answer: DifferenceTaken) -> None:
+        """THEIR_CHANGE, THEIR_REPLY or THEIR_RECORDS is answered."""
+        if answer.agrees:
+            self._epoch.note_claims(answer)
+        if self._comparison is None:
+            self._core.enter(Move.LISTED)
+            self._after_differences(ASK if not answer.agrees else None)
+        else:
+            self._comparison.taken(answer)
+            self._go_on()
+
+    def send_symbols(self, symbols: Symbols) -> None:
+        """SYMBOLS is answered."""
+        self._comparing.send_symbols(symbols)
+
+    def decoded(self, found: Decoded) -> None:
+        """THEIR_SYMBOLS is answered."""
+        self._comparing.decoded(found)
+        self._go_on()
+
+    def receive_difference(self, block: BlockReader) -> None:
+        """A block of the comparison."""
+        self._comparing.receive(block)
+        self._go_on()
+
+    @property
+    def _comparing(self) -> Comparison:
+        if self._comparison is None:
+            raise LocalProtocolError("no comparison is under way")
+        return self._comparison
+
+    def _go_on(self) -> None:
+        """Leave the comparison when it is over."""
+        match self._comparing.outcome:
+            case Outcome.AGREED | Outcome.DOUBTED:
+                doubt = DROP if self._comparing.outcome is Outcome.DOUBTED else None
+                self._comparison = None
+                self._core.enter(Move.LISTED)
+                self._after_differences(doubt)
+            case Outcome.DROPPED:
+                self._drop()
+            case Outcome.OPEN:
+                return
+
+    def _after_differences(self, doubt: Fact | None) -> None:
+        """In REQUEST: our requests, or what we doubt in their place (070-BASE-04, 070-DROP-01)."""
+        if doubt is None:
+            self._evaluate_requests()
+            return
+        self._doubt = doubt
+        self._core.send_block([doubt])
+        self._core.sent = True
+
+    def _settle_doubts(self, block: BlockReader) -> bool:
+        """Whether either side sent a doubt instead of its requests; then the loop goes on as that says."""
+        doubts = {self._doubt, *(fact for fact in (ASK, DROP) if only(block.facts, fact, bool(block.requested)))}
+        doubts.discard(None)
+        if not doubts:
+            return False
+        if self._is_standard:
+            raise malformed("a doubt of what was listed")
+        self._doubt = None
+        self._core.requests.outstanding.clear()
+        if DROP in doubts:
+            self._drop()
+        else:
+            self._begin_comparison(Move.ASKED)
+        return True
