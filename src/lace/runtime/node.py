@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -28,6 +29,7 @@ from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink
 from lace.runtime.metering import Debt, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
+from lace.runtime.policybook import PolicyBook
 from lace.runtime.pulse import Pulse
 from lace.runtime.session import Outcome, Session
 from lace.runtime.workers import SlicedVerify, Workers
@@ -75,6 +77,7 @@ class Node:
         self._verify = SlicedVerify(self._threads, self._drive_limits.verify_slices)
         self._host_bounds = host_bounds
         self._make_host = make_host or self._local_host
+        self._policies = PolicyBook()
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._links: dict[int, OpenLink] = {}
         self._admission = Admission(self._limits)
@@ -216,7 +219,8 @@ class Node:
             signs_hello=proof.here is not None,
             peer_signs_hello=proof.signed,
         )
-        return MachineConfig(index=0 if dialled else 1, terms=terms, link=link, cursor_key=cursor_key)
+        salt = secrets.randbits(128)  # 070-CAP-04
+        return MachineConfig(index=0 if dialled else 1, terms=terms, link=link, cursor_key=cursor_key, salt=salt)
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
         return Driver(
@@ -236,7 +240,14 @@ class Node:
         )
 
     def _local_host(self, terms: Terms) -> LocalHost:
-        return LocalHost(self.store, terms, workers=self._workers, verify=self._verify, bounds=self._host_bounds)
+        return LocalHost(
+            self.store,
+            terms,
+            workers=self._workers,
+            verify=self._verify,
+            bounds=self._host_bounds,
+            policies=self._policies,
+        )
 
     # --- what is told ------------------------------------------------------------------------------------------
 
