@@ -146,7 +146,18 @@ def test_every_transport_and_role_gives_the_result_of_one_process(home: Path) ->
         with served(home, str(far), address, "--expose", "all", *secure):
             options = ["--pin", cert["pin"]] if secure else []
             capture = home / "capture"
-            done = lace("interlace", str(near), address, "--expose", "all", "--json", "--trace", str(capture), *options)
+            done = lace(
+                "interlace",
+                str(near),
+                address,
+                "--expose",
+                "all",
+                "--json",
+                "--trace",
+                str(capture),
+                "--standard",
+                *options,
+            )
             assert done.exit_code == ExitCode.OK, done.output
             said = json.loads(done.stdout)
             assert (said["received"], said["sent"], said["plan"], said["loops"]) == (2, 2, plan, 2)
@@ -172,7 +183,7 @@ def test_a_child_process_is_a_peer_whichever_side_is_the_parent(parent_first: bo
     capture = home / "capture"
     done = subprocess.run(
         command(
-            "interlace", str(parent), "stdio", "--expose", "all", "--json", "--trace", str(capture), "--",
+            "interlace", str(parent), "stdio", "--expose", "all", "--json", "--trace", str(capture), "--standard", "--",
             *command("serve", str(child), "stdio", "--expose", "all"),
         ),
         env=environment(home), capture_output=True, timeout=PATIENCE_S, check=False,

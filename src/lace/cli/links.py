@@ -109,6 +109,7 @@ def link_options(function: F) -> F:
         click.option(
             "--trust", type=VerifierType(), multiple=True, metavar="V", help="Speak only with this peer; repeatable."
         ),
+        click.option("--standard", is_flag=True, help="Announce no capability beyond 050 and 060 (see 070)."),
         click.option("--key", metavar="KEY", help="Prove yourself with this key of the ring (over ws and wss)."),
     ):
         function = option(function)
@@ -139,6 +140,7 @@ class LinkChoices:
     names: Sequence[WebSocketAddress] = ()
     origins: Sequence[str] = ()
     unix_mode: int = 0o600
+    standard: bool = False  # no capability is announced (P33)
 
     def transport(self) -> tuple[TransportOptions, Verifier | None]:
         """The transport options of these choices, and our own verifier if there is a key."""
@@ -195,6 +197,7 @@ def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limi
         here=here,
         limits=limits,
         hooks=hooks,
+        standard=choices.standard,
     )
 
 

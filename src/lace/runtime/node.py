@@ -60,6 +60,7 @@ class Node:
         host_bounds: HostBounds | None = None,
         make_host: Callable[[Terms], Host[Any]] | None = None,
         hooks: Hooks | None = None,
+        standard: bool = False,
     ) -> None:
         self.store = store
         self.pulse = Pulse()
@@ -78,6 +79,7 @@ class Node:
         self._host_bounds = host_bounds
         self._make_host = make_host or self._local_host
         self._policies = PolicyBook()
+        self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._links: dict[int, OpenLink] = {}
         self._admission = Admission(self._limits)
@@ -219,7 +221,7 @@ class Node:
             signs_hello=proof.here is not None,
             peer_signs_hello=proof.signed,
         )
-        salt = secrets.randbits(128)  # 070-CAP-04
+        salt = None if self._standard else secrets.randbits(128)  # 070-CAP-04
         return MachineConfig(index=0 if dialled else 1, terms=terms, link=link, cursor_key=cursor_key, salt=salt)
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
