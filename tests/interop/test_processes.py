@@ -143,7 +143,7 @@ def test_every_transport_and_role_gives_the_result_of_one_process(home: Path) ->
     for address in addresses:
         near, far = make_lace(home / "near.lace", DIALER), make_lace(home / "far.lace", ACCEPTOR)
         secure = files if address.startswith("wss") else []
-        with served(home, str(far), address, "--expose", "all", *secure):
+        with served(home, str(far), address, "--expose", "all", "--standard", *secure):
             options = ["--pin", cert["pin"]] if secure else []
             capture = home / "capture"
             done = lace(
@@ -184,7 +184,7 @@ def test_a_child_process_is_a_peer_whichever_side_is_the_parent(parent_first: bo
     done = subprocess.run(
         command(
             "interlace", str(parent), "stdio", "--expose", "all", "--json", "--trace", str(capture), "--standard", "--",
-            *command("serve", str(child), "stdio", "--expose", "all"),
+            *command("serve", str(child), "stdio", "--expose", "all", "--standard"),
         ),
         env=environment(home), capture_output=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
