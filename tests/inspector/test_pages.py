@@ -122,6 +122,14 @@ def test_errors_of_rules_have_their_places(visitor: Visitor) -> None:
     assert page["rows"] == []
 
 
+def test_rules_that_can_never_match_are_doubted(visitor: Visitor) -> None:
+    page = visitor.page("/lace/notes/rules?rules=" + quote("Signed(P) :- Feild(P,'Signed-By',_,_)."))
+    assert page["errors"] == []
+    assert "Field" in page["doubts"][0]["message"] + page["doubts"][0]["advice"]
+    assert page["doubts"][0]["line"] == 1
+    assert visitor.page("/lace/notes/rules")["doubts"] == []
+
+
 def test_rows_of_a_chosen_head_are_paged(visitor: Visitor) -> None:
     rules = "A(P) :- Have(P).\nB(P,N) :- Field(P,'Name',_,N)."
     page = visitor.page(f"/lace/notes/rules?rules={quote(rules)}&show=A/1")

@@ -7,23 +7,22 @@ texts are looked up only for the rows that are shown.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
-from lace.datalog.annotations import Sidecar, read_annotated_all
+from lace.datalog.annotations import read_annotated_all
 from lace.datalog.engine import Base, Result, evaluate
-from lace.datalog.engine.asking import AskedFacts
-from lace.datalog.explain import Known, why, why_not
-from lace.datalog.parser import parse_atom
 from lace.datalog.source import Row
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.syntax import Predicate
 from lace.datalog.validate import LOCAL_PROFILE, CheckedProgram, check_all, check_program
 from lace.errors import InvalidLacegram, LaceError, LimitExceeded
 from lace.inspector.opened import OpenedLace
 from lace.limits import EngineLimits, ExplainLimits
-from lace.porcelain.explain import Explanation
+from lace.policy.lint import doubts
+from lace.porcelain.explain import Explainer, Explanation
 from lace.porcelain.query import base_of, column_names
-from lace.store.base import Snapshot, StoreCursor
+from lace.store.base import StoreCursor
 
 # A page is asked while somebody types, so a slip must not take the machine: half-written rules often join nothing.
 TYPING_LIMITS = EngineLimits(
@@ -38,12 +37,12 @@ class Asked:
 
     errors: list[InvalidLacegram]
     limit: str = ""
+    doubts: Sequence[InvalidLacegram] = ()
     checked: CheckedProgram | None = None
     result: Result | None = None
     base: Base | None = None
-    snapshot: Snapshot | None = None
-    annotations: Sidecar | None = None
-    _known: Known | None = None
+    explainer: Explainer | None = None
+    work: Lock = field(default_factory=Lock)
 
     @property
     def heads(self) -> list[Predicate]:
@@ -78,15 +77,10 @@ class Asked:
 
     def explain(self, goal: str) -> Explanation:
         """Why the first fact that matches a goal holds, or why none does."""
-        if self.checked is None or self.snapshot is None or self.base is None:
+        if self.explainer is None:
             raise LaceError("the rules have errors")
-        if self._known is None:
-            self._known = Known(self.checked, self.snapshot, AskedFacts(self.checked, self.base, TYPING_LIMITS))
-        atom = parse_atom(goal)
-        row = self._known.first(atom)
-        if row is None:
-            return Explanation(why_not(self._known, atom, EXPLAIN_LIMITS), self.annotations or {})
-        return Explanation(why(self._known, Fact(atom.predicate, row), EXPLAIN_LIMITS), self.annotations or {})
+        with self.work:
+            return self.explainer.explain(goal)
 
 
 class Answers:
@@ -123,10 +117,11 @@ def ask(opened: OpenedLace, rules: str, limits: EngineLimits = TYPING_LIMITS) ->
         if not source.program.rules:
             return Asked([])
         checked = check_program(source.program, LOCAL_PROFILE, limits)
+        found = doubts(source.program, LOCAL_PROFILE)
         with opened.work:
-            snapshot = opened.snapshot()
             base = base_of(opened.lace)
             result = evaluate(checked, base, limits=limits)
+            explainer = Explainer(opened.lace, rules, name="", limits=limits, explain_limits=EXPLAIN_LIMITS)
     except LimitExceeded as error:
         return Asked([], limit=str(error))
-    return Asked([], "", checked, result, base, snapshot, source.sidecar)
+    return Asked([], "", found, checked, result, base, explainer, opened.work)

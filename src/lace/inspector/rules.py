@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from lace.datalog.engine.stats import Stats
 from lace.datalog.plan import chain
 from lace.datalog.syntax import Predicate
-from lace.errors import InvalidInput, LaceError
+from lace.errors import InvalidInput, InvalidLacegram, LaceError
 from lace.inspector.asking import Answers, Asked
 from lace.inspector.browse import crumbs, record_url, summaries
 from lace.inspector.html import Markup, join, tag
@@ -40,15 +40,19 @@ def rules_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLi
     shown = answer.rows(head, start, limits.page_rows) if head else []
     outcome = join(
         _errors(answer),
+        _findings(answer.doubts, "warning"),
         _explanation(goal, explained),
         _rows(opened, answer, head, shown, start, limits),
         _plan(answer.result.stats) if answer.result else None,
     )
-    fragment = tag("div", outcome, id="outcome", data_errors=json.dumps([error_data(error) for error in answer.errors]))
+    marks = [error_data(error) for error in answer.errors]
+    marks += [{**error_data(doubt), "doubt": True} for doubt in answer.doubts]
+    fragment = tag("div", outcome, id="outcome", data_errors=json.dumps(marks))
     body = join(tag("h1", "Rules"), _form(opened, rules, goal, fragment))
     data: Data = {
         "rules": rules,
         "errors": [error_data(error) for error in answer.errors],
+        "doubts": [error_data(doubt) for doubt in answer.doubts],
         "limit": answer.limit or None,
         "heads": {str(predicate): answer.count(predicate) for predicate in answer.heads} if answer.result else {},
         "head": str(head) if head else None,
@@ -106,20 +110,25 @@ def _errors(answer: Asked) -> Markup | None:
         return notice(
             "bad", join(tag("strong", "Stopped. "), answer.limit, ". Rules on this page get less room than a node has.")
         )
-    if not answer.errors:
+    return _findings(answer.errors, "bad")
+
+
+def _findings(found: Sequence[InvalidLacegram], kind: str) -> Markup | None:
+    """What is wrong, or cannot be meant, each with its picture."""
+    if not found:
         return None
     items = [
         tag(
             "li",
-            tag("span", f"{error.line}:{error.column} ", class_="faint"),
-            error.message,
-            error.found and f" (found {error.found})",
-            tag("pre", error.picture),
-            error.advice and tag("p", error.advice, class_="note"),
+            tag("span", f"{one.line}:{one.column} ", class_="faint"),
+            one.message,
+            one.found and f" (found {one.found})",
+            tag("pre", one.picture),
+            one.advice and tag("p", one.advice, class_="note"),
         )
-        for error in answer.errors
+        for one in found
     ]
-    return tag("div", tag("ul", items, class_="errors"), class_="notice bad", role="status")
+    return tag("div", tag("ul", items, class_="errors"), class_=f"notice {kind}", role="status")
 
 
 def _rows(

@@ -29,7 +29,7 @@ class Editor {
 
   show(errors) {
     this.errors = errors;
-    this.textarea.setAttribute("aria-invalid", errors.length ? "true" : "false");
+    this.textarea.setAttribute("aria-invalid", errors.some((one) => !one.doubt) ? "true" : "false");
     this.draw();
     this.tell();
   }
@@ -39,20 +39,21 @@ class Editor {
     this.under.replaceChildren();
     lines.forEach((line, index) => {
       const error = this.errors.find((one) => one.line === index + 1);
-      if (error) this.drawError(line, error.column - 1);
+      if (error) this.drawError(line, error.column - 1, error.doubt);
       else this.under.append(line);
       this.under.append("\n");
     });
     this.under.scrollTop = this.textarea.scrollTop;
   }
 
-  drawError(line, column) {
+  drawError(line, column, isDoubt) {
     const characters = Array.from(line);  // columns count characters, not UTF-16 units
     const start = Math.min(column, Math.max(0, characters.length - 1));
     const rest = characters.slice(start).join("");
     const word = (rest.match(/^[A-Za-z0-9_]+/) || [characters[start] || " "])[0];
     const mark = document.createElement("mark");
     mark.textContent = word;
+    if (isDoubt) mark.className = "doubt";
     this.under.append(characters.slice(0, start).join(""), mark, rest.slice(word.length));
   }
 
