@@ -17,6 +17,7 @@ from lace.notation.tai import TAI
 def test_every_page_is_json_too(visitor: Visitor, world: World) -> None:
     record = world.records["third"]
     for path in ("/", "/lace/notes", "/lace/notes?group=u", "/lace/notes?group=u&app=notes", "/lace/notes/recent",
+                 "/lace/notes/find?q=entry",
                  f"/lace/notes/record/{record}", "/lace/notes/rules",
                  f"/lace/notes/compare?older={world.records['first']}&newer={record}"):  # fmt: skip
         answer = visitor.get(path)
@@ -174,6 +175,19 @@ def test_lists_go_on_where_the_page_before_ended(tmp_path: Path) -> None:
     inspected.close()
 
 
+def test_words_find_records_with_the_place_where_they_stand(visitor: Visitor, world: World) -> None:
+    page = visitor.page("/lace/notes/find?q=power+brok*")
+    assert [row["hash"] for row in page["records"]] == [world.records["third"], world.records["second"]]
+    assert "Power Broker" in page["records"][0]["excerpt"]
+    text = visitor.get("/lace/notes/find?q=power+brok*").text
+    assert "<mark>Power</mark> <mark>Brok</mark>er" in text
+    assert visitor.page("/lace/notes/find?q=nowhere")["records"] == []
+    hostile = visitor.get("/lace/notes/find?q=script").text
+    assert "<script>document" not in hostile
+    for question in ("%22", "*", "AND", "NEAR(", "name:", "a%00b", "(((", "%22a%22b"):
+        assert visitor.get(f"/lace/notes/find?q={question}").status == 200, question
+
+
 def test_an_empty_lace_says_how_to_begin(tmp_path: Path) -> None:
     import lace
 
@@ -183,6 +197,7 @@ def test_an_empty_lace_says_how_to_begin(tmp_path: Path) -> None:
         visitor = Visitor.admitted(running)
         assert "lace put" in visitor.get("/lace/empty").text
         assert visitor.page("/lace/empty/recent")["records"] == []
+        assert "lace index" in visitor.get("/lace/empty/find?q=x").text
         assert visitor.page("/lace/empty/rules")["heads"] == {"Signed/2": 0, "Named/2": 0}
     inspected.close()
 

@@ -191,6 +191,18 @@ def test_somebody_watches_a_node_while_a_peer_comes(chromium: Browser, tmp_path:
         inspected.close()
 
 
+def test_somebody_finds_a_record_by_what_it_says(reader: Reader, inspector: Inspector, world: World) -> None:
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes")
+    page.get_by_role("link", name="Find").click()
+    page.get_by_label("Words").fill("debt")
+    page.keyboard.press("Enter")
+    expect(page.locator("mark")).to_have_text("Debt")
+    reader.picture("find")
+    page.get_by_role("region", name="Found").get_by_role("link").click()
+    page.wait_for_url(f"**/record/{world.records['third']}")
+
+
 def test_hostile_records_do_nothing(reader: Reader, inspector: Inspector, world: World) -> None:
     page, base = reader.page, inspector.plain_address
     shown = [f"/record/{world.records[which]}" for which in ("hostile", "svg")]
@@ -205,7 +217,7 @@ def test_hostile_records_do_nothing(reader: Reader, inspector: Inspector, world:
 
 
 PATHS = ("/", "/lace/notes", "/lace/notes?group=u&app=log&under=day/", "/lace/notes/recent", "/lace/notes/rules",
-         "/lace/notes/exposure", "/lace/notes/record/{third}", "/lace/notes/record/{image}",
+         "/lace/notes/exposure", "/lace/notes/find?q=power", "/lace/notes/record/{third}", "/lace/notes/record/{image}",
          "/lace/notes/compare?older={first}&newer={third}", "/lace/notes?group=nobody",
          "/lace/notes/rules?rules=Bad(")  # fmt: skip
 

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import lace
 from lace.inspector.serving import Inspector
+from lace.porcelain.search import index
 from lace.records.keys import SigningKey
 
 HOSTILE_NAME = "<img src=x onerror=alert(1)>"
@@ -73,6 +74,7 @@ def make_world(path: Path, *, log_entries: int = 5) -> World:
         for number in range(log_entries):
             opened.put(f"entry {number}\n".encode(), group="u", app="log", name=f"day/{number:04d}", sign=ann,
                        tai=f"{1700400000 + number:010d}:000000000")  # fmt: skip
+        index(opened)
     return World(path, found, str(ann.verifier), str(bob.verifier))
 
 

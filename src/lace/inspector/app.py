@@ -25,6 +25,7 @@ from lace.inspector.asking import Answers
 from lace.inspector.browse import browse, recent
 from lace.inspector.conversation import capture_page
 from lace.inspector.exposure import exposure_page
+from lace.inspector.finding import find_page
 from lace.inspector.guard import CONTENT_POLICY
 from lace.inspector.history import compare
 from lace.inspector.html import tag
@@ -63,6 +64,7 @@ class _Pages:
             ("/recent", lambda opened, asked: recent(opened, asked, limits)),
             ("/record/{record}", lambda opened, asked: record_page(opened, asked, limits, write=inspected.write)),
             ("/compare", lambda opened, asked: compare(opened, asked, limits)),
+            ("/find", lambda opened, asked: find_page(opened, asked, limits)),
             ("/exposure", exposure_page),
             ("/rules", lambda opened, asked: rules_page(opened, asked, limits, answers)),
         ]
@@ -153,7 +155,13 @@ class _Pages:
         plain += [("Node", "/node")] if inspected.node else []
         if opened is None:
             return Navigation(plain)
-        pages = [("Browse", ""), ("Recent", "/recent"), ("Rules", "/rules"), ("Exposure", "/exposure")]
+        pages = [
+            ("Browse", ""),
+            ("Find", "/find"),
+            ("Recent", "/recent"),
+            ("Rules", "/rules"),
+            ("Exposure", "/exposure"),
+        ]
         pages += [("Put", "/put")] if inspected.write else []
         places = [(label, opened.base + path) for label, path in pages]
         return Navigation(plain, opened.slug if len(laces) > 1 else "", places)

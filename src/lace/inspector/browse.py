@@ -195,7 +195,7 @@ def entry_data(entry: Entry) -> Data:
 
 def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
     """What came last, whatever its coordinate and time."""
-    before = _number(asked.get("before"))
+    before = number_of(asked.get("before"))
     found = opened.browser.newest_records(before=before, limit=limits.page_rows)
     bodies = opened.lace.store.get_first([record for _, record in found], _RECENT_BYTES)
     shown = found[: len(bodies)]
@@ -262,5 +262,6 @@ def summaries(opened: OpenedLace, records: Sequence[str]) -> list[Data]:
     return [_summary(record, body) for record, body in zip_longest(wanted, bodies)]
 
 
-def _number(text: str | None) -> int | None:
+def number_of(text: str | None) -> int | None:
+    """A number that an address gives, if it is one."""
     return int(text) if text and text.isdecimal() and len(text) < 19 else None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from lace.datalog.syntax import Predicate
 from lace.facts.predicates import BLOB_HASH, RECORD_LINK
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
@@ -16,6 +17,8 @@ from lace.inspector.page import Data
 from lace.inspector.words import empty, hash_link, link, short, table
 from lace.records.link import parse_link
 from lace.records.model import ValidRecord
+from lace.store.base import Snapshot
+from lace.store.segments import as_codes, rows_holding
 
 _WIDTH, _ROW, _BOX, _TALL = 720, 44, 190, 32
 
@@ -56,14 +59,23 @@ def neighbours(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits)
     store = opened.lace.store
     outgoing = [Linked(found.data, found.target, store.have(RecordHash(found.target))) for found in links]
     snapshot = opened.snapshot()
-    ways = snapshot.query(RECORD_LINK, None, None, None, None, str(record.hash))
-    incoming = [Linked(row[3], row[0], True) for row in islice(ways, limits.linked + 1)]
-    same: list[str] = []
+    ways = first_rows(snapshot, RECORD_LINK, 4, str(record.hash), limits.linked + 1)
+    incoming = [Linked(row[3], row[0], True) for row in ways]
     blob = record.parts.blob_hash if record.type != "B" else str(record.hash)
-    for holder, _ in islice(snapshot.query(BLOB_HASH, None, blob), limits.linked + 1):
-        if holder != record.hash:
-            same.append(holder)
+    holders = first_rows(snapshot, BLOB_HASH, 1, blob, limits.linked + 1)
+    same = [row[0] for row in holders if row[0] != record.hash]
     return Neighbours(outgoing, incoming[: limits.linked], len(incoming) > limits.linked, same[: limits.linked])
+
+
+def first_rows(snapshot: Snapshot, predicate: Predicate, place: int, value: str, limit: int) -> list[tuple[str, ...]]:
+    """The first facts of a predicate with a value in one place; only these become texts."""
+    code = snapshot.codes([value])[0]
+    columns = snapshot.columns(predicate)
+    if code < 0 or not columns:
+        return []
+    found = list(islice(rows_holding(columns[place], code), limit))
+    texts = [snapshot.texts(as_codes(column[row] for row in found)) for column in columns]
+    return list(zip(*texts, strict=True))
 
 
 def show_links(opened: OpenedLace, record: ValidRecord, found: Neighbours, limits: InspectorLimits) -> Markup:

@@ -106,11 +106,12 @@ def positions(column: Codes, wanted: Collection[int]) -> list[int]:
     """The rows of a column that hold one of the wanted codes, ascending."""
     if len(wanted) > 4:
         return [row for row, code in enumerate(column) if code in wanted]
+    return sorted(row for code in wanted for row in rows_holding(column, code))
+
+
+def rows_holding(column: Codes, code: int) -> Iterator[int]:
+    """The rows of a column that hold a code, ascending, found as they are asked for."""
     data = column.tobytes()
-    return sorted(row for code in wanted for row in _find(data, code))
-
-
-def _find(data: bytes, code: int) -> Iterator[int]:
     needle = array("I", (code,)).tobytes()
     at = data.find(needle)
     while at >= 0:

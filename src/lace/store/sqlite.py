@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -28,7 +28,8 @@ from lace.store.encode import EncodedBatch, encode_batch
 from lace.store.history import SegmentLog
 from lace.store.inspection import problems
 from lace.store.packing import pack, unpack
-from lace.store.segments import Segment, as_ids, translate, without
+from lace.store.search import SearchIndex
+from lace.store.segments import Segment, as_codes, as_ids, translate, without
 from lace.store.symbols import SymbolTable, keyed_hash
 from lace.store.view import SegmentView
 
@@ -73,6 +74,7 @@ class SQLiteStore:
         self._symbols = SymbolTable(self._connection, keyed_hash(secret))
         self._coordinates = CoordinateIndex(self._connection, self._symbols)
         self._log = SegmentLog(self._connection)
+        self._search = SearchIndex(self._connection)
 
     # --- transactions
 
@@ -158,6 +160,7 @@ class SQLiteStore:
             rows = ((record, subjects[ordinal], batch.bodies[ordinal]) for ordinal, record in ids.items())
         self._insert_bodies(rows)
         self._coordinates.add(batch, table, ids)
+        self._search.add((record, batch.bodies[ordinal]) for ordinal, record in ids.items())
         self._log.append(translate(segment, table, as_ids(ids.values())))
 
     def _insert_bodies(self, rows: Iterable[tuple[int, int, bytes]]) -> None:
@@ -203,6 +206,7 @@ class SQLiteStore:
         if valid.type != "B":
             parts = valid.parts
             self._coordinates.remove(record, parts.group, parts.app, parts.name, parts.tai)
+        self._search.remove(record, body)
         return len(body)
 
     # --- reading records
@@ -356,6 +360,30 @@ class SQLiteStore:
         with self._transaction("DEFERRED"):
             return self._symbols.texts(codes)
 
+    # --- words
+
+    @property
+    def is_searched(self) -> bool:
+        with self._transaction("DEFERRED"):
+            return self._search.is_on
+
+    def index_words(self, told: Callable[[int], None]) -> int:
+        with self._transaction("IMMEDIATE"):
+            return self._search.create(told)
+
+    def forget_words(self) -> bool:
+        with self._transaction("IMMEDIATE"):
+            return self._search.drop()
+
+    def find_words(
+        self, question: str, *, before: int | None = None, limit: int
+    ) -> list[tuple[StoreRecordId, RecordHash]]:
+        with self._transaction("DEFERRED") as connection:
+            ids = self._search.find(question, before=before, limit=limit)
+            codes = dict(connection.execute(f"SELECT id, code FROM records WHERE id IN ({','.join(map(str, ids))})"))
+            texts = self._symbols.texts(as_codes(codes[record] for record in ids))
+        return [(StoreRecordId(record), RecordHash(text)) for record, text in zip(ids, texts, strict=True)]
+
     # --- the rest
 
     def get_setting(self, namespace: str, key: str) -> bytes | None:
@@ -378,7 +406,7 @@ class SQLiteStore:
 
     def check_integrity(self) -> list[str]:
         with self._transaction("DEFERRED") as connection:
-            return problems(connection, self._symbols, self._log)
+            return [*problems(connection, self._symbols, self._log), *self._search.problems()]
 
     def stat(self) -> StoreStat:
         with self._transaction("DEFERRED"):

@@ -1,0 +1,111 @@
+"""The search page: records by words, with the places where they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lace.errors import LaceError
+from lace.inspector.browse import crumbs, number_of, record_url
+from lace.inspector.content import read_head
+from lace.inspector.html import Markup, join, tag
+from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.page import Data, Page
+from lace.inspector.words import empty, hash_link, instant, pager, short, table, url
+from lace.notation.identifiers import RecordHash
+from lace.porcelain.search import find, is_searched
+
+HERE = "Find"
+_AROUND = 60  # characters on each side of a word
+_READ = 16 << 10  # bytes in which an excerpt is looked for
+
+
+def find_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+    """A question and what it finds."""
+    question = asked.get("q", "").strip()
+    before = number_of(asked.get("before"))
+    rows: list[Data] = []
+    following = None
+    searched = is_searched(opened.lace)
+    if question and searched:
+        found = find(opened.lace, question, before=before, limit=limits.page_rows + 1)
+        rows = [_row(opened, record, question) for _, record in found[: limits.page_rows]]
+        if len(found) > limits.page_rows:
+            following = url(f"{opened.base}/find", {"q": question, "before": found[limits.page_rows - 1][0]})
+    body = join(tag("h1", "Find"), _form(opened, question), _results(opened, question, rows, searched=searched))
+    first = url(f"{opened.base}/find", {"q": question}) if before is not None else None
+    data: Data = {"question": question, "searched": searched, "records": rows, "next": following}
+    return Page(
+        title=question or "Find", data=data, body=join(body, pager(following, first)), crumbs=crumbs(opened), here=HERE
+    )
+
+
+def _form(opened: OpenedLace, question: str) -> Markup:
+    box = tag("input", type="search", name="q", id="q", value=question, placeholder="words, a beg*, name:word")
+    label = tag("label", "Words", for_="q")
+    return tag("form", label, box, tag("button", "Find"), action=f"{opened.base}/find", class_="inline", role="search")
+
+
+def _results(opened: OpenedLace, question: str, rows: list[Data], *, searched: bool) -> Markup:
+    if not searched:
+        hint = join("Let it be searched: ", tag("code", f"lace index {opened.path}"))
+        return empty("This lace keeps no words to search.", hint)
+    if not question:
+        return empty("Every word has to be there. The last record that came is first.")
+    if not rows:
+        return empty("Nothing holds all of these words.", "Try fewer of them, or a beginning with * at its end.")
+    cells = [
+        (
+            join(
+                tag("span", row["coordinate"] or "no coordinate"),
+                tag("div", _marked(row["excerpt"], question), class_="note"),
+            ),
+            instant(row["tai"]) if row["tai"] else "",
+            tag("code", short(row["signer"]), title=row["signer"]) if row["signer"] else "",
+            hash_link(row["hash"], record_url(opened, row["hash"])),
+        )
+        for row in rows
+    ]
+    return table("Found", ("Record", "Time", "Signed by", "Hash"), cells)
+
+
+def _row(opened: OpenedLace, record: RecordHash, question: str) -> Data:
+    valid = opened.lace.load(record)
+    parts = valid.parts
+    coordinate = f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else ""
+    return {
+        "hash": record,
+        "coordinate": coordinate,
+        "tai": parts.tai,
+        "signer": parts.signed_by,
+        "excerpt": _excerpt(opened, record, question),
+    }
+
+
+def _excerpt(opened: OpenedLace, record: RecordHash, question: str) -> str:
+    """The first place in a text where a word of the question stands, or its beginning."""
+    try:
+        content = read_head(opened.lace.content(record), opened.lace.content_length(record), _READ)
+    except LaceError:
+        return ""
+    text = " ".join((content.text or "").split())
+    found = _pattern(question).search(text)
+    start = max(0, found.start() - _AROUND) if found else 0
+    end = (found.end() if found else 0) + _AROUND
+    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+
+
+def _pattern(question: str) -> re.Pattern[str]:
+    words = [word.partition(":")[2] if word.split(":")[0] in ("name", "headers", "content") else word
+             for word in re.findall(r"[^\s\"]+", question)]  # fmt: skip
+    plain = [re.escape(word.rstrip("*")) for word in words if word.rstrip("*")]
+    return re.compile("|".join(plain) or r"(?!)", re.IGNORECASE)
+
+
+def _marked(text: str, question: str) -> Markup:
+    parts: list[object] = []
+    reached = 0
+    for found in _pattern(question).finditer(text):
+        parts += [text[reached : found.start()], tag("mark", found[0])]
+        reached = found.end()
+    return join(parts, text[reached:])
