@@ -9,7 +9,7 @@ import click
 
 from lace.cli.failure import ExitCode
 from lace.cli.output import count_of, json_option, print_json, say
-from lace.cli.rules import PROFILES, profile_named, read_rules
+from lace.cli.rules import PROFILES, chosen_limits, limit_option, profile_named, read_rules
 from lace.errors import InvalidLacegram
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 @click.option(
     "--given", metavar="NAME/ARITY", multiple=True, help="Facts of this kind come from elsewhere, such as --facts."
 )
+@limit_option
 @json_option
-def command(files: tuple[str, ...], profile: str, given: Sequence[str], as_json: bool) -> ExitCode:
+def command(
+    files: tuple[str, ...], profile: str, given: Sequence[str], limit_words: tuple[str, ...], as_json: bool
+) -> ExitCode:
     """Check rule files and show every error.
 
     Syntax, safety, reserved names, strata and limits; then what is allowed and can never match: predicates, fields and
@@ -40,7 +43,7 @@ def command(files: tuple[str, ...], profile: str, given: Sequence[str], as_json:
     supplied = [_predicate(text) for text in given]
     worst = ExitCode.OK
     for file in files:
-        errors, found, rules = _check(file, profile, supplied)
+        errors, found, rules = _check(file, profile, supplied, limit_words)
         for kind, finding in [*(("error", one) for one in errors), *(("doubt", one) for one in found)]:
             _print(kind, finding, as_json)
         if errors or found:
@@ -68,7 +71,7 @@ def _predicate(text: str) -> Predicate:
 
 
 def _check(
-    file: str, profile: str, given: Iterable[Predicate]
+    file: str, profile: str, given: Iterable[Predicate], limit_words: Sequence[str]
 ) -> tuple[list[InvalidLacegram], list[InvalidLacegram], int]:
     from lace.datalog.annotations import read_annotated_all
     from lace.datalog.validate import check_all
@@ -78,9 +81,10 @@ def _check(
         name, text = read_rules(file)
     except InvalidLacegram as error:
         return [error], [], 0
-    source, errors = read_annotated_all(text, name=name)
+    limits = chosen_limits(text, limit_words, name)
+    source, errors = read_annotated_all(text, name=name, limits=limits)
     chosen = profile_of(source.program) if profile == "auto" else profile_named(profile)
-    errors += check_all(source.program, chosen)
+    errors += check_all(source.program, chosen, limits)
     found = [] if errors else doubts(source.program, chosen, given)
     return sorted(errors, key=lambda error: (error.line, error.column)), found, len(source.program.rules)
 

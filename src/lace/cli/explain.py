@@ -11,12 +11,13 @@ import click
 
 from lace.cli.arguments import opened
 from lace.cli.output import human_size, json_option, print_json, say
-from lace.cli.rules import read_rules, read_text
+from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.errors import NotFound
 
 if TYPE_CHECKING:
     from lace.datalog.engine import Result
     from lace.datalog.syntax import Fact
+    from lace.limits import EngineLimits
     from lace.porcelain.explain import Explanation
     from lace.porcelain.lace import Lace
 
@@ -27,9 +28,16 @@ if TYPE_CHECKING:
 @click.option("--not", "absent", is_flag=True, help="Explain why no such fact holds.")
 @click.option("--plan", is_flag=True, help="Show the query plan with rows and times after a run.")
 @click.option("--dot", is_flag=True, help="Print the proof as a Graphviz graph.")
+@limit_option
 @json_option
 def command(
-    arguments: tuple[str, ...], facts_file: str | None, absent: bool, plan: bool, dot: bool, as_json: bool
+    arguments: tuple[str, ...],
+    facts_file: str | None,
+    absent: bool,
+    plan: bool,
+    dot: bool,
+    limit_words: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Show why a fact holds, or why it does not.
 
@@ -40,8 +48,9 @@ def command(
     name, text = read_rules(rules)
     from lace.porcelain.explain import Explainer
 
-    with _asked(path, facts_file) as asked:
-        explainer = Explainer(asked, text, name=name)
+    limits = chosen_limits(text, limit_words, name)
+    with _asked(path, facts_file, limits) as asked:
+        explainer = Explainer(asked, text, name=name, limits=limits)
         if goal is not None:
             _print(explainer.explain(goal), goal, absent=absent, dot=dot, as_json=as_json)
     if plan:
@@ -58,7 +67,7 @@ def _split(arguments: tuple[str, ...], over_facts: bool, plan: bool) -> tuple[Pa
 
 
 @contextmanager
-def _asked(path: Path | None, facts_file: str | None) -> Iterator[Lace | list[Fact]]:
+def _asked(path: Path | None, facts_file: str | None, limits: EngineLimits) -> Iterator[Lace | list[Fact]]:
     if path is not None:
         with opened(path) as lace:
             yield lace
@@ -66,7 +75,7 @@ def _asked(path: Path | None, facts_file: str | None) -> Iterator[Lace | list[Fa
     from lace.datalog.parser import parse_facts
 
     assert facts_file is not None
-    yield list(parse_facts(read_text(facts_file), name=facts_file))
+    yield list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
 
 
 def _print(explanation: Explanation, goal: str, *, absent: bool, dot: bool, as_json: bool) -> None:

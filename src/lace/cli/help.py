@@ -55,8 +55,44 @@ ADDRESSES = """An address says which transport, and where.
 TCP proves nothing about who is there. Over ws and wss a key proves itself (--key, --trust); over unix sockets users
 are mapped to verifiers (--uid). docs/identity.md has the details."""
 
+_LIMIT_MEANINGS = {
+    "max_base_facts": "facts of the predicates that a program reads",
+    "max_runtime_facts": "those of them that say where and for whom it runs",
+    "max_derived_facts_per_predicate": "facts that rules give one predicate",
+    "max_rules": "rules of one program",
+    "max_stratum_iterations": "rounds of one recursion",
+    "max_tuple_arity": "values of one fact",
+    "max_value_bytes": "bytes of one value",
+    "max_rule_literals": "atoms of one body",
+    "max_working_rows": "rows of one join before it is narrowed down",
+    "max_rows_touched": "rows that one evaluation works through",
+    "max_peer_rows_touched": "those of them that a peer's rules work through",
+    "max_held_bytes": "bytes of derived facts",
+}
+
+
+def _limits() -> str:
+    from dataclasses import asdict
+
+    from lace.limits import EngineLimits
+
+    lines = [f"  {name:<32} {value:>15,}  {_LIMIT_MEANINGS[name]}" for name, value in asdict(EngineLimits()).items()]
+    return "\n".join(
+        [
+            "What evaluating rules may use. A rule that needs more is refused with exit code 4, and nothing is shown.",
+            "",
+            *lines,
+            "",
+            "Say another value for one command (`lace query --limit tuple-arity=14`; k, M, G, Ki, Mi and Gi are",
+            'understood), in a rule file (`#:json {"limits": {"max_tuple_arity": 14}}`), for a node under',
+            "[rule_limits] in its file, or in Python: `lace.query(…, limits=lace.EngineLimits(max_tuple_arity=14))`.",
+        ]
+    )
+
+
 TOPICS: dict[str, tuple[str, Callable[[], str]]] = {
     "addresses": ("How to say where a peer is.", lambda: ADDRESSES),
+    "limits": ("What rules may use, and how to allow more.", _limits),
     "coordinates": ("How to name a record.", lambda: COORDINATES),
     "environment": ("The environment variables that lace reads.", lambda: ENVIRONMENT),
     "exit-codes": ("What the exit code says.", _exit_codes),

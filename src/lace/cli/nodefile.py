@@ -21,6 +21,9 @@ Rule: an unknown name, a wrong type or a missing value is told with its place in
     [limits]
     max_links = 64
 
+    [rule_limits]
+    max_tuple_arity = 14
+
     [[peer]]
     address = "wss:other.example.com"
     select = ["//u//ding//"]
@@ -35,7 +38,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from lace.datalog.limiting import limits_with
 from lace.errors import InvalidInput, InvalidText
+from lace.limits import EngineLimits
 
 if TYPE_CHECKING:
     from lace.iltp.address import Address
@@ -95,6 +100,7 @@ class NodeFile:
     unix_mode: int = 0o600
     uids: Mapping[int, str] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
+    rule_limits: EngineLimits = field(default_factory=EngineLimits)
     peers: Sequence[PeerEntry] = ()
 
     def node_limits(self) -> NodeLimits:
@@ -140,6 +146,7 @@ class _Reader:
             unix_mode=self._mode("unix_mode"),
             uids=self._uids(),
             limits=self._limits(),
+            rule_limits=limits_with(EngineLimits(), self._take("rule_limits", dict, {}), str(self._path)),
             peers=[self._peer(number, table) for number, table in enumerate(self._take("peer", list, []), start=1)],
         )
         self._require_empty()

@@ -9,9 +9,10 @@ import click
 
 from lace.cli.arguments import opened
 from lace.cli.output import json_option, print_json_lines, print_table, say, shown_hash
-from lace.cli.rules import read_rules, read_text
+from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
 if TYPE_CHECKING:
+    from lace.limits import EngineLimits
     from lace.porcelain.query import Answer
 
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     help="Where to evaluate; with spark PATH may be a bundle or a directory of bundles too.",
 )
 @click.option("--master", help="Spark master for --engine spark: local[*] (default), spark://… or sc://….")
+@limit_option
 @json_option
 def command(
     arguments: tuple[str, ...],
@@ -36,6 +38,7 @@ def command(
     columns: str | None,
     engine: str,
     master: str | None,
+    limit_words: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Show the facts that rules derive.
@@ -47,25 +50,32 @@ def command(
         raise click.UsageError("give --facts FILE and RULES" if over_facts else "give PATH and RULES")
     chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else []
     name, text = read_rules(arguments[-1])
+    limits = chosen_limits(text, limit_words, name)
     if engine == "spark":
         if chosen:
             raise click.UsageError("--columns goes with the embedded engine; read a field in the rules instead")
-        _query_on_spark(arguments[0], facts_file, (name, text), goal, master, as_json)
+        _query_on_spark(arguments[0], facts_file, (name, text), goal, master, limits, as_json)
         return
     from lace.porcelain.query import query
 
     if facts_file is not None:
         from lace.datalog.parser import parse_facts
 
-        facts = list(parse_facts(read_text(facts_file), name=facts_file))
-        _print(query(facts, text, goal, name=name), chosen, as_json)
+        facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
+        _print(query(facts, text, goal, name=name, limits=limits), chosen, as_json)
         return
     with opened(Path(arguments[0])) as lace:
-        _print(query(lace, text, goal, name=name), chosen, as_json)
+        _print(query(lace, text, goal, name=name, limits=limits), chosen, as_json)
 
 
 def _query_on_spark(
-    path: str, facts_file: str | None, rules: tuple[str, str], goal: str | None, master: str | None, as_json: bool
+    path: str,
+    facts_file: str | None,
+    rules: tuple[str, str],
+    goal: str | None,
+    master: str | None,
+    limits: EngineLimits,
+    as_json: bool,
 ) -> None:
     from lace.datalog.parser import parse_facts
     from lace.spark.query import query_archive, query_facts
@@ -74,10 +84,10 @@ def _query_on_spark(
     name, text = rules
     spark = spark_session(master, app_name="lace query")
     if facts_file is not None:
-        facts = list(parse_facts(read_text(facts_file), name=facts_file))
-        answer = query_facts(spark, facts, text, goal, name=name)
+        facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
+        answer = query_facts(spark, facts, text, goal, name=name, limits=limits)
     else:
-        answer = query_archive(spark, [Path(path)], text, goal, name=name)
+        answer = query_archive(spark, [Path(path)], text, goal, name=name, limits=limits)
     _print_rows(answer.names, [(row, []) for row in answer.rows()], [], as_json)
 
 

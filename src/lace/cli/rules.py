@@ -6,7 +6,7 @@ Rule: a rule file is annotated source; standard input is `-`, and text with `:-`
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,7 @@ from lace.notation.text import decode_text
 
 if TYPE_CHECKING:
     from lace.datalog.validate import Profile
+    from lace.limits import EngineLimits
 
 F = TypeVar("F", bound=Callable[..., Any])
 PROFILES = ("local", "selector", "exposure", "raw")
@@ -28,6 +29,26 @@ def profile_option(function: F) -> F:
     return click.option("--profile", type=click.Choice(PROFILES), default="local", show_default=True, help=text)(
         function
     )
+
+
+def limit_option(function: F) -> F:
+    """`--limit`: limits of the engine for this command."""
+    text = (
+        "A limit of the engine, such as max_working_rows=500M or tuple-arity=14; may be given several times. "
+        "`lace help limits` names them."
+    )
+    return click.option("--limit", "limit_words", metavar="NAME=VALUE", multiple=True, help=text)(function)
+
+
+def chosen_limits(rules: str, words: Sequence[str], name: str = "") -> EngineLimits:
+    """The limits of a rule file with those of the command line over them."""
+    from lace.datalog.limiting import limits_with, parse_limit, stated_limits
+
+    try:
+        said = dict(map(parse_limit, words))
+    except InvalidText as error:
+        raise click.UsageError(f"--limit: {error}") from None
+    return limits_with(stated_limits(rules, name=name), said)
 
 
 def profile_named(name: str) -> Profile:

@@ -143,7 +143,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
 
     file = read_node_file(config)
     choices = _file_choices(file)
-    terms = _policy_terms(file.policy)
+    terms = replace(_policy_terms(file.policy), engine_limits=file.rule_limits)
     base, _ = choices.transport()
     kept = []
     for peer in file.peers:
@@ -155,7 +155,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
             pin = PinType().convert(peer.pin, None, None) if peer.pin else None
             trusted = tuple(VerifierType().convert(text, None, None) for text in peer.trust) or base.trusted
             transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
-        kept.append(Kept(peer.address, _policy_terms(words), transport))
+        kept.append(Kept(peer.address, replace(_policy_terms(words), engine_limits=file.rule_limits), transport))
     log = Logbook(as_json=file.log == "json", every_event=every_event)
     return Serving(file.store, file.listen, terms, choices, kept, file.node_limits(), file.metrics_port, log)
 

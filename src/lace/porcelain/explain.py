@@ -15,15 +15,15 @@ from lace.datalog.explain import Absence, Known, Proof, why, why_not
 from lace.datalog.explain.data import Json, absence_json, proof_dot, proof_json
 from lace.datalog.explain.text import format_absence, format_proof
 from lace.datalog.formatting import format_atom
+from lace.datalog.limiting import stated_limits
 from lace.datalog.parser import parse_atom
 from lace.datalog.source import FactSource
 from lace.datalog.syntax import Atom, Fact
 from lace.datalog.validate import check_program
 from lace.errors import NotFound
 from lace.limits import EngineLimits, ExplainLimits
-from lace.porcelain.query import HasStore, base_of, profile_of
+from lace.porcelain.query import HasStore, base_of, profile_of, require_known
 
-_DEFAULT_LIMITS = EngineLimits()
 _DEFAULT_EXPLAIN_LIMITS = ExplainLimits()
 
 
@@ -66,9 +66,10 @@ class Explainer:
         rules: str,
         *,
         name: str = "<rules>",
-        limits: EngineLimits = _DEFAULT_LIMITS,
+        limits: EngineLimits | None = None,
         explain_limits: ExplainLimits = _DEFAULT_EXPLAIN_LIMITS,
     ) -> None:
+        limits = limits or stated_limits(rules, name=name)
         self._base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
         annotated = read_annotated(rules, name=name, limits=limits)
         self.annotations = annotated.sidecar
@@ -88,6 +89,7 @@ class Explainer:
     def explain(self, goal: str | Atom) -> Explanation:
         """A proof of the first fact that matches the goal, or why there is none."""
         atom = parse_atom(goal, limits=self._limits) if isinstance(goal, str) else goal
+        require_known(atom, self.checked, self._base)
         self._derived.forget_oldest()
         row = self._known.first(atom)
         if row is None:

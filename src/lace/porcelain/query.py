@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 from lace.datalog.annotations import read_annotated
 from lace.datalog.engine import Base, Result, evaluate
+from lace.datalog.limiting import stated_limits
 from lace.datalog.parser import parse_atom
 from lace.datalog.source import FactSource
 from lace.datalog.stratify import read_atom
@@ -109,10 +111,12 @@ def query(
     goal: str | None = None,
     *,
     extra: Iterable[Fact] = (),
-    limits: EngineLimits = _DEFAULT_LIMITS,
+    limits: EngineLimits | None = None,
     name: str = "<rules>",
 ) -> Answer:
     """Evaluate rules over a lace (or its path, a fact source, or facts) and give the facts that a goal asks for.
+
+    Limits that are not handed in are those that the rules say for themselves (`#:json {"limits": {…}}`), or the usual.
 
     Without a goal the answer is the one predicate that no other rule reads. A goal with constants, such as
     `Selected('P…')`, costs only what its own answer needs.
@@ -121,36 +125,35 @@ def query(
     >>> query(facts, "Path(X,Y) :- Edge(X,Y).\\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).", "Path('a',Y)").rows()
     [('a', 'b'), ('a', 'c')]
     """
+    limits = limits or stated_limits(rules, name=name)
+    program = read_annotated(rules, name=name, limits=limits).program
     if isinstance(asked, str | os.PathLike):
         from lace.porcelain.opening import open_lace
 
         with open_lace(asked, read_only=True) as lace:
-            answer = _over_base(base_of(lace, limits), _program(rules, name), goal, extra, limits)
+            answer = _over_base(base_of(lace, limits), program, goal, extra, limits)
             answer.result.text_columns(answer.predicate)  # read while the store is open
             return answer
     base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
-    return _over_base(base, _program(rules, name), goal, extra, limits)
+    return _over_base(base, program, goal, extra, limits)
 
 
-def _program(rules: str, name: str) -> Program:
-    return read_annotated(rules, name=name).program
-
-
-_BASES: WeakKeyDictionary[object, tuple[StoreCursor, Base]] = WeakKeyDictionary()
+_BASES: WeakKeyDictionary[object, tuple[StoreCursor, int, Base]] = WeakKeyDictionary()
 
 
 def base_of(lace: HasStore, limits: EngineLimits = _DEFAULT_LIMITS) -> Base:
     """The encoded facts of a lace as it stands; kept while it does not change, so that a second question is quick."""
     snapshot = lace.store.snapshot()
     kept = _BASES.get(lace.store)
-    if kept is None or kept[0] != snapshot.cursor:
-        kept = _BASES[lace.store] = (snapshot.cursor, Base(snapshot, limits))
-    return kept[1]
+    if kept is None or kept[:2] != (snapshot.cursor, limits.max_value_bytes):
+        kept = _BASES[lace.store] = (snapshot.cursor, limits.max_value_bytes, Base(snapshot, limits))
+    return kept[2]
 
 
 def _over_base(base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits) -> Answer:
     checked = check_program(program, profile_of(base), limits)
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
+    require_known(atom, checked, base)
     result = evaluate(checked, base, extra=extra, goals=[_any_fact(atom) if goal is None else atom], limits=limits)
     return Answer(atom.predicate, column_names(atom), result, base, limits)
 
@@ -159,6 +162,20 @@ def profile_of(base: Base) -> Profile:
     """Over records the record predicates are reserved; over other facts whatever has facts is."""
     predicates = {predicate for part in base.parts for predicate in part.predicates()}
     return LOCAL_PROFILE if HAVE in predicates else RAW_PROFILE.with_base(predicates)
+
+
+def require_known(goal: Atom, checked: CheckedProgram, base: Base) -> None:
+    """Refuse a goal that no rule and no fact can ever match, with what is near it."""
+    given = {predicate for part in base.parts for predicate in part.predicates()}
+    known = sorted(checked.derived | checked.base | checked.profile.base | checked.profile.runtime | given)
+    if goal.predicate in known:
+        return
+    named_so = [str(predicate) for predicate in known if predicate.name == goal.predicate.name]
+    close = get_close_matches(goal.predicate.name, [predicate.name for predicate in known], n=3)
+    near = named_so or [str(predicate) for predicate in known if predicate.name in close]
+    heads = near or list(map(str, sorted(checked.derived)))
+    advice = f"did you mean {' or '.join(near)}?" if near else f"the rules derive {', '.join(heads) or 'nothing'}"
+    raise InvalidLacegram(f"no rule and no fact speaks of {goal.predicate}", rule="goal", advice=advice)
 
 
 def only_output(checked: CheckedProgram) -> Atom:

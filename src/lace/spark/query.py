@@ -103,7 +103,7 @@ def query_archive(
     bounds = limits or EngineLimits()
     given = [paths] if isinstance(paths, str | Path) else paths
     wide = records(judged(first_copies(raw_records(spark, [local_path(path) for path in given]))))
-    checked = check_program(read_annotated(rules, name=name).program, LOCAL_PROFILE, bounds)
+    checked = check_program(read_annotated(rules, name=name, limits=bounds).program, LOCAL_PROFILE, bounds)
     return _answer(spark, checked, {}, wide, goal, bounds, settings)
 
 
@@ -123,7 +123,9 @@ def query_facts(
     for predicate, values in facts:
         rows.setdefault(predicate, []).append(values)
     relations = {predicate: local_relation(spark, predicate.arity, found).frame for predicate, found in rows.items()}
-    checked = check_program(read_annotated(rules, name=name).program, RAW_PROFILE.with_base(rows), bounds)
+    checked = check_program(
+        read_annotated(rules, name=name, limits=bounds).program, RAW_PROFILE.with_base(rows), bounds
+    )
     return _answer(spark, checked, relations, None, goal, bounds, settings)
 
 
