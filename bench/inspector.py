@@ -83,7 +83,7 @@ class Counter:
     def __init__(self, inspected: Inspected) -> None:
         self.statements = 0
         opened = next(iter(inspected.laces.values()))
-        for connection in (opened.browser._connection, opened.lace.store._connection):
+        for connection in (opened.browser._connection, opened.lace.store._file.connection):
             connection.set_trace_callback(self._count)
 
     def _count(self, _: str) -> None:

@@ -44,7 +44,9 @@ RULES = {
     "newest 100": LACE_NEWEST,
 }
 CHANGED = ("group/app/name selector", "evidence closure", "newest 100")
-COMPILED = "import lace.cli.query, lace.porcelain.query, lace.porcelain.opening, lace.store.sqlite, lace.cli.arguments"
+COMPILED = (
+    "import lace.cli.query, lace.porcelain.query, lace.porcelain.opening, lace.store.columns.store, lace.cli.arguments"
+)
 COMMAND = [sys.executable, "-c", "from lace.cli import main; main()", "query"]
 
 

@@ -12,8 +12,9 @@ LaceError
 ├── EvaluationStopped       whoever asked for an evaluation no longer wants it
 ├── LocalProtocolError      our own side tried a move the protocol forbids
 ├── RemoteProtocolError     the peer did; carries an abort reason (see lace.interlace)
-├── StoreError              the store cannot do it (disk full, read-only, corrupt, not a store)
-│   └── CursorExpired           a cursor of changes that the store cannot go on from
+├── StoreError              the store cannot do it (disk full, read-only, not a store)
+│   ├── CursorExpired           a cursor of changes that the store cannot go on from
+│   └── StoreDamaged            what it holds is not what was written
 ├── NotFound                nothing is stored under that name
 ├── KeyUnavailable          a signing key is missing or unusable
 ├── MissingExtra            a package that only some installations have is not installed
@@ -163,6 +164,10 @@ class StoreError(LaceError):
 
 class CursorExpired(StoreError):
     """Changes cannot be told from this cursor on: the store forgot the removals since, or it is another store."""
+
+
+class StoreDamaged(StoreError):
+    """What a store holds is not what was written to it; repairing keeps every record that can still be read."""
 
 
 class NotFound(LaceError):

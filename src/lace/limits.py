@@ -85,6 +85,7 @@ class StoreLimits:
     busy_timeout_ms: int = 10_000  # for another process's write to end
     page_cache_bytes: int = 48 * MIB
     checkpoint_bytes: int = 192 * MIB  # of the write-ahead log: hot index pages reach the file once, not once a batch
+    small_checkpoint_bytes: int = 8 * MIB  # of the log after writes of few records, which leave a page or more each
     max_kept_removals: int = 4096  # delete transactions that a follower may lag behind
 
 

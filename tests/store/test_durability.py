@@ -26,7 +26,8 @@ from lace.facts.predicates import HAVE, RECORD_PREDICATES
 from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import validate
-from lace.store import SQLiteStore, open_store, schema
+from lace.store import SQLiteStore, open_store
+from lace.store.columns import schema
 from store.samples import assortment, blob, plex
 
 TESTS = Path(__file__).parent.parent
@@ -75,7 +76,8 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path, batch: int) 
 def test_a_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.lace", create=True) as store:  # what a process that is killed cannot show
         asked = {
-            name: store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
+            name: store._file.connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous")
         }
     assert asked == {"journal_mode": "wal", "synchronous": 2}
 
@@ -96,12 +98,12 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
 def test_a_store_at_its_page_limit_goes_on_after_the_error(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.lace", create=True) as store:
         store.put(assortment())
-        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+        pages = store._file.connection.execute("PRAGMA page_count").fetchone()[0]
+        store._file.connection.execute(f"PRAGMA max_page_count = {pages + 1}")
         with pytest.raises(StoreError, match="disk is full"):
             store.put([blob(bytes(100_000))])
         assert not store.have(blob(bytes(100_000)).hash)
-        store._connection.execute("PRAGMA max_page_count = 1000000")
+        store._file.connection.execute("PRAGMA max_page_count = 1000000")
         assert store.put([blob(bytes(100_000))])[0].new
         require_whole(store, [record.hash for record in assortment()])
 
@@ -242,9 +244,13 @@ def test_missing_empty_and_folder(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     with open_store(path, create=True) as store:
-        store._connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
+        store._file.connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
     with pytest.raises(StoreError, match="newer program"):
         open_store(path)
+
+
+def nothing(_: sqlite3.Connection) -> None:
+    """A migration that only has statements."""
 
 
 def test_an_older_store_is_brought_up_to_date_when_opened_for_writing(
@@ -254,12 +260,12 @@ def test_an_older_store_is_brought_up_to_date_when_opened_for_writing(
     with open_store(path, create=True) as store:
         store.put(assortment())
     monkeypatch.setattr(
-        schema, "MIGRATIONS", (*schema.MIGRATIONS, "CREATE TABLE later(x);\nINSERT INTO later VALUES (7);\n")
+        schema, "MIGRATIONS", (*schema.MIGRATIONS, ("CREATE TABLE later(x);\nINSERT INTO later VALUES (7);\n", nothing))
     )
-    with pytest.raises(StoreError, match="old schema 1"):
+    with pytest.raises(StoreError, match="old schema 2"):
         open_store(path, read_only=True)
     with open_store(path) as store:
-        assert store._connection.execute("SELECT x FROM later").fetchall() == [(7,)]
+        assert store._file.connection.execute("SELECT x FROM later").fetchall() == [(7,)]
         require_whole(store, [record.hash for record in assortment()])
     open_store(path, read_only=True).close()
 
@@ -269,34 +275,44 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
     open_store(path, create=True).close()
     with monkeypatch.context() as patch:
         patch.setattr(
-            schema, "MIGRATIONS", (*schema.MIGRATIONS, "CREATE TABLE later(x);\nINSERT INTO nowhere VALUES (7);\n")
+            schema,
+            "MIGRATIONS",
+            (*schema.MIGRATIONS, ("CREATE TABLE later(x);\nINSERT INTO nowhere VALUES (7);\n", nothing)),
         )
         with pytest.raises(StoreError, match="nowhere"):
             open_store(path)
     with open_store(path) as store:
-        tables = store._connection.execute("SELECT name FROM sqlite_master").fetchall()
+        tables = store._file.connection.execute("SELECT name FROM sqlite_master").fetchall()
         assert ("later",) not in tables
 
 
 DAMAGE = {
-    "DELETE FROM records WHERE id = 3": "records",
-    "UPDATE records SET body = body || x'00' WHERE id = 3": "counters",
+    "DELETE FROM records WHERE id = 3": "differ",
+    "UPDATE records SET body = CAST(body || x'00' AS BLOB) WHERE id = 3": "counters",
     "DELETE FROM coordinates WHERE record = 4; UPDATE coordinates SET record = 4 WHERE record = 5": "coordinate",
+    "UPDATE coordinates SET signer = 3 WHERE record = 4": "coordinate",
     "DELETE FROM symbol_index WHERE code = 7": "symbol index",
-    "UPDATE symbol_blocks SET texts = CAST(texts || char(10) || 'x' AS BLOB)": "symbol blocks",
-    "DELETE FROM segments": "no segment",
-    "UPDATE state SET next_code = 5": "values",
-    "INSERT INTO tombstones SELECT id, code FROM records WHERE id = 2": "differ",
+    "UPDATE symbol_index SET code = 8 WHERE code = 7": "under their codes",
+    "UPDATE symbol_blocks SET texts = CAST(texts || char(10) || 'x' AS BLOB)": "block 0 of the dictionary",
+    "DELETE FROM segments": "list of segments",
+    "UPDATE segments SET columns = CAST(columns || x'00' AS BLOB)": "segment",
+    "UPDATE state SET next_code = 5": "counters",
+    "UPDATE removals SET seq = 7": "removals 7",
+    "UPDATE settings SET value = x'00'": "settings one, key",
+    "INSERT INTO tombstones SELECT id, code FROM records WHERE id = 2": "deleted records",
 }
 
 
 @pytest.mark.parametrize("statements", DAMAGE)
 def test_the_integrity_check_finds_damage(tmp_path: Path, statements: str) -> None:
     with open_store(tmp_path / "a.lace", create=True) as store:
-        store.put(assortment())
+        store.put([*assortment(), plex("gone")])
+        store.delete(plex("gone").hash)
+        store.put_setting("one", "key", b"value")
         assert store.check_integrity() == []
         for statement in statements.split(";"):
-            store._connection.execute(statement)
+            store._file.connection.execute(statement)
+        store._forget()
         assert any(DAMAGE[statements] in problem for problem in store.check_integrity())
 
 

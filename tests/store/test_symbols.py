@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.store import schema
-from lace.store.segments import as_codes
-from lace.store.symbols import KEY_BITS, SymbolTable, _is_prime, keyed_hash, new_secret
+from lace.store.columns import schema
+from lace.store.columns.segments import as_codes
+from lace.store.columns.symbols import KEY_BITS, SymbolTable, _is_prime, keyed_hash, new_secret
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 

@@ -18,7 +18,7 @@ from lace.notation.identifiers import RecordHash
 from lace.records.validate import validate
 from lace.store.base import Entry
 from lace.store.browsing import Child
-from lace.store.coordinates import Space
+from lace.store.columns.coordinates import Space
 
 HERE = "Browse"
 RECENT = "Recent"

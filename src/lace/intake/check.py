@@ -17,7 +17,7 @@ from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.keys import verify_batch
 from lace.records.model import ValidRecord
-from lace.store.encode import EncodedBatch, PackedColumns, encode_batch
+from lace.store.columns.encode import EncodedBatch, PackedColumns, encode_batch
 from lace.workers.pool import PIPE_BYTES, WorkerPool
 
 Refused = tuple[int, str, str]  # ordinal, rule, reason

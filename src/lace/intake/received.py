@@ -19,7 +19,7 @@ from lace.limits import IngestLimits, RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.keys import verify_batch
 from lace.store.base import RecordStore
-from lace.store.encode import EncodedBatch
+from lace.store.columns.encode import EncodedBatch
 
 Claimed = tuple[str, bytes]  # the hash that was asked for, and what came under its name
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from lace.limits import StoreLimits
     from lace.store.base import Changes, Entry, PutResult, RecordStore, Snapshot, StoreCursor, StoreRecordId, StoreStat
+    from lace.store.columns.store import SQLiteStore
     from lace.store.memory import MemoryStore
-    from lace.store.sqlite import SQLiteStore
 
 __all__ = [
     "Changes",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-_HOMES = {"MemoryStore": "lace.store.memory", "SQLiteStore": "lace.store.sqlite"}
+_HOMES = {"MemoryStore": "lace.store.memory", "SQLiteStore": "lace.store.columns.store"}
 
 
 def __getattr__(name: str) -> Any:
@@ -47,6 +47,6 @@ def open_store(
     path: str | Path, *, create: bool = False, read_only: bool = False, limits: StoreLimits | None = None
 ) -> SQLiteStore:
     """The store in a file; `create` makes one where there is none, `read_only` takes no lock at all."""
-    from lace.store.sqlite import SQLiteStore
+    from lace.store.columns.store import SQLiteStore
 
     return SQLiteStore(path, create=create, read_only=read_only, limits=limits)

@@ -19,7 +19,7 @@ from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord
 
 if TYPE_CHECKING:
-    from lace.store.encode import EncodedBatch
+    from lace.store.columns.encode import EncodedBatch
 
 StoreRecordId = NewType("StoreRecordId", int)
 """Insertion order: a later put has a higher id, and no id is ever used twice."""

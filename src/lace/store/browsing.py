@@ -17,10 +17,10 @@ from typing import NamedTuple, Self
 from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
-from lace.store.connect import connect, store_errors
-from lace.store.coordinates import CoordinateIndex, Space, in_tip_order
-from lace.store.segments import as_codes
-from lace.store.symbols import SymbolTable, keyed_hash
+from lace.store.columns.connect import connect, store_errors
+from lace.store.columns.coordinates import CoordinateIndex, Space, in_tip_order
+from lace.store.columns.segments import as_codes
+from lace.store.columns.symbols import SymbolTable, keyed_hash
 
 _AFTER_SLASH = "0"  # the character behind "/": a bound behind everything below a name
 _SAME_INSTANT = 64  # versions of one instant that are compared for the tip

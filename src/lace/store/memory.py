@@ -18,8 +18,8 @@ from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord, reread
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
-from lace.store.encode import EncodedBatch
-from lace.store.segments import as_codes
+from lace.store.columns.encode import EncodedBatch
+from lace.store.columns.segments import as_codes
 
 
 @dataclass(slots=True)

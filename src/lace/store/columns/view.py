@@ -13,8 +13,8 @@ from lace.datalog.source import Codes, Row, require_places
 from lace.datalog.syntax import Predicate
 from lace.facts.predicates import FIELD, HAVE, RECORD_LINK, RECORD_PREDICATES
 from lace.store.base import StoreCursor
-from lace.store.encode import HASH_KINDS
-from lace.store.segments import (
+from lace.store.columns.encode import HASH_KINDS
+from lace.store.columns.segments import (
     FIELD_KINDS,
     FactGroup,
     Kind,

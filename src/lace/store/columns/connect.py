@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from lace.errors import NotFound, StoreError
+from lace.errors import NotFound, StoreDamaged, StoreError
 from lace.limits import StoreLimits
-from lace.store import schema
+from lace.store.columns import schema
 
 _KEPT = "nothing of this write was kept, everything acknowledged before is safe"
 _MEANINGS = {
@@ -23,7 +23,7 @@ _MEANINGS = {
     "SQLITE_READONLY": "the store is read-only",
     "SQLITE_CANTOPEN": "the file cannot be opened",
     "SQLITE_NOTADB": "the file is not a lace store",
-    "SQLITE_CORRUPT": "the store file is damaged",
+    "SQLITE_CORRUPT": "the store file is damaged: `lace repair` saves all that can be read",
     "SQLITE_IOERR": f"the disk refused (full, over quota, or failing): {_KEPT}",
     "SQLITE_PERM": "the file's permissions forbid it",
 }
@@ -35,14 +35,24 @@ def store_errors(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"{path}: {_meaning(error)}") from error
+        raise as_ours(error, path) from error
+
+
+def as_ours(error: sqlite3.Error, path: str) -> StoreError:
+    """What an error of SQLite means to us."""
+    # A text that is none was written as a blob, or was never written so.
+    is_damage = _primary(error) in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or "decode" in str(error)
+    return (StoreDamaged if is_damage else StoreError)(f"{path}: {_meaning(error)}")
 
 
 def _meaning(error: sqlite3.Error) -> str:
-    name = getattr(error, "sqlite_errorname", "")
-    primary = "_".join(name.split("_")[:2])
-    meaning = _MEANINGS.get(primary)
+    meaning = _MEANINGS.get(_primary(error))
     return f"{meaning} ({error})" if meaning else str(error)
+
+
+def _primary(error: sqlite3.Error) -> str:
+    """The name of SQLite's error without its refinement."""
+    return "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
 
 
 def connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
@@ -58,12 +68,18 @@ def connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -
         except BaseException as error:
             connection.close()
             if isinstance(error, StoreError):
-                raise StoreError(f"{path}: {error}") from None
+                raise type(error)(f"{path}: {error}") from None
             raise
     return connection
 
 
 def _open(path: Path, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
+    if not read_only and not path.exists():
+        # For its owner only; SQLite gives the log beside it the same permissions.
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise StoreError(f"{path}: the file cannot be opened: {error.strerror}") from None
     mode = "ro" if read_only else "rwc"
     options = f"mode={mode}"
     if read_only and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
@@ -90,6 +106,7 @@ def _prepare(connection: sqlite3.Connection, create: bool, read_only: bool, limi
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")  # commit, then acknowledge
         connection.execute(f"PRAGMA wal_autocheckpoint = {limits.checkpoint_bytes // schema.PAGE_BYTES}")
+        connection.execute(f"PRAGMA journal_size_limit = {limits.small_checkpoint_bytes}")
         if version < len(schema.MIGRATIONS):
             schema.migrate(connection)
     connection.execute(f"PRAGMA cache_size = -{limits.page_cache_bytes // 1024}")

@@ -14,8 +14,9 @@ from itertools import count
 from typing import Any
 
 from lace.datalog.source import Codes
-from lace.store.encode import SEPARATOR
-from lace.store.segments import as_codes
+from lace.store.columns.checksum import checksum, damaged, require_sum
+from lace.store.columns.encode import SEPARATOR
+from lace.store.columns.segments import as_codes
 
 BLOCK_BITS = 8
 BLOCK = 1 << BLOCK_BITS
@@ -23,6 +24,7 @@ KEY_BITS = 44
 PACKED_BITS = 16  # of an ordinal beside its key in one 63-bit integer
 PACKED_TEXTS = 1 << PACKED_BITS
 MANY = 1000  # a batch of so many texts tells whether the next will be new too
+MAX_CODES = 1 << 32
 CACHED_TEXTS = 1 << 15
 CACHED_BLOCKS = 512
 ALWAYS = {"0": 0}  # the code that every dictionary begins with
@@ -91,8 +93,13 @@ class SymbolTable:
                 numbers.update([code >> BLOCK_BITS for code in window])
         blocks = self._load(numbers, max(codes, default=0))
         texts: list[str] = []
-        for window in windows:
-            texts += _window_texts(window, blocks)
+        try:
+            for window in windows:
+                texts += _window_texts(window, blocks)
+        except IndexError:
+            raise damaged("the dictionary of values") from None
+        if len(texts) != len(codes):
+            raise damaged("the dictionary of values")
         return texts
 
     def _load(self, numbers: set[int], highest: int) -> dict[int, list[str]]:
@@ -103,27 +110,34 @@ class SymbolTable:
             if cached is not None and (len(cached) == BLOCK or len(cached) > highest - (number << BLOCK_BITS)):
                 blocks[number] = cached
         missing = sorted(numbers - blocks.keys())
-        for number, data in self._select("SELECT block, texts FROM symbol_blocks WHERE block", missing):
-            blocks[number] = data.decode().split(SEPARATOR)
+        for number, data, said in self._select("SELECT block, texts, sum FROM symbol_blocks WHERE block", missing):
+            blocks[number] = _block_texts(number, data, said)
+        if len(blocks) < len(numbers):
+            raise damaged("the dictionary of values")
         if len(missing) <= CACHED_BLOCKS:
             if len(self._blocks) > CACHED_BLOCKS:
                 self._blocks.clear()
             self._blocks.update((number, blocks[number]) for number in missing)
         return blocks
 
+    def block(self, number: int) -> list[str]:
+        """The texts of a block as the file has them."""
+        query = "SELECT texts, sum FROM symbol_blocks WHERE block = ?"
+        row = self._connection.execute(query, (number,)).fetchone()
+        if row is None:
+            raise damaged("the dictionary of values")
+        return _block_texts(number, *row)
+
+    def look_up(self, texts: Sequence[str]) -> list[int]:
+        """The codes that the index of the file gives, whatever is cached."""
+        found = self._find(texts)
+        return [found.get(text, -1) for text in texts]
+
     def codes(self, texts: Sequence[str]) -> list[int]:
         """The code of each text, -1 where it has none."""
-        return self._known(texts, None)
-
-    def _known_and_free(self, texts: Sequence[str]) -> tuple[list[int], dict[str, int]]:
-        """The code of each text or -1, and for those without one the first key that the index has free."""
-        free: dict[str, int] = {}
-        return self._known(texts, free), free
-
-    def _known(self, texts: Sequence[str], free: dict[str, int] | None) -> list[int]:
         known = list(map(self._codes.get, texts))
         missing = [text for text, code in zip(texts, known, strict=True) if code is None]
-        found = self._whole(missing) if free is None and self._is_fewer_than(missing) else self._find(missing, free)
+        found = self._whole(missing) if self._is_fewer_than(missing) else self._find(missing)
         if not found and len(missing) == len(texts):
             return [-1] * len(texts)
         return [found.get(text, -1) if code is None else code for text, code in zip(texts, known, strict=True)]
@@ -138,23 +152,16 @@ class SymbolTable:
     def _whole(self, texts: Sequence[str]) -> dict[str, int]:
         """Codes of texts by reading the dictionary whole."""
         whole: dict[str, int] = {}
-        for number, data in self._connection.execute("SELECT block, texts FROM symbol_blocks"):
-            whole.update(zip(data.decode().split(SEPARATOR), count(number << BLOCK_BITS)))
+        for number, data, said in self._connection.execute("SELECT block, texts, sum FROM symbol_blocks"):
+            whole.update(zip(_block_texts(number, data, said), count(number << BLOCK_BITS)))
         return {text: whole[text] for text in texts if text in whole}
 
-    def _find(self, texts: Sequence[str], free: dict[str, int] | None) -> dict[str, int]:
-        """Codes of texts by the index; a key taken by another text is followed to the next key.
-
-        Where `free` is given, a text without a code gets its first free key there.
-        """
+    def _find(self, texts: Sequence[str]) -> dict[str, int]:
+        """Codes of texts by the index; a key taken by another text is followed to the next key."""
         found: dict[str, int] = {}
         waiting = list(zip(self._keys_of(texts), texts, strict=True))
         while waiting:
             taken = self._taken(key for key, _ in waiting)
-            if free is not None:
-                free.update((text, key) for key, text in waiting if key not in taken)
-            if not taken:
-                break
             candidates = [(key, text, taken[key]) for key, text in waiting if key in taken]
             stored = self.texts(as_codes(code for _, _, code in candidates))
             waiting = []
@@ -174,9 +181,12 @@ class SymbolTable:
             self._codes.update(found)
 
     def _taken(self, keys: Iterable[int]) -> dict[int, int]:
-        return dict(self._select("SELECT key, code FROM symbol_index WHERE key", sorted(keys)))
+        taken = dict(self._select("SELECT key, code FROM symbol_index WHERE key", sorted(keys)))
+        if not all(isinstance(code, int) and 0 <= code < MAX_CODES for code in taken.values()):
+            raise damaged("the index of values")
+        return taken
 
-    def _select(self, query: str, values: list[int]) -> Iterable[tuple[int, Any]]:
+    def _select(self, query: str, values: list[int]) -> Iterable[tuple[Any, ...]]:
         return self._connection.execute(f"{query} IN (SELECT value FROM json_each(?))", (json.dumps(values),))
 
     def assign(self, texts: Sequence[str], next_code: int) -> list[int]:
@@ -185,26 +195,25 @@ class SymbolTable:
             codes = self._assign_unseen(texts, next_code)
             if codes is not None:
                 return codes
-        codes, free = self._known_and_free(texts)
-        self._expect_new = len(texts) >= MANY and len(free) == len(texts) - len(self._codes.keys() & set(texts))
+        uncached = sum([text not in self._codes for text in texts])
+        codes = self.codes(texts)
         new = [text for text, code in zip(texts, codes, strict=True) if code < 0]
-        numbered = dict(zip(new, range(next_code, next_code + len(new)), strict=True))
+        self._expect_new = len(texts) >= MANY and len(new) == uncached
         self._append(new, next_code)
-        keys = [free[text] for text in new]
-        if len(set(keys)) == len(keys):
-            self._insert_free(keys, next_code)
-        else:
-            self._insert_keys(list(zip(keys, numbered.values(), strict=True)))
-        return [numbered[text] if code < 0 else code for text, code in zip(texts, codes, strict=True)]
+        self._index(self._keys_of(new), next_code)
+        given = count(next_code)
+        return [next(given) if code < 0 else code for code in codes]
 
     def _assign_unseen(self, texts: Sequence[str], next_code: int) -> list[int] | None:
-        """`assign` when every text that is not cached is new; None, and nothing done, when that is not so."""
+        """`assign` when every text that is not cached is new; None, and nothing done, when that is not so.
+
+        A bulk import mostly brings new texts, and looking each up first would double its work: they are put into the
+        index at once, and only if one meets a taken key is it undone and looked at closely.
+        """
         known = [(at, code) for at, code in enumerate(map(self._codes.get, texts)) if code is not None]
         new = _without_positions(texts, [at for at, _ in known])
-        before = self._connection.total_changes
         self._connection.execute("SAVEPOINT unseen")
-        self._insert_free(self._keys_of(new), next_code)
-        if self._connection.total_changes - before < len(new):
+        if not self._insert(self._keys_of(new), next_code):
             self._connection.execute("ROLLBACK TO unseen")
             self._connection.execute("RELEASE unseen")
             return None
@@ -214,42 +223,44 @@ class SymbolTable:
             self._remember(dict(zip(new, range(next_code, next_code + len(new)), strict=True)))
         return _with_codes(known, next_code, len(texts))
 
-    def _insert_free(self, keys: list[int], first_code: int) -> None:
-        """Index consecutive codes under their keys, leaving out keys that are taken.
+    def _index(self, keys: list[int], first_code: int) -> None:
+        """Index consecutive codes, each under its own key or the first free one behind it."""
+        if self._insert(keys, first_code):
+            return
+        waiting = list(zip(keys, count(first_code)))
+        while waiting:
+            taken = self._taken(key for key, _ in waiting)
+            waiting = [(key + 1, code) for key, code in waiting if taken.get(key, code) != code]
+            self._connection.executemany("INSERT OR IGNORE INTO symbol_index VALUES (?, ?)", sorted(waiting))
+
+    def _insert(self, keys: list[int], first_code: int) -> bool:
+        """Index consecutive codes under their keys; False if some were taken, which stay as they are.
 
         One statement over packed integers, in the tree's order: half the time of one statement for each row.
         """
         insert = f"""INSERT OR IGNORE INTO symbol_index
             SELECT value >> {PACKED_BITS}, ?1 + (value & {PACKED_TEXTS - 1}) FROM json_each(?2)"""
+        before = self._connection.total_changes
         for start in range(0, len(keys), PACKED_TEXTS):
             packed = sorted([key << PACKED_BITS | at for at, key in enumerate(keys[start : start + PACKED_TEXTS])])
             self._connection.execute(insert, (first_code + start, f"[{','.join(map(str, packed))}]"))
+        return self._connection.total_changes - before == len(keys)
 
     def _append(self, texts: list[str], next_code: int) -> None:
         if not texts:
             return
         number, filled = next_code >> BLOCK_BITS, next_code & (BLOCK - 1)
         if filled:
-            row = self._connection.execute("SELECT texts FROM symbol_blocks WHERE block = ?", (number,)).fetchone()
-            texts = row[0].decode().split(SEPARATOR) + texts
-        rows = [
-            (number + at // BLOCK, SEPARATOR.join(texts[at : at + BLOCK]).encode())
-            for at in range(0, len(texts), BLOCK)
-        ]
-        self._connection.executemany("INSERT OR REPLACE INTO symbol_blocks VALUES (?, ?)", rows)
+            texts = self.block(number) + texts
+        blocks = [SEPARATOR.join(texts[at : at + BLOCK]).encode() for at in range(0, len(texts), BLOCK)]
+        rows = [(at, block, checksum(at, block)) for at, block in enumerate(blocks, number)]
+        self._connection.executemany("INSERT OR REPLACE INTO symbol_blocks VALUES (?, ?, ?)", rows)
 
-    def _insert_keys(self, waiting: list[tuple[int, int]]) -> None:
-        """Index new codes, each under the first free key from its own on; all the given keys are free now."""
-        placed: dict[int, int] = {}
-        while waiting:
-            displaced = [(key + 1, code) for key, code in waiting if placed.setdefault(key, code) != code]
-            taken = self._taken(key for key, _ in displaced) if displaced else {}
-            while blocked := [(key, code) for key, code in displaced if key in taken]:
-                displaced = [(key, code) for key, code in displaced if key not in taken]
-                displaced += [(key + 1, code) for key, code in blocked]
-                taken = self._taken(key for key, _ in displaced)
-            waiting = displaced
-        self._connection.executemany("INSERT INTO symbol_index VALUES (?, ?)", sorted(placed.items()))
+
+def _block_texts(number: int, data: bytes, said: int) -> list[str]:
+    """The texts of a block that is as it was written."""
+    require_sum(f"block {number} of the dictionary", said, number, data)
+    return data.decode().split(SEPARATOR)
 
 
 def _without_positions(texts: Sequence[str], positions: list[int]) -> list[str]:

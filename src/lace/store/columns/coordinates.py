@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
-from lace.store.encode import NO_SIGNER, EncodedBatch
-from lace.store.segments import as_codes
-from lace.store.symbols import SymbolTable
+from lace.store.columns.checksum import checksum, require_sum
+from lace.store.columns.encode import NO_SIGNER, EncodedBatch
+from lace.store.columns.segments import as_codes
+from lace.store.columns.symbols import SymbolTable
 
 PAGE_ROWS = 1024
 
@@ -54,7 +55,8 @@ class CoordinateIndex:
             if ordinal in ids
         ]  # fmt: skip
         prepared.sort(key=itemgetter(0, 1, 2, 3))  # in the tree's order
-        self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?)", prepared)
+        summed = [(*row, checksum(*row)) for row in prepared]
+        self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?,?)", summed)
 
     def remove(self, record: int, group: str, app: str, name: str, tai: str) -> None:
         """Take one record out of the index."""
@@ -70,12 +72,16 @@ class CoordinateIndex:
             if row is None:
                 insert = "INSERT INTO spaces(group_code, app_code) VALUES (?, ?) RETURNING id"
                 row = self._connection.execute(insert, (group, app)).fetchone()
+                said = checksum(row[0], group, app)
+                self._connection.execute("UPDATE spaces SET sum = ? WHERE id = ?", (said, row[0]))
             found = self._space_ids[group, app] = int(row[0])
         return found
 
     def spaces(self, group: str | None, app: str | None) -> list[Space]:
         """The spaces that hold something under a group and app, None meaning any, in order."""
-        rows = self._connection.execute("SELECT id, group_code, app_code FROM spaces").fetchall()
+        rows = self._connection.execute("SELECT id, group_code, app_code, sum FROM spaces").fetchall()
+        for *values, said in rows:
+            require_sum("the list of groups and apps", said, *values)
         groups, apps = (self._symbols.texts(as_codes(row[at] for row in rows)) for at in (1, 2))
         found = (Space(row[0], *texts) for row, *texts in zip(rows, groups, apps, strict=True))
         wanted = (space for space in found if group in (None, space.group) and app in (None, space.app))
@@ -95,15 +101,17 @@ class CoordinateIndex:
         return self.select(Space(row[0], group, app), "name = ? ORDER BY tai, record", (name,))
 
     def select(self, space: Space, where: str, values: tuple[str | int, ...]) -> list[Entry]:
-        columns = "name, tai, record, code, signer, data_length"
+        columns = "name, tai, record, code, signer, data_length, sum"
         query = f"SELECT {columns} FROM coordinates WHERE space = ? AND {where}"
         rows = self._connection.execute(query, (space.id, *values)).fetchall()
+        for *kept, said in rows:
+            require_sum("the index of coordinates", said, space.id, *kept)
         hashes = self._symbols.texts(as_codes(row[3] for row in rows))
         signers = self._symbols.texts(as_codes(row[4] or 0 for row in rows))
         return [
             Entry(space.group, space.app, name, tai, RecordHash(record_hash), StoreRecordId(record),
                   None if signer_code is None else signer, length)
-            for (name, tai, record, _, signer_code, length), record_hash, signer in zip(
+            for (name, tai, record, _, signer_code, length, _), record_hash, signer in zip(
                 rows, hashes, signers, strict=True
             )
         ]  # fmt: skip

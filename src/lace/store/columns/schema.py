@@ -1,4 +1,4 @@
-"""The tables of a store file, as numbered migrations.
+"""The tables of a store file, as numbered migrations; docs/store.md tells what they are for.
 
 Rule: a migration that was ever released never changes; a new one is appended. `PRAGMA user_version` counts them.
 
@@ -9,14 +9,18 @@ Rule: a migration that was ever released never changes; a new one is appended. `
 - `removals`: packed facts of deleted records, so that a follower can take them out of what it derived.
 - `spaces`, `coordinates`: Plexes and Seals in the order group, app | name, TAI.
 - `state`: the counters that every write transaction moves.
+- `openers`: who has the file open for writing; in a copy without its log they are what gives it away.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Iterable
 
 from lace.errors import StoreError
-from lace.store.symbols import keyed_hash, new_secret
+from lace.store.columns.checksum import checksum
+from lace.store.columns.state import read_unchecked, save
+from lace.store.columns.symbols import keyed_hash, new_secret
 
 APPLICATION_ID = 0x4C616365  # "Lace"
 PAGE_BYTES = 16 * 1024  # long blobs and large batches: a quarter of the writes of 4 KiB pages
@@ -45,7 +49,61 @@ CREATE TABLE settings(
 INSERT INTO symbol_blocks VALUES (0, CAST('0' AS BLOB));
 """
 
-MIGRATIONS = (_FIRST,)
+# Checksums. Those of segments stand in their index, so that reading one does not walk through a blob to its end.
+_SUMS = """
+ALTER TABLE state ADD COLUMN segments INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE state ADD COLUMN segment_sums INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE state ADD COLUMN tombstones INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE state ADD COLUMN tombstone_sums INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE state ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE state ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE symbol_blocks ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE segments ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE removals ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spaces ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE coordinates ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE settings ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+DROP INDEX segments_in_order;
+CREATE UNIQUE INDEX segments_in_order ON segments(first_record, last_record, records, sum);
+CREATE TABLE openers(
+  id TEXT PRIMARY KEY, place TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+# What is summed: for each table its key and its other columns, in the order in which they are summed.
+SUMMED = {
+    "symbol_blocks": (("block",), ("texts",)),
+    "segments": (("id",), ("first_record", "last_record", "records", "columns")),
+    "removals": (("seq",), ("columns",)),
+    "spaces": (("id",), ("group_code", "app_code")),
+    "coordinates": (("space", "name", "tai", "record"), ("code", "signer", "data_length")),
+    "settings": (("namespace", "key"), ("value",)),
+}
+
+
+def _start(connection: sqlite3.Connection) -> None:
+    """The counters, the secret of the symbol index, and code 0 = '0'."""
+    secret = new_secret()
+    connection.execute("INSERT INTO state VALUES (1, 0, 1, 0, 0, 0, ?)", (secret,))
+    connection.execute("INSERT INTO symbol_index VALUES (?, 0)", (keyed_hash(secret)(["0"])[0],))
+
+
+def _sum_everything(connection: sqlite3.Connection) -> None:
+    """Sums for what an older program wrote; it is believed as it stands."""
+    for table, (key, others) in SUMMED.items():
+        where = " AND ".join(f"{column} = ?" for column in key)
+        for row in connection.execute(f"SELECT {', '.join(key)} FROM {table}").fetchall():
+            values = connection.execute(f"SELECT {', '.join(others)} FROM {table} WHERE {where}", row).fetchone()
+            parts = (*(row if table != "segments" else ()), *values)
+            connection.execute(f"UPDATE {table} SET sum = ? WHERE {where}", (checksum(*parts), *row))
+    segments = connection.execute("SELECT count(*), coalesce(sum(sum), 0) FROM segments").fetchone()
+    dead: Iterable[tuple[int, int]] = connection.execute("SELECT record, code FROM tombstones").fetchall()
+    sums = [checksum(*row) for row in dead]
+    state = read_unchecked(connection)._replace(segments=segments[0], segment_sums=segments[1], generation=1)
+    save(connection, state._replace(tombstones=len(sums), tombstone_sums=sum(sums)))
+
+
+_Step = Callable[[sqlite3.Connection], None]
+MIGRATIONS: tuple[tuple[str, _Step], ...] = ((_FIRST, _start), (_SUMS, _sum_everything))
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -70,22 +128,14 @@ def migrate(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         current = 0 if is_blank(connection) else version_of(connection)
-        for number in range(current, len(MIGRATIONS)):
-            for statement in MIGRATIONS[number].split(";\n"):
+        for statements, step in MIGRATIONS[current:]:
+            for statement in statements.split(";\n"):
                 if statement.strip():
                     connection.execute(statement)
-            if number == 0:
-                _start_state(connection)
+            step(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
     except BaseException:
         connection.rollback()
         raise
-
-
-def _start_state(connection: sqlite3.Connection) -> None:
-    """The counters, the secret of the symbol index, and code 0 = '0'."""
-    secret = new_secret()
-    connection.execute("INSERT INTO state VALUES (1, 0, 1, 0, 0, 0, ?)", (secret,))
-    connection.execute("INSERT INTO symbol_index VALUES (?, 0)", (keyed_hash(secret)(["0"])[0],))

@@ -16,8 +16,8 @@ from lace.facts import predicates as names
 from lace.facts.derive import INNER_HASHES, SINGLE_FIELDS, LinkOccurrence, extra_occurrences, link_occurrences
 from lace.facts.predicates import BLOB_HASH, PLEX_HASH
 from lace.records.model import Header, Parts, ValidRecord
-from lace.store.packing import pack, unpack
-from lace.store.segments import FactGroup, Kind, Segment, as_codes, constant, few_names, numbered
+from lace.store.columns.packing import pack, unpack
+from lace.store.columns.segments import FactGroup, Kind, Segment, as_codes, constant, few_names, numbered
 
 if TYPE_CHECKING:
     from lace.datalog.source import Codes

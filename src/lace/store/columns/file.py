@@ -1,0 +1,123 @@
+"""A store file that is open: its connection, its lock, its transactions and its write-ahead log.
+
+Rule: every write is one IMMEDIATE transaction that moves `state`; every read of more than one row is one transaction
+or is paged by id. Any number of processes read while one writes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+
+from lace.errors import StoreError
+from lace.limits import StoreLimits
+from lace.store.columns import openers, state
+from lace.store.columns.connect import connect, store_errors
+from lace.store.columns.state import State
+
+
+class StoreFile:
+    """One connection, which threads share by taking turns."""
+
+    def __init__(self, path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> None:
+        self.path = path
+        self.limits = limits
+        self._lock = RLock()
+        self._closed = False
+        self._name = ""  # as a writer
+        self._read_only = read_only
+        has_log = openers.has_log(path)
+        self.connection = connect(path, create=create, read_only=read_only, limits=limits)
+        self.forget: Callable[[], None] = lambda: None  # drops what is cached of the file
+        try:
+            with self.errors():
+                if not has_log:
+                    openers.require_whole(self.connection, path)
+                self.secret: bytes = self.connection.execute("SELECT index_key FROM state").fetchone()[0]
+                self._generation = state.read(self.connection).generation
+        except BaseException:
+            self.connection.close()
+            raise
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """SQLite's errors as ours."""
+        if self._closed:
+            raise StoreError(f"{self.path}: the store is closed")
+        with store_errors(str(self.path)):
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One moment of the store."""
+        with self._transaction("DEFERRED") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, durable when it ends."""
+        with self._lock:
+            self._register()
+            with self._transaction("IMMEDIATE") as connection:
+                yield connection
+
+    @contextmanager
+    def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, self.errors():
+            if self.connection.in_transaction:  # a read inside our own transaction
+                yield self.connection
+                return
+            self.connection.execute(f"BEGIN {kind}")
+            try:
+                yield self.connection
+                self.connection.execute("COMMIT")
+            except BaseException:
+                self.forget()
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    def state(self) -> State:
+        """The counters of this moment; StoreError if the codes have other meanings than when the file was opened."""
+        now = state.read(self.connection)
+        if now.generation != self._generation:
+            raise StoreError(f"{self.path}: the store was compacted or repaired meanwhile: open it again")
+        return now
+
+    def save(self, now: State) -> None:
+        """Move the counters."""
+        state.save(self.connection, now)
+
+    def _register(self) -> None:
+        """Before the first write: a copy of the file without its log must not look whole."""
+        if not self._name and not self._read_only and not self.connection.in_transaction:
+            with self.errors():
+                self._name = openers.enter(self.connection, self.path)
+
+    def keep_log_short(self) -> None:
+        """After small writes: a bulk import has its log copied when it is long, single puts much sooner."""
+        with self._lock, self.errors(), suppress(FileNotFoundError):
+            log = Path(f"{self.path}-wal")
+            if log.stat().st_size > self.limits.small_checkpoint_bytes and not self.connection.in_transaction:
+                self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def file_bytes(self) -> int:
+        """What the file and its log take on the disk."""
+        files = (Path(f"{self.path}{suffix}") for suffix in ("", "-wal"))
+        return sum(os.stat(file).st_size for file in files if file.exists())
+
+    def close(self) -> None:
+        """Release the file; what was committed stays."""
+        with self._lock:
+            if self._closed:
+                return
+            if not self._read_only:
+                with suppress(sqlite3.Error, OSError):  # a full disk or a writer must not keep a store open
+                    self.connection.execute("PRAGMA busy_timeout = 0")
+                    openers.leave(self.connection, self.path, self._name)
+            self._closed = True
+            self.connection.close()
