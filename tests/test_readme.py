@@ -58,7 +58,7 @@ def shell(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("page", ["README.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_the_console_blocks_print_what_they_show(page: str, shell: dict[str, str], tmp_path: Path) -> None:
     stage = tmp_path / "stage"
     stage.mkdir()

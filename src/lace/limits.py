@@ -1,6 +1,7 @@
 """One frozen dataclass per limit table of the specifications, with the defaults printed there.
 
-Rule: nothing in Lace reads a limit from anywhere but an instance of these handed in by its caller.
+Rule: whoever works within a limit takes it as an argument of one of these types; where a caller says nothing, the
+defaults printed here hold, and no module has limits of its own that cannot be handed in.
 """
 
 from __future__ import annotations

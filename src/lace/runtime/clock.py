@@ -1,6 +1,7 @@
-"""The clock: the one place in Lace that asks what time it is.
+"""The clock: the one place in Lace that asks what day it is.
 
-Rule: everything else takes time as an argument, or a Clock handed in.
+Rule: whatever becomes a fact, a record or a decision takes its time from a Clock handed in. Durations that are only
+waited for or shown (polling, tables of a running node) may count seconds by themselves.
 """
 
 from __future__ import annotations
