@@ -29,6 +29,7 @@ RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 LIBRARY_HOMES = {
     "pyspark": {"spark"},
+    "deltalake": {"spark/archive/delta.py"},
     "sqlite3": {"store"},
     "websockets": {"transports"},
     "blake3": {"notation"},

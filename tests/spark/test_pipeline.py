@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from lace.datalog import engine
 from lace.datalog.syntax import Fact
@@ -118,6 +118,11 @@ def test_a_run_validates_selects_advertises_and_publishes(spark: SparkSession, t
 
 def check_advertisements(spark: SparkSession, output: Path, one: PeerPolicy, chosen: list[ValidRecord]) -> None:
     """Counts and roots are those of the machine's own advertisement set."""
+    rows = spark.read.parquet(str(output / "tables" / "partitions" / f"peer={one.name}")).collect()
+    check_partitions(rows, one, chosen)
+
+
+def check_partitions(rows: list[Row], one: PeerPolicy, chosen: list[ValidRecord]) -> None:
     plan = one.policy.plan
     held = AdvertisementSet(StreamLimits().max_fact_line_bytes)
     for valid in chosen:
@@ -127,7 +132,6 @@ def check_advertisements(spark: SparkSession, output: Path, one: PeerPolicy, cho
             if fact.predicate.name == "Field" and fact.values[1] in plan.requirements.names
         ]
         held.put_all([Advertisement(str(valid.hash), canonical_fields(claims))])
-    rows = spark.read.parquet(str(output / "tables" / "partitions" / f"peer={one.name}")).collect()
     found = sorted((row["prefix"], row["records"], row["root"]) for row in rows)
     assert found == [(part.prefix, part.count, part.root) for part in held.summaries(plan.operands[0].origin)]
 

@@ -48,6 +48,7 @@ CATALOGUE = (
     Entry("Rules", "rules", "lace.cli.templates", "List and write rule files to start from."),
     Entry("Rules", "test", "lace.cli.test", "Test rules against cases: given records, expected rows."),
     Entry("Rules", "query", "lace.cli.query", "Show the facts that rules derive."),
+    Entry("Pipeline", "archive", "lace.cli.archive", "Keep archives of any size: add, look up, evaluate, compact."),
     Entry("Pipeline", "pipeline", "lace.cli.pipeline", "Validate, index, evaluate and reconcile archives on Spark."),
     Entry("Exchange", "plan", "lace.cli.plan", "Show the exchange plan of two selectors and the rules one side runs."),
     Entry("Exchange", "view", "lace.cli.view", "Show exactly what a peer's rules could see of a lace."),

@@ -44,18 +44,28 @@ class NamedPath(click.ParamType[tuple[str, Path]]):
 
 
 _EXISTING = click.Path(exists=True, path_type=Path)
-_OPTIONS: list[Callable[[Any], Any]] = [
-    click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Directory of the tables."),
-    click.option("--input", "-i", "inputs", multiple=True, type=_EXISTING, help="Bundle, store or directory."),
+_POLICY_OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--select", "selectors", multiple=True, type=_EXISTING, help="Our own rule file."),
     click.option("--select-coordinate", "coordinates", multiple=True, help="Our selection by prefix: //u//ding//."),
     click.option("--expose", default="selected", show_default=True, help="all, selected, none or a rule file."),
     click.option("--peer", "peers", multiple=True, type=NamedPath(), help="NAME=FILE: a peer and its rule file."),
+]
+_OPTIONS: list[Callable[[Any], Any]] = [
+    click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Directory of the tables."),
+    click.option("--input", "-i", "inputs", multiple=True, type=_EXISTING, help="Bundle, store or directory."),
+    *_POLICY_OPTIONS,
     click.option("--listing", "listings", multiple=True, type=NamedPath(), help="NAME=PATH: what a peer advertises."),
     click.option("--archive", "archives", multiple=True, type=NamedPath(), help="NAME=PATH to reconcile with."),
     click.option("--master", help="Spark master: local[*] (default), spark://…, or sc://… for Spark Connect."),
     click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle."),
 ]
+
+
+def policy_options(function: Any) -> Any:
+    """The options that say who the peers are and what they may have."""
+    for option in reversed(_POLICY_OPTIONS):
+        function = option(function)
+    return function
 
 
 def _options(function: Any) -> Any:
@@ -98,7 +108,7 @@ def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
     from lace.spark.pipeline import Pipeline, PipelineSettings
     from lace.spark.session import spark_session
 
-    peers = _peer_policies(options)
+    peers = policies(options)
     settings = PipelineSettings(
         output=options["output"],
         inputs=options["inputs"],
@@ -118,7 +128,7 @@ def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
     _show(manifest, options["output"], options["as_json"])
 
 
-def _peer_policies(options: dict[str, Any]) -> list[PeerPolicy]:
+def policies(options: dict[str, Any]) -> list[PeerPolicy]:
     """The plan with each peer, lowered for this side; a verifier as a peer's name is its identity."""
     from lace.policy.compile import agree
     from lace.policy.exposure import expose
@@ -136,13 +146,13 @@ def _peer_policies(options: dict[str, Any]) -> list[PeerPolicy]:
     if choice not in ("all", "selected", "none"):
         choice = Path(choice).read_text(encoding="utf-8")
     exposures = expose(choice, selector=ours)
-    policies = []
+    found = []
     for name, path in options["peers"]:
         plan = agree(ours, Module.author(path.read_text(encoding="utf-8"), name=str(path)))
         viewer = Viewer(name if name.startswith("V.") else plan.operands[1].origin)
         lowered = lower(plan, local_index=0, viewer=viewer, exposures=exposures)
-        policies.append(PeerPolicy(name=name, policy=lowered))
-    return policies
+        found.append(PeerPolicy(name=name, policy=lowered))
+    return found
 
 
 def _show(manifest: Manifest, output: Path, as_json: bool) -> None:

@@ -33,7 +33,7 @@ from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
 
 _ANY_ARITY = 1 << 16
-_MAX_UNFOLDED_BODY = 64
+MAX_UNFOLDED_BODY = 64
 _LOOKUPS_AT_ONCE = 4
 
 
@@ -98,7 +98,7 @@ class _Run:
         self.limits = limits
         self.settings = settings
         self.records = None if records is None else require_columns(records, WIDE, "evaluate")
-        flat = unfold(checked.program, wanted, _is_star, _MAX_UNFOLDED_BODY)
+        flat = unfold(checked.program, wanted, is_star, MAX_UNFOLDED_BODY)
         sky = split(flat) if records is not None else Constellation(flat, ())
         self.program = sky.program
         self.stars: dict[Predicate, Star] = {star.predicate: star for star in sky.stars}
@@ -312,7 +312,7 @@ def _delta_of(plan: RulePlan) -> Predicate:
     return first.predicate
 
 
-def _is_star(rule: Rule) -> bool:
+def is_star(rule: Rule) -> bool:
     """Whether a rule reads record facts of one record only: worth repeating wherever it is used."""
     positives = [literal.atom for literal in rule.body if isinstance(literal, Positive)]
     return all(atom.predicate in RECORD_PREDICATES for atom in positives) and len({a.terms[0] for a in positives}) == 1

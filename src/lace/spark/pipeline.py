@@ -34,6 +34,7 @@ from lace.spark.executor import SparkSettings
 from lace.spark.files import input_files
 from lace.spark.jobs import advertise, evaluate, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.listing import read_listing
+from lace.spark.jobs.page import page
 from lace.spark.jobs.publish import publish_peer
 from lace.spark.manifest import InputFile, Manifest, StepRecord, file_digest, fingerprint, read_manifest
 from lace.spark.source import raw_records
@@ -275,17 +276,32 @@ class Pipeline:
     def _report(self) -> None:
         def work() -> Counts:
             has_selection = self.path("selected").exists() and bool(self.settings.peers)
+            has_missing = self.path("missing_by_partition").exists() and bool(self.settings.archives)
             found = report.summary(
-                self._records(), self.table("quarantine"), self.table("selected") if has_selection else None
+                self._records(),
+                self.table("quarantine"),
+                self.table("selected") if has_selection else None,
+                self.table("missing_by_partition") if has_missing else None,
+                inputs=_input_rows(self.manifest),
+                steps=[
+                    report.StepRow(step=step, seconds=[done.seconds], result=done.counts)
+                    for step, done in self.manifest.steps.items()
+                ],
+                facts={
+                    "archive": str(self.settings.output),
+                    **self.manifest.versions,
+                    **{f"plan for {peer}": plan for peer, plan in self.manifest.plans.items()},
+                },
             )
             body = json.dumps(found.as_json(), indent=2, ensure_ascii=False)
             (self.settings.output / "report.json").write_text(body + "\n", encoding="utf-8")
-            shown: dict[str, object] = {"input files": len(self.manifest.inputs), **self.manifest.versions}
-            shown |= {f"plan for {peer}": plan for peer, plan in self.manifest.plans.items()}
-            (self.settings.output / "report.html").write_text(report.page(found, shown), encoding="utf-8")
+            (self.settings.output / "report.html").write_text(page(found), encoding="utf-8")
             return {"records": found.records, "quarantined": found.quarantined}
 
-        self._step("report", {"batches": sorted(self.manifest.batches), "peers": self._peers()}, work)
+        depends = {"batches": sorted(self.manifest.batches), "peers": self._peers()}
+        if self.settings.archives:
+            depends["others"] = {name: _archive_mark(path) for name, path in self.settings.archives.items()}
+        self._step("report", depends, work)
 
     def _publish(self) -> None:
         for peer in self.settings.peers:
@@ -310,6 +326,18 @@ _WRITES = {
     "advertise": {"advertisements", "partitions"},
     "reconcile": {"missing", "missing_by_partition"},
 }
+
+
+def _input_rows(manifest: Manifest) -> list[report.InputRow]:
+    """Every batch with what was read and what became of it."""
+    rows = []
+    for batch in manifest.batches:
+        files = [item for item in manifest.inputs.values() if item.batch == batch]
+        done = [manifest.steps.get(f"{step}:{batch}") for step in ("ingest", "validate")]
+        counts = {name: count for step in done if step is not None for name, count in step.counts.items()}
+        size = sum(item.bytes for item in files)
+        rows.append(report.InputRow(when=f"batch {batch[:8]}", files=len(files), bytes=size, counts=counts))
+    return rows
 
 
 def _archive_mark(path: Path) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lace.errors import InvalidInput
+from lace.spark.archive.delta import describe
 from lace.spark.archive.filesystem import Files, open_files
 from lace.spark.archive.log import Batch, Commit, DataFile, Input, Log, LostRace, State
 from lace.spark.files import input_files
@@ -75,9 +76,10 @@ class Archive:
         """Make an empty archive; one that is there stays as it is."""
         if self.log.versions():
             raise InvalidInput("there is an archive already", rule="archive-exists", place=self.files.uri)
-        return self.log.commit(State(), self._change("init"))
+        return self.log.commit(State(), self.change("init"))
 
-    def _change(self, operation: str, **what: object) -> Commit:
+    def change(self, operation: str, **what: object) -> Commit:
+        """A change that was worked out now; its version is given by the log."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Commit(version=0, time=now, operation=operation, **what)  # type: ignore[arg-type]
 
@@ -89,7 +91,9 @@ class Archive:
             if change is None:
                 return state
             try:
-                return self.log.commit(state, change)
+                after = self.log.commit(state, change)
+                describe(self.files, after)
+                return after
             except LostRace:
                 self.progress(change.operation, f"version {state.version + 1} went to another writer: again")
         raise LostRace(f"{self.files.uri}: other writers were first {RETRIES} times; run again when they have finished")
@@ -148,13 +152,13 @@ class Archive:
         places.unpersist()
         records = [file for file in added if file.table == "records"]
         narrow = tables.read(self.spark, self.files, "records", records)
-        added += tables.write(self.spark, self.files, "coordinates", narrow, by=_INDEX_ORDER)
         valid = sum(file.rows for file in records)
+        added += tables.write(self.spark, self.files, "coordinates", narrow, by=_INDEX_ORDER, rows=valid)
         bad = sum(file.rows for file in added if file.table == "quarantine")
         counts = {"files": len(inputs), "read": read, "repeats": read - valid - bad, "valid": valid, "quarantined": bad}
         self.progress("add", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
         made = Batch(id=batch, inputs=dict(inputs), counts=counts)
-        return self._change("add", counts=counts, added=tuple(added), batch=made)
+        return self.change("add", counts=counts, added=tuple(added), batch=made)
 
     def _write_judged(self, judged: DataFrame, batch: str) -> list[DataFile]:
         """Records and quarantine in one pass: bytes are read, judged and written once."""
@@ -162,7 +166,7 @@ class Archive:
 
         from lace.spark.archive import tables
 
-        folder = f"data/judged/{uuid.uuid4().hex}"
+        folder = f"data/records/{uuid.uuid4().hex}"
         frame = judged.select("*", tables.timestamp(F.col("tai")).alias("ts"), F.lit(batch).alias("batch")).withColumn(
             "headers", tables.header_map(F.col("headers"))
         )
@@ -187,6 +191,24 @@ class Archive:
         """A table as it is now, or as it was."""
         return self._frame(self.log.state(as_of), name)
 
+    def create_views(self, prefix: str = "", as_of: int | str | None = None) -> list[str]:
+        """Every table as a temporary view, one version for all; their names."""
+        from lace.spark.archive import tables
+
+        state = self.log.state(as_of)
+        for name in tables.SCHEMAS:
+            self._frame(state, name).createOrReplaceTempView(f"{prefix}{name}")
+        return [f"{prefix}{name}" for name in tables.SCHEMAS]
+
+    def records_of(self, state: State, batches: Sequence[str]) -> DataFrame:
+        """The records that some batches brought."""
+        if set(batches) == set(state.batch_ids):
+            return self._frame(state, "records")
+        wanted = set(batches)
+        files = [file for file in state.table("records") if wanted & set(file.batches)]
+        rows = self._frame(state, "records", files)
+        return rows if all(wanted >= set(file.batches) for file in files) else rows.where(rows["batch"].isin(*wanted))
+
     def lookup(self, question: Question, state: State | None = None) -> tuple[DataFrame, list[DataFile]]:
         """The records that a question asks for, and the files that are read for it."""
         from lace.spark.archive import find
@@ -206,7 +228,7 @@ class Archive:
                 return None
             counts = {"removed": rows, "files": len(dropped)}
             self.progress(operation, ", ".join(f"{key} {value:,}" for key, value in counts.items()))
-            return self._change(operation, counts=counts, added=tuple(added), dropped=tuple(dropped), removal=True)
+            return self.change(operation, counts=counts, added=tuple(added), dropped=tuple(dropped), removal=True)
 
         return self.commit(work)
 
@@ -221,6 +243,21 @@ class Archive:
                 return None
             counts = {"files before": len(dropped), "files after": len(added)}
             self.progress("compact", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
-            return self._change("compact", counts=counts, added=tuple(added), dropped=tuple(dropped))
+            return self.change("compact", counts=counts, added=tuple(added), dropped=tuple(dropped))
 
         return self.commit(work)
+
+    def vacuum(self, versions: int) -> State:
+        """Delete the files that only versions older than the newest so many need, and what crashed writers left."""
+        from lace.spark.archive import rewrite
+
+        def work(state: State) -> Commit | None:
+            _, oldest = rewrite.unreferenced(self, state, versions)
+            return self.change("vacuum", oldest=oldest) if oldest > state.oldest else None
+
+        state = self.commit(work)  # first nobody may ask for them any more, then they go
+        gone, _ = rewrite.unreferenced(self, state, state.version - state.oldest + 1)
+        for name in gone:
+            self.files.remove(name)
+        self.progress("gc", f"{len(gone):,} files of older versions removed")
+        return state

@@ -24,10 +24,11 @@ _HIDDEN = (".", "_")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file under a folder: its name from the root, and its length."""
+    """A file under a folder: its name from the root, its length, and when it was last written (unix time)."""
 
     name: str
     size: int
+    modified_s: float = 0.0
 
 
 class Files(Protocol):
@@ -92,8 +93,9 @@ class LocalFiles:
 
     def _files(self, folder: Path) -> Iterator[Listed]:
         for path in folder.rglob("*"):
-            if path.is_file() and not path.name.startswith(_HIDDEN):
-                yield Listed(path.relative_to(self.root).as_posix(), path.stat().st_size)
+            if path.is_file() and _is_shown(path.relative_to(folder).as_posix()):
+                stat = path.stat()
+                yield Listed(path.relative_to(self.root).as_posix(), stat.st_size, stat.st_mtime)
 
     def publish(self, name: str, data: bytes) -> bool:
         hidden, shown = self._written(name, data)
@@ -129,6 +131,10 @@ class LocalFiles:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def _is_shown(name: str) -> bool:
+    return not any(part.startswith(_HIDDEN) for part in name.split("/"))
 
 
 def _sync(folder: Path) -> None:
@@ -176,13 +182,14 @@ class HadoopFiles:
     def listing(self, folder: str) -> list[Listed]:
         if not self._system.exists(self._path(folder)):
             return []
+        inside = folder.rstrip("/") + "/" if folder else ""
         root = str(self._system.makeQualified(self._path("")).toUri().getPath())
         found, each = [], self._system.listFiles(self._path(folder), True)
         while each.hasNext():
             status = each.next()
             name = str(status.getPath().toUri().getPath())[len(root) :].lstrip("/")
-            if not name.rpartition("/")[2].startswith(_HIDDEN):
-                found.append(Listed(name, status.getLen()))
+            if _is_shown(name.removeprefix(inside)):
+                found.append(Listed(name, status.getLen(), status.getModificationTime() / 1000))
         return sorted(found, key=lambda listed: listed.name)
 
     def publish(self, name: str, data: bytes) -> bool:

@@ -77,6 +77,7 @@ class State:
     batches: tuple[Batch, ...] = ()
     results: Mapping[str, Result] = field(default_factory=dict)
     removals: int = 0  # how many commits have taken records away
+    oldest: int = 1  # the first version whose files are all still there
 
     def table(self, name: str) -> tuple[DataFile, ...]:
         return tuple(file for file in self.files if file.table == name)
@@ -107,6 +108,7 @@ class Commit:
     batch: Batch | None = None
     results: Mapping[str, Result] = field(default_factory=dict)
     removal: bool = False
+    oldest: int | None = None
 
     def apply(self, state: State) -> State:
         gone = set(self.dropped)
@@ -117,6 +119,7 @@ class Commit:
             batches=state.batches if self.batch is None else (*state.batches, self.batch),
             results={**state.results, **self.results},
             removals=state.removals + self.removal,
+            oldest=state.oldest if self.oldest is None else self.oldest,
         )
 
 
@@ -140,6 +143,12 @@ class Log:
         if not versions:
             raise StoreError(f"{self.files.uri}: there is no archive here (`lace archive init` makes one)")
         wanted = versions[-1] if as_of is None else self._version_at(as_of, versions)
+        state = self._replayed(wanted)
+        if as_of is not None and wanted < (oldest := self._replayed(versions[-1]).oldest):
+            raise InvalidInput(f"the files of versions before {oldest} were removed", rule="as-of", found=str(as_of))
+        return state
+
+    def _replayed(self, wanted: int) -> State:
         tail: list[Commit] = []
         for version in range(wanted, 0, -1):
             commit, whole = self._read(version)

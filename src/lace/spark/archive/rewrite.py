@@ -24,6 +24,7 @@ ORDERS: dict[str, Sequence[str]] = {
     "selected": ("rules", "hash"),
     "advertisements": ("peer", "hash"),
 }
+WRITING_SECONDS = 24 * 3600  # no writer takes longer from its first file to its commit
 _WITH_RECORDS = ("records", "coordinates", "selected")
 
 
@@ -48,21 +49,53 @@ def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str]) -
             continue
         removed = sum(found.values()) if table == "records" else removed
         kept = tables.read(spark, files, table, touched).join(F.broadcast(gone), on="hash", how="left_anti")
-        added += tables.write(spark, files, table, kept, by=ORDERS[table])
+        rows = sum(file.rows for file in touched)
+        added += tables.write(spark, files, table, kept, by=ORDERS[table], rows=rows)
         dropped += [file.path for file in touched]
     gone.unpersist()
     return added, dropped, removed
+
+
+def unreferenced(archive: Archive, state: State, versions: int) -> tuple[list[str], int]:
+    """Data files that none of the newest versions names, and the oldest version that stays readable.
+
+    A file that no commit ever named may belong to a writer at work: it counts once it is too old for that.
+    """
+    oldest = max(state.oldest, state.version - versions + 1)
+    kept: set[str] = set()
+    for version in range(oldest, state.version + 1):
+        kept |= {file.path for file in archive.log.state(version).files}
+    named = {file.path for commit in archive.log.commits() for file in commit.added}
+    listed = archive.files.listing("data")
+    newest = max((item.modified_s for item in listed), default=0.0)
+    gone = [
+        item.name
+        for item in listed
+        if item.name not in kept and (item.name in named or item.modified_s < newest - WRITING_SECONDS)
+    ]
+    return gone, oldest
 
 
 def compacted(archive: Archive, state: State, small_bytes: int, file_rows: int) -> tuple[list[DataFile], list[str]]:
     """Small files of each table as few large ones, and the paths of those that they stand for."""
     added: list[DataFile] = []
     dropped: list[str] = []
-    for table, order in ORDERS.items():
-        small = [file for file in state.table(table) if file.bytes < small_bytes]
+    for (table, _), small in _small_files(state, small_bytes).items():
+        order = ORDERS[table]
         if len(small) < 2:
             continue
         frame = tables.read(archive.spark, archive.files, table, small)
-        added += tables.write(archive.spark, archive.files, table, frame, by=order, file_rows=file_rows)
+        rows = sum(file.rows for file in small)
+        added += tables.write(archive.spark, archive.files, table, frame, by=order, rows=rows, file_rows=file_rows)
         dropped += [file.path for file in small]
     return added, dropped
+
+
+def _small_files(state: State, small_bytes: int) -> dict[tuple[str, str], list[DataFile]]:
+    """By table, and by whose rows they hold: files of two peers are never written together."""
+    found: dict[tuple[str, str], list[DataFile]] = {}
+    for file in state.files:
+        if file.table in ORDERS and file.bytes < small_bytes:
+            owner = file.low.get("rules") or file.low.get("peer") or ""
+            found.setdefault((file.table, owner), []).append(file)
+    return found

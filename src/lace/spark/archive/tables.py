@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
+import pyarrow.parquet as parquet_files
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 from pyspark.sql.types import (
@@ -35,6 +38,7 @@ from lace.spark.schemas import COMMENTS, LINK, WIDE
 
 _DATA = "data"
 _MONTH = "month"
+FILE_ROWS = 1_000_000
 
 TS = StructField("ts", TimestampType())
 BATCH = StructField("batch", StringType())
@@ -116,7 +120,7 @@ def header_list(headers: Column) -> Column:
             lambda value, place: F.struct(entry["key"].alias("name"), place.alias("index"), value.alias("value")),
         )
 
-    return F.flatten(F.transform(F.map_entries(headers), occurrences)).cast(WIDE["headers"].dataType)
+    return F.flatten(F.transform(F.map_entries(headers), occurrences))
 
 
 def as_wide(records: DataFrame) -> DataFrame:
@@ -134,32 +138,78 @@ def write(
     frame: DataFrame,
     *,
     by: Sequence[str] = (),
-    file_rows: int = 1_000_000,
+    rows: int = 0,
+    file_rows: int = FILE_ROWS,
 ) -> list[DataFile]:
-    """Rows as new files of a table; `by` are columns that the files shall be apart in."""
+    """Rows as new files of a table; `by` are columns that the files shall be apart in, `rows` how many there may be."""
     folder = f"{_DATA}/{table}/{uuid.uuid4().hex}"
     chosen = frame.select(*SCHEMAS[table].names)
     if by:
-        chosen = _in_order(chosen, by, file_rows)
+        chosen = _in_order(chosen, by, 1 + rows // file_rows)
     chosen.write.options(**BLOOM).mode("errorifexists").parquet(f"{files.uri}/{folder}")
     return described(spark, files, table, files.listing(folder))
 
 
-def _in_order(frame: DataFrame, by: Sequence[str], file_rows: int) -> DataFrame:
+def _in_order(frame: DataFrame, by: Sequence[str], parts: int) -> DataFrame:
     keys = [F.date_trunc("month", "ts") if key == _MONTH else F.col(key) for key in by]
-    parts = 1 + frame.count() // file_rows
-    return frame.repartitionByRange(int(parts), *keys).sortWithinPartitions(*keys)
+    # Ranges cost a job of their own, which one file does not need.
+    apart = frame.coalesce(1) if parts == 1 else frame.repartitionByRange(parts, *keys)
+    return apart.sortWithinPartitions(*keys)
 
 
 def described(spark: SparkSession, files: Files, table: str, listed: Sequence[Listed]) -> list[DataFile]:
     """Files with their rows and the ends of what they hold; empty ones are left out."""
     parquet = [item for item in listed if item.name.endswith(".parquet")]
-    if not parquet:
-        return []
-    columns = [name for name in STATISTICS if name in SCHEMAS[table].names]
+    if files.folder is not None:
+        return [found for item in parquet if (found := _by_footer(files.folder, table, item)) is not None]
+    return _by_reading(spark, files, table, parquet) if parquet else []
+
+
+def _statistics(table: str) -> list[str]:
+    return [name for name in STATISTICS if name in SCHEMAS[table].names]
+
+
+def _by_footer(folder: Path, table: str, item: Listed) -> DataFile | None:
+    """What the end of a file on this machine says, without a job."""
+    file = parquet_files.ParquetFile(folder / item.name)
+    footer = file.metadata
+    if footer.num_rows == 0:
+        return None
+    low: dict[str, str] = {}
+    high: dict[str, str] = {}
+    places = {footer.schema.column(at).path: at for at in range(footer.num_columns)}
+    for name in [*_statistics(table), *_batch_column(table)]:
+        found = [footer.row_group(at).column(places[name]).statistics for at in range(footer.num_row_groups)]
+        ends = [(_plain(one.min), _plain(one.max)) for one in found if one is not None and one.has_min_max]
+        if ends:
+            low[name], high[name] = min(end[0] for end in ends), max(end[1] for end in ends)
+    first, last = low.pop("batch", None), high.pop("batch", None)
+    batches: tuple[str, ...] = () if first is None else (first,)
+    if first != last:
+        batches = tuple(sorted(set(file.read(["batch"])["batch"].unique().to_pylist())))
+    return DataFile(
+        table=table, path=item.name, rows=footer.num_rows, bytes=item.size, batches=batches, low=low, high=high
+    )
+
+
+def _plain(value: object) -> str:
+    """A least or greatest value as Spark prints it, so that both ways of describing a file agree."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _batch_column(table: str) -> list[str]:
+    return ["batch"] if "batch" in SCHEMAS[table].names else []
+
+
+def _by_reading(spark: SparkSession, files: Files, table: str, parquet: Sequence[Listed]) -> list[DataFile]:
+    """The same by a job, wherever the files are."""
+    columns = _statistics(table)
     frame = spark.read.schema(SCHEMAS[table]).parquet(*(f"{files.uri}/{item.name}" for item in parquet))
     text = {name: F.col(name).cast("string") for name in columns}
-    batches = F.collect_set("batch") if "batch" in SCHEMAS[table].names else F.array()
+    text |= {"ts": F.date_format("ts", "yyyy-MM-dd HH:mm:ss")} if "ts" in columns else {}
+    batches = F.collect_set("batch") if _batch_column(table) else F.array()
     found = frame.groupBy(F.element_at(F.split("_metadata.file_path", "/"), -1).alias("file")).agg(
         F.count(F.lit(1)).alias("rows"),
         batches.alias("batches"),

@@ -45,6 +45,11 @@ def _relations(records: DataFrame, peer: PeerPolicy) -> dict[Predicate, DataFram
     return {**given, **peer.advertised}
 
 
+def sendable_hashes(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, settings: SparkSettings) -> DataFrame:
+    """(hash): what may go to one peer."""
+    return _goal(records, peer, peer.policy.sendable, limits, settings).select("hash")
+
+
 def _goal(
     records: DataFrame, peer: PeerPolicy, goal: Predicate, limits: EngineLimits, settings: SparkSettings
 ) -> DataFrame:

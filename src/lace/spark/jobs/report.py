@@ -1,27 +1,69 @@
-"""Report: a readable summary of an archive, as numbers and as one HTML page with plots.
+"""Report: what there is to say about an archive, in numbers; `lace.spark.jobs.page` shows them.
 
-Rule: the page is one file that needs nothing from elsewhere; every number on it stands in the JSON too.
+Rule: every number on the page stands in the JSON too. Texts of records are data: nothing here formats them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from html import escape
+from dataclasses import asdict, dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-_LARGEST_GROUPS = 40
+from lace.spark.jobs.reconcile import partition_prefix
+
+LARGEST_GROUPS = 40
 _NEWEST_MONTHS = 1200
-_MONTHS_SHOWN = 36
 _MONTH = 7  # characters of an ISO date
-_TYPES = {"B": "Blob", "P": "Plex", "S": "Seal"}
-_LABEL_LENGTH = 32
 _TAI_OF_UNIX = 37  # seconds; close enough to put a record into its month
-_BAR_WIDTH, _BAR_HEIGHT, _LABEL_WIDTH = 420, 18, 220
+_SHOWN_BYTES = 48  # of a refused record's beginning
+QUARANTINE_ROWS = 50
 
 Counts = list[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineRow:
+    """A refused record: which rule, how, and where it stands."""
+
+    rule: str
+    reason: str
+    file: str
+    offset: int
+    hash: str
+    length: int
+    begins: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRow:
+    """One addition."""
+
+    when: str
+    files: int
+    bytes: int
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """One step, and how long its last runs took, oldest first."""
+
+    step: str
+    seconds: list[float]
+    result: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """One table, and where it lies from the page."""
+
+    name: str
+    rows: int
+    files: int
+    bytes: int
+    link: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +79,31 @@ class Report:
     growth_by_month: Counts
     selected_by_peer: Counts
     selected_by_coordinate: Counts
+    by_signer: Counts = field(default_factory=list)
+    by_partition: Counts = field(default_factory=list)
+    quarantine_rows: list[QuarantineRow] = field(default_factory=list)
+    missing_by_archive: dict[str, Counts] = field(default_factory=dict)  # archive -> partition, records
+    inputs: list[InputRow] = field(default_factory=list)
+    steps: list[StepRow] = field(default_factory=list)
+    tables: list[TableRow] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)  # versions, plans, whatever names this report
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
 
 
-def summary(records: DataFrame, quarantine: DataFrame, selected: DataFrame | None) -> Report:
-    """Everything the report shows, in a handful of small aggregations."""
+def summary(
+    records: DataFrame,
+    quarantine: DataFrame,
+    selected: DataFrame | None,
+    missing: DataFrame | None = None,
+    *,
+    inputs: Sequence[InputRow] = (),
+    steps: Sequence[StepRow] = (),
+    tables: Sequence[TableRow] = (),
+    facts: Mapping[str, str] | None = None,
+) -> Report:
+    """Everything the report shows, in a handful of small aggregations; `selected` has columns peer and hash."""
     total = records.agg(F.count(F.lit(1)).alias("n"), F.coalesce(F.sum("data_length"), F.lit(0)).alias("bytes")).first()
     assert total is not None
     chosen = None if selected is None else selected.join(records.select("hash", "group", "app"), on="hash")
@@ -53,10 +113,18 @@ def summary(records: DataFrame, quarantine: DataFrame, selected: DataFrame | Non
         quarantined=quarantine.count(),
         by_type=_counts(records, F.col("type")),
         by_coordinate=_counts(records.where("group is not null"), _coordinate()),
+        by_signer=_counts(records.where("signed_by is not null"), F.col("signed_by")),
+        by_partition=_partition_counts(records.select(partition_prefix()).groupBy("prefix").count()),
         rejected_by_rule=_counts(quarantine, F.col("rule")),
+        quarantine_rows=_quarantine_rows(quarantine),
         growth_by_month=_counts_by_month(records),
         selected_by_peer=[] if selected is None else _counts(selected, F.col("peer")),
         selected_by_coordinate=[] if chosen is None else _counts(chosen.where("group is not null"), _coordinate()),
+        missing_by_archive={} if missing is None else _missing(missing),
+        inputs=list(inputs),
+        steps=list(steps),
+        tables=list(tables),
+        facts=dict(facts or {}),
     )
 
 
@@ -70,8 +138,42 @@ def _month() -> Column:
 
 
 def _counts(frame: DataFrame, key: Column) -> Counts:
-    rows = frame.groupBy(key.alias("key")).count().orderBy(F.desc("count"), "key").limit(_LARGEST_GROUPS).collect()
+    rows = frame.groupBy(key.alias("key")).count().orderBy(F.desc("count"), "key").limit(LARGEST_GROUPS).collect()
     return [(str(row["key"]), int(row["count"])) for row in rows]
+
+
+def _partition_counts(counted: DataFrame) -> Counts:
+    """(prefix, count): at most as many as there are partitions of two characters (050-PART-03)."""
+    return sorted((str(row["prefix"]), int(row["count"])) for row in counted.collect())
+
+
+def _missing(by_partition: DataFrame) -> dict[str, Counts]:
+    """What each archive lacks, by partition: (archive, prefix, records)."""
+    found: dict[str, Counts] = {}
+    for row in by_partition.orderBy("archive", "prefix").collect():
+        found.setdefault(str(row["archive"]), []).append((str(row["prefix"]), int(row["records"])))
+    return found
+
+
+def _quarantine_rows(quarantine: DataFrame) -> list[QuarantineRow]:
+    """The first refused records of each file, in their order."""
+    beginning = F.hex(F.substring("stored", 1, _SHOWN_BYTES)).alias("begins")
+    chosen = quarantine.select(
+        "rule", "reason", "bundle", "offset", "hash", F.octet_length("stored").alias("length"), beginning
+    )
+    rows = chosen.orderBy("bundle", "offset").limit(QUARANTINE_ROWS).collect()
+    return [
+        QuarantineRow(
+            rule=row["rule"] or "",
+            reason=row["reason"] or "",
+            file=row["bundle"],
+            offset=row["offset"],
+            hash=row["hash"] or "",
+            length=row["length"],
+            begins=bytes.fromhex(row["begins"] or "").decode("utf-8", "replace"),
+        )
+        for row in rows
+    ]
 
 
 def _counts_by_month(records: DataFrame) -> Counts:
@@ -79,72 +181,3 @@ def _counts_by_month(records: DataFrame) -> Counts:
     months = records.where("tai is not null").groupBy(_month().alias("key")).count()
     rows = months.orderBy(F.desc("key")).limit(_NEWEST_MONTHS).collect()
     return [(str(row["key"]), int(row["count"])) for row in reversed(rows)]
-
-
-def page(report: Report, manifest: Mapping[str, object]) -> str:
-    """The HTML page."""
-    sections = [
-        _chart("Records by type", [(_TYPES.get(kind, kind), count) for kind, count in report.by_type]),
-        _chart("Records by group and app", report.by_coordinate),
-        _chart("Refused, by rule", report.rejected_by_rule),
-        _growth_chart(report.growth_by_month),
-        _chart("Selected, by peer", report.selected_by_peer),
-        _chart("Selected, by group and app", report.selected_by_coordinate),
-    ]
-    facts = [
-        ("records", f"{report.records:,}"),
-        ("data", f"{report.data_bytes:,} bytes"),
-        ("in quarantine", f"{report.quarantined:,}"),
-        *((name, str(value)) for name, value in manifest.items()),
-    ]
-    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts)
-    return _PAGE.format(rows=rows, sections="".join(sections))
-
-
-def _growth_chart(by_month: Counts) -> str:
-    """Months while a reader can take them in, else years."""
-    if len(by_month) <= _MONTHS_SHOWN:
-        return _chart("Growth by month (of the records' own time)", by_month)
-    years: dict[str, int] = {}
-    for month, count in by_month:
-        years[month[:4]] = years.get(month[:4], 0) + count
-    return _chart("Growth by year (of the records' own time)", list(years.items()))
-
-
-def _short(label: str) -> str:
-    """A label that fits beside its bar: its end is what tells coordinates apart."""
-    return label if len(label) <= _LABEL_LENGTH else "…" + label[1 - _LABEL_LENGTH :]
-
-
-def _chart(title: str, counts: Sequence[tuple[str, int]]) -> str:
-    """Horizontal bars as inline SVG."""
-    if not counts:
-        return ""
-    if len(counts) == _LARGEST_GROUPS:
-        title += f", the {_LARGEST_GROUPS} largest"
-    most = max(count for _, count in counts)
-    bars = []
-    for place, (label, count) in enumerate(counts):
-        y = place * (_BAR_HEIGHT + 4)
-        width = max(1, round(_BAR_WIDTH * count / most))
-        bars.append(
-            f'<text x="{_LABEL_WIDTH - 8}" y="{y + 13}" text-anchor="end">{escape(_short(label))}'
-            f"<title>{escape(label)}</title></text>"
-            f'<rect x="{_LABEL_WIDTH}" y="{y}" width="{width}" height="{_BAR_HEIGHT}" rx="2"/>'
-            f'<text x="{_LABEL_WIDTH + width + 6}" y="{y + 13}">{count:,}</text>'
-        )
-    height = len(counts) * (_BAR_HEIGHT + 4)
-    view = f"0 0 {_LABEL_WIDTH + _BAR_WIDTH + 90} {height}"
-    return f'<h2>{escape(title)}</h2><svg viewBox="{view}" style="height:{height}px">{"".join(bars)}</svg>'
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Archive report</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2.5em auto; max-width: 52em; padding: 0 1em; color: #222 }}
-h1 {{ font-size: 1.6em }} h2 {{ font-size: 1.1em; margin-top: 2em }}
-table {{ border-collapse: collapse }} th {{ text-align: left; font-weight: 500; color: #666; padding-right: 2em }}
-svg {{ width: 100%; max-width: 730px }} svg text {{ font-size: 12px; fill: #444 }} svg rect {{ fill: #3b6ea5 }}
-</style>
-<h1>Archive report</h1><table>{rows}</table>{sections}</html>
-"""

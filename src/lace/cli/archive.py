@@ -1,0 +1,289 @@
+"""`lace archive …`: an archive of records under one address, grown batch by batch, each change one commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.output import json_option, print_fields, print_json, print_table
+from lace.cli.pipeline import policies, policy_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lace.spark.archive.archive import Archive
+    from lace.spark.archive.log import State
+
+_URI = click.argument("uri")
+_MASTER = click.option("--master", help="Spark master: local[*] (default), spark://…, or sc://… for Spark Connect.")
+_AS_OF = click.option("--as-of", help="A version, or a time (2026-11-16T12:00, UTC): the archive as it was then.")
+
+
+@click.group("archive", short_help="Keep archives of any size: add, look up, evaluate, compact.")
+def command() -> None:
+    """Keep archives of any size: add, look up, evaluate, compact.
+
+    URI is a folder or any address that Spark's Hadoop layer reaches (hdfs:, s3a:, viewfs:, …). Every change is one
+    commit with a number: readers see a version whole or not at all, and after a crash the last one stands. `status`,
+    `log` and a `run` with nothing new start no Spark.
+    """
+
+
+def _archive(uri: str, master: str | None) -> Archive:
+    from lace.spark.archive.archive import Archive
+
+    began = time.monotonic()
+
+    def say(step: str, what: str) -> None:
+        click.echo(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
+
+    def session() -> SparkSession:
+        from lace.spark.session import spark_session
+
+        say("spark", "starting")
+        return spark_session(master, app_name="lace archive")
+
+    return Archive(uri, session, progress=say)
+
+
+@command.command("init")
+@_URI
+@_MASTER
+def init(uri: str, master: str | None) -> None:
+    """Make an empty archive."""
+    archive = _archive(uri, master)
+    archive.init()
+    click.echo(archive.files.uri)
+
+
+@command.command("add")
+@_URI
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle.")
+@_MASTER
+@json_option
+def add(uri: str, paths: Sequence[Path], split_mib: int, master: str | None, as_json: bool) -> None:
+    """Add the records of bundles, stores and folders of them that are not here yet, as one batch.
+
+    Every record is judged; what is none goes to the quarantine table with its bytes and the rule it broke.
+    """
+    _show(_archive(uri, master).add(paths, split_mib << 20), as_json)
+
+
+@command.command("status")
+@_URI
+@_AS_OF
+@_MASTER
+@json_option
+def status(uri: str, as_of: str | None, master: str | None, as_json: bool) -> None:
+    """Show what an archive holds, table by table, and how far each step is."""
+    _show(_archive(uri, master).log.state(as_of), as_json)
+
+
+def _show(state: State, as_json: bool) -> None:
+    names = sorted({file.table for file in state.files})
+    sizes = [(name, state.rows(name), state.table(name)) for name in names]
+    if as_json:
+        print_json({"version": state.version, "batches": len(state.batches), "oldest_version": state.oldest})
+        for name, rows, files in sizes:
+            print_json({"table": name, "rows": rows, "files": len(files), "bytes": sum(file.bytes for file in files)})
+        for key, result in state.results.items():
+            behind = len(set(state.batch_ids) - set(result.batches))
+            print_json({"step": key, "behind_batches": behind, "seconds": result.seconds, **result.counts})
+        return
+    print_fields([("version", state.version), ("batches", len(state.batches))])
+    shown = [
+        (name, f"{rows:,}", f"{len(files):,}", f"{sum(file.bytes for file in files) / 1e6:,.1f} MB")
+        for name, rows, files in sizes
+    ]
+    if shown:
+        click.echo("")
+        print_table(["table", "rows", "files", "size"], shown, right=frozenset({"rows", "files", "size"}))
+    steps = [
+        (key, ", ".join(f"{k} {v:,}" for k, v in result.counts.items()), _behind(state, result.batches))
+        for key, result in state.results.items()
+    ]
+    if steps:
+        click.echo("")
+        print_table(["step", "result", "behind by"], steps)
+
+
+def _behind(state: State, batches: Sequence[str]) -> str:
+    missing = len(set(state.batch_ids) - set(batches))
+    return f"{missing:,} batches" if missing else "-"
+
+
+@command.command("log")
+@_URI
+@click.option("--limit", default=20, show_default=True, help="How many of the newest commits; 0 for all.")
+@_MASTER
+@json_option
+def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
+    """Show the commits, newest first."""
+    history = _archive(uri, master).log
+    newest = history.versions()[::-1]
+    commits = history.commits(newest[:limit] if limit else newest)
+    if as_json:
+        for commit in commits:
+            print_json({"version": commit.version, "time": commit.time, "operation": commit.operation, **commit.counts})
+        return
+    rows = [
+        (str(c.version), c.time, c.operation, ", ".join(f"{key} {value:,}" for key, value in c.counts.items()))
+        for c in commits
+    ]
+    print_table(["version", "time", "operation", "what"], rows, right=frozenset({"version"}))
+
+
+@command.command("run")
+@_URI
+@policy_options
+@_MASTER
+@json_option
+def run(uri: str, master: str | None, as_json: bool, **options: Any) -> None:
+    """Bring what each peer may have, its listing and its roots up to the newest batch.
+
+    Peers whose rules come to the same are evaluated once. Rules in which every derivation rests on one record read only
+    new batches; others are evaluated anew.
+    """
+    from lace.spark.archive.run import run as run_steps
+
+    _show(run_steps(_archive(uri, master), policies(options)), as_json)
+
+
+@command.command("compact")
+@_URI
+@click.option("--small-mib", default=32, show_default=True, help="Files below this size are written together.")
+@_MASTER
+@json_option
+def compact(uri: str, small_mib: int, master: str | None, as_json: bool) -> None:
+    """Write small files together, in the order that lookups prune by."""
+    _show(_archive(uri, master).compact(small_mib << 20), as_json)
+
+
+@command.command("remove")
+@_URI
+@click.argument("hashes", nargs=-1, required=True)
+@_MASTER
+@json_option
+def remove(uri: str, hashes: Sequence[str], master: str | None, as_json: bool) -> None:
+    """Remove records by hash. Older versions still hold them until `gc --versions` removes their files."""
+    _show(_archive(uri, master).remove(list(hashes)), as_json)
+
+
+@command.command("gc")
+@_URI
+@click.option("--keep", type=click.Path(exists=True, path_type=Path), help="Rule file that derives Keep(P).")
+@click.option("--versions", type=click.IntRange(min=1), help="Delete the files that only older versions need.")
+@click.option("--apply", is_flag=True, help="Do it; without this what would go is only shown.")
+@_MASTER
+@json_option
+def gc(uri: str, keep: Path | None, versions: int | None, apply: bool, master: str | None, as_json: bool) -> None:
+    """Remove what no rule keeps, and the files of old versions. Shows what would go; --apply does it."""
+    if keep is None and versions is None:
+        raise click.UsageError("give --keep RULES, --versions N, or both")
+    archive = _archive(uri, master)
+    if keep is not None:
+        _retain(archive, keep, apply, as_json)
+    if versions is not None:
+        _vacuum(archive, versions, apply, as_json)
+
+
+def _retain(archive: Archive, keep: Path, apply: bool, as_json: bool) -> None:
+    from lace.spark.archive.retention import decide
+
+    found = decide(archive, keep.read_text(encoding="utf-8"), name=str(keep))
+    why = f"no rule of {keep} derives Keep for it"
+    if as_json:
+        print_json({"kept": found.kept, "removed": found.removed_rows, "applied": apply})
+        for record, place, when in found.first:
+            print_json({"hash": record, "coordinate": place, "ts": when, "because": why})
+    else:
+        print_fields([("kept", f"{found.kept:,}"), ("to remove", f"{found.removed_rows:,}"), ("because", why)])
+        if found.first:
+            click.echo("")
+            print_table(["of", "to remove"], [(place, f"{n:,}") for place, n in found.by_coordinate])
+            click.echo("\nthe oldest of them:")
+            print_table(["hash", "coordinate", "time"], found.first)
+    if apply and found.removed_rows:
+        archive.remove(found.removed, "gc")
+    elif found.removed_rows:
+        click.echo("nothing was removed: --apply does it", err=True)
+
+
+def _vacuum(archive: Archive, versions: int, apply: bool, as_json: bool) -> None:
+    from lace.spark.archive.rewrite import unreferenced
+
+    gone, oldest = unreferenced(archive, archive.log.state(), versions)
+    if as_json:
+        print_json({"files": len(gone), "oldest_version": oldest, "applied": apply})
+    else:
+        click.echo(f"{len(gone):,} files that only versions before {oldest} need")
+    if apply:
+        archive.vacuum(versions)
+    else:
+        click.echo("no file was removed: --apply does it", err=True)
+
+
+@command.command("follow")
+@_URI
+@click.option("--inbox", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder.")
+@click.option("--every", "every_seconds", default=1.0, show_default=True, help="Seconds between looks into the inbox.")
+@click.option("--once", is_flag=True, help="Add what is there now, then stop.")
+@click.option("--max-files", default=1000, show_default=True, help="Most files of one micro-batch.")
+@policy_options
+@_MASTER
+@json_option
+def follow(
+    uri: str,
+    inbox: Path,
+    every_seconds: float,
+    once: bool,
+    max_files: int,
+    master: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Add every bundle that is moved into a folder, exactly once, until interrupted.
+
+    One commit a micro-batch; with peers the steps of `run` follow each of them. Move finished bundles into the inbox:
+    a file is read as it is when it is first seen.
+    """
+    from lace.spark.archive.follow import MicroBatch
+    from lace.spark.archive.follow import follow as follow_inbox
+    from lace.spark.archive.run import run as run_steps
+
+    archive, peers = _archive(uri, master), policies(options)
+
+    def told(batch: MicroBatch) -> None:
+        if as_json:
+            print_json({name: getattr(batch, name) for name in batch.__slots__})
+            return
+        rate = batch.records / batch.seconds if batch.seconds else 0.0
+        click.echo(
+            f"version {batch.version}: {batch.files:,} files, {batch.records:,} new records, {batch.quarantined:,} in "
+            f"quarantine; {rate:,.0f} a second, lag {batch.lag_seconds:.1f} s"
+        )
+
+    after = (lambda _: run_steps(archive, peers)) if peers else (lambda _: None)
+    seconds = None if once else every_seconds
+    follow_inbox(archive, inbox, after=after, told=told, every_seconds=seconds, max_files=max_files)
+
+
+@command.command("report")
+@_URI
+@_MASTER
+@json_option
+def report(uri: str, master: str | None, as_json: bool) -> None:
+    """Write report.html and report.json at the archive's root: a page that needs nothing from elsewhere."""
+    from lace.spark.archive.report import write_report
+
+    archive = _archive(uri, master)
+    found = write_report(archive)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        click.echo(f"{archive.files.uri}/report.html")

@@ -1,0 +1,72 @@
+"""Delta Lake metadata beside the tables of an archive, for engines that are not Spark.
+
+Rule: the archive's own log is the truth; this says the same again, table by table. It is brought up to date after a
+commit and repairs itself after a crash: it compares what Delta names with what the archive names.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lace.spark.archive.filesystem import Files
+from lace.spark.archive.log import DataFile, State
+
+DESCRIBED = ("records", "coordinates", "selected", "advertisements", "partitions")
+
+
+def is_available() -> bool:
+    """Whether the library is installed (extra `lace-protocol[delta]`)."""
+    from importlib.util import find_spec
+
+    return find_spec("deltalake") is not None
+
+
+def describe(files: Files, state: State) -> int:
+    """Bring the Delta logs of an archive on this machine up to a version; how many tables changed."""
+    if files.folder is None or not is_available():
+        return 0
+    return sum(_describe(files.folder / "data" / table, table, state.table(table)) for table in DESCRIBED)
+
+
+def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> bool:
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+    wanted = {file.path.removeprefix(f"data/{table}/"): file for file in held}
+    there = DeltaTable(str(folder)) if DeltaTable.is_deltatable(str(folder)) else None
+    if there is None and not wanted:
+        return False
+    named = set() if there is None else {Path(uri).relative_to(folder).as_posix() for uri in there.file_uris()}
+    adds: list[Any] = [
+        AddAction(
+            path=path,
+            size=file.bytes,
+            partition_values={},
+            modification_time=0,
+            data_change=True,
+            stats=json.dumps({"numRecords": file.rows}),
+        )
+        for path, file in wanted.items()
+        if path not in named
+    ]
+    if there is None:
+        create_table_with_add_actions(str(folder), _schema(table), adds, name=f"lace {table}")
+        return True
+    now = round(time.time() * 1000)
+    removes = [RemoveAction(path=p, deletion_timestamp=now, data_change=True) for p in sorted(named - set(wanted))]
+    if adds or removes:
+        there.create_write_transaction([*adds, *removes], mode="append", schema=_schema(table))
+    return bool(adds or removes)
+
+
+def _schema(table: str) -> Any:
+    from deltalake import Schema
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from lace.spark.archive.tables import SCHEMAS
+
+    return Schema.from_arrow(to_arrow_schema(SCHEMAS[table], timezone="UTC"))

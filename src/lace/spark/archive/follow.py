@@ -1,0 +1,88 @@
+"""Follow an inbox: every bundle that is moved into a folder is added, one commit a micro-batch.
+
+Rule: Structured Streaming decides which files come when, and remembers it in a checkpoint; the archive decides what is
+new in them. A micro-batch that a crash makes run twice finds all its records there and commits nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from lace.spark.archive.archive import Archive
+from lace.spark.archive.log import State
+from lace.spark.manifest import fingerprint
+from lace.spark.source import FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """What one micro-batch did."""
+
+    number: int
+    files: int
+    records: int
+    quarantined: int
+    version: int
+    lag_seconds: float  # how long its oldest file had waited when the commit was there
+    seconds: float
+
+
+def checkpoint_uri(archive: Archive, inbox: Path) -> str:
+    """Where a stream from an inbox into an archive remembers what it has read."""
+    return f"{archive.files.uri}/streams/{fingerprint({'inbox': str(inbox.absolute())})}"
+
+
+def follow(
+    archive: Archive,
+    inbox: Path,
+    *,
+    after: Callable[[State], object] = lambda _: None,
+    told: Callable[[MicroBatch], None] = lambda _: None,
+    every_seconds: float | None = 1.0,
+    max_files: int = 1000,
+) -> None:
+    """Add what comes into `inbox` until the process ends; with `every_seconds` None what is there now, and then stop.
+
+    `after` is called with each version that was committed: the steps to run, for one.
+    """
+
+    def take(frame: DataFrame, number: int) -> None:
+        began = time.monotonic()
+        paths = [Path(row["bundle"]) for row in frame.select("bundle").distinct().collect()]
+        if not paths:
+            return
+        before = archive.log.state()
+        state = archive.add(paths)
+        after(state)
+        counts = state.batches[-1].counts if state.version > before.version else {}
+        oldest = min(path.stat().st_mtime for path in paths)
+        told(
+            MicroBatch(
+                number,
+                len(paths),
+                counts.get("valid", 0),
+                counts.get("quarantined", 0),
+                state.version,
+                max(0.0, time.time() - oldest),
+                time.monotonic() - began,
+            )
+        )
+
+    reader = archive.spark.readStream.format(FORMAT).schema("bundle string")
+    stream = reader.option("validate", "none").option("maxFilesPerTrigger", str(max_files)).load(str(inbox.absolute()))
+    writer = stream.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint_uri(archive, inbox))
+    trigger = (
+        writer.trigger(availableNow=True)
+        if every_seconds is None
+        else writer.trigger(processingTime=f"{round(every_seconds * 1000)} milliseconds")
+    )
+    query = trigger.start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()

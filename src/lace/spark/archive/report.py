@@ -1,0 +1,78 @@
+"""The report of an archive: its tables in numbers, its log as times.
+
+Rule: what the log knows is not asked of Spark.
+"""
+
+from __future__ import annotations
+
+import json
+
+from lace.spark.archive.archive import Archive
+from lace.spark.archive.log import Commit, State
+from lace.spark.jobs.page import page
+from lace.spark.jobs.report import InputRow, Report, StepRow, TableRow, summary
+
+_ADDITIONS_SHOWN = 30
+_COMMITS_LOOKED_AT = 200
+
+
+def report(archive: Archive) -> Report:
+    """What there is to say about an archive as it is now."""
+    state = archive.log.state()
+    commits = archive.log.commits(range(max(1, state.version - _COMMITS_LOOKED_AT), state.version + 1))
+    listed = archive.table("advertisements").select("peer", "hash")
+    return summary(
+        archive.table("records"),
+        archive.table("quarantine"),
+        listed if state.table("advertisements") else None,
+        inputs=_inputs(commits),
+        steps=_steps(state, commits),
+        tables=_tables(state),
+        facts={"archive": archive.files.uri, "version": str(state.version), "as of": commits[-1].time},
+    )
+
+
+def write_report(archive: Archive) -> Report:
+    """`report.html` and `report.json` at the root of the archive."""
+    found = report(archive)
+    body = json.dumps(found.as_json(), indent=2, ensure_ascii=False) + "\n"
+    archive.files.replace("report.json", body.encode("utf-8", "backslashreplace"))
+    archive.files.replace("report.html", page(found).encode("utf-8", "backslashreplace"))
+    return found
+
+
+def _inputs(commits: list[Commit]) -> list[InputRow]:
+    additions = [(commit, commit.batch) for commit in commits if commit.batch is not None]
+    return [
+        InputRow(
+            when=commit.time[:19].replace("T", " "),
+            files=len(batch.inputs),
+            bytes=sum(item.size for item in batch.inputs.values()),
+            counts=batch.counts,
+        )
+        for commit, batch in reversed(additions[-_ADDITIONS_SHOWN:])
+    ]
+
+
+def _steps(state: State, commits: list[Commit]) -> list[StepRow]:
+    return [
+        StepRow(
+            step=key,
+            seconds=[commit.results[key].seconds for commit in commits if key in commit.results] or [result.seconds],
+            result=result.counts,
+        )
+        for key, result in state.results.items()
+    ]
+
+
+def _tables(state: State) -> list[TableRow]:
+    return [
+        TableRow(
+            name=name,
+            rows=state.rows(name),
+            files=len(state.table(name)),
+            bytes=sum(file.bytes for file in state.table(name)),
+            link=f"data/{name}/",
+        )
+        for name in sorted({file.table for file in state.files})
+    ]

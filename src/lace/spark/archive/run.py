@@ -1,0 +1,222 @@
+"""Run the steps of an archive for its peers: what each may have, its listing, its roots. One commit for all of it.
+
+Rule: a step is a function of its previous result and what is new since. Where the rules add up only new batches are
+read; where they do not, or the rules are others, the result is worked out anew and takes the old one's place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+from lace.limits import EngineLimits
+from lace.spark.archive import tables
+from lace.spark.archive.additive import additivity
+from lace.spark.archive.archive import Archive
+from lace.spark.archive.log import Commit, DataFile, Result, State
+from lace.spark.executor import SparkSettings
+from lace.spark.jobs import advertise
+from lace.spark.jobs.evaluate import PeerPolicy, sendable_hashes
+from lace.spark.manifest import fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Bounds of a run."""
+
+    limits: EngineLimits = field(default_factory=EngineLimits)
+    executor: SparkSettings = field(default_factory=SparkSettings)
+
+
+def rules_mark(peer: PeerPolicy) -> str:
+    """A name for everything that decides what a peer may have: peers with equal marks are evaluated once."""
+    rules = sorted(str(rule) for rule in peer.policy.program.program.rules)
+    runtime = sorted([str(fact.predicate), *fact.values] for fact in peer.runtime)
+    return fingerprint({"rules": rules, "goal": str(peer.policy.sendable), "runtime": runtime})
+
+
+def listing_mark(peer: PeerPolicy) -> str:
+    """A name for everything that a listing for a peer hangs on."""
+    plan = peer.policy.plan
+    return fingerprint({"rules": rules_mark(peer), "plan": str(plan.id), "side": peer.policy.local_index})
+
+
+def is_up_to_date(state: State, peers: Sequence[PeerPolicy]) -> bool:
+    """Whether a run would find nothing to do; asked without Spark."""
+    marks = {f"selected:{rules_mark(peer)}": rules_mark(peer) for peer in peers}
+    marks |= {f"advertise:{peer.name}": listing_mark(peer) for peer in peers}
+    return all(_is_done(state, key, mark) for key, mark in marks.items())
+
+
+def _is_done(state: State, key: str, mark: str) -> bool:
+    done = state.results.get(key)
+    return (
+        done is not None
+        and done.mark == mark
+        and done.removals == state.removals
+        and set(done.batches) == set(state.batch_ids)
+    )
+
+
+def run(archive: Archive, peers: Sequence[PeerPolicy], settings: RunSettings | None = None) -> State:
+    """Bring every peer's tables up to the archive's newest batch."""
+
+    def work(state: State) -> Commit | None:
+        if is_up_to_date(state, peers):
+            archive.progress("run", "nothing new")
+            return None
+        change = _Run(archive, state, settings or RunSettings())
+        for mark, group in _grouped(peers).items():
+            change.select(mark, group)
+        for peer in peers:
+            change.list_for(peer)
+        return archive.change(
+            "run",
+            counts={key: value for result in change.results.values() for key, value in result.counts.items()},
+            added=tuple(change.added),
+            dropped=tuple(change.dropped),
+            results=change.results,
+        )
+
+    return archive.commit(work)
+
+
+def _grouped(peers: Iterable[PeerPolicy]) -> dict[str, list[PeerPolicy]]:
+    groups: dict[str, list[PeerPolicy]] = {}
+    for peer in peers:
+        groups.setdefault(rules_mark(peer), []).append(peer)
+    return groups
+
+
+class _Run:
+    """One run against one version; nothing is committed here."""
+
+    def __init__(self, archive: Archive, state: State, settings: RunSettings) -> None:
+        self.archive = archive
+        self.state = state
+        self.settings = settings
+        self.added: list[DataFile] = []
+        self.dropped: list[str] = []
+        self.results: dict[str, Result] = {}
+        self.fresh: dict[str, list[DataFile]] = {}  # by mark: the files with what was selected now
+        self.anew: set[str] = set()  # marks whose whole result was replaced
+
+    # What a set of rules selects
+
+    def select(self, mark: str, peers: Sequence[PeerPolicy]) -> None:
+        key = f"selected:{mark}"
+        names = ", ".join(peer.name for peer in peers[:3]) + (" …" if len(peers) > 3 else "")
+        if _is_done(self.state, key, mark):
+            self.archive.progress(f"select for {names}", "nothing new")
+            return
+        began = time.monotonic()
+        before = self.state.results.get(key)
+        found = additivity(peers[0].policy.program.program, peers[0].policy.sendable)
+        gone = before is not None and before.removals != self.state.removals
+        if before is not None and found.adds_up and (found.keyed or not gone):
+            pending = [batch for batch in self.state.batch_ids if batch not in before.batches]
+            how = f"{len(pending)} new batches"
+        else:
+            pending, how = list(self.state.batch_ids), "everything"
+            self._drop("selected", "rules", mark)
+            self.anew.add(mark)
+        self.archive.progress(f"select for {names}", how)
+        self.fresh[mark] = self._evaluate(mark, peers[0], pending) if pending else []
+        self.added += self.fresh[mark]
+        counts = {f"selected {peer.name}": self._rows("selected", "rules", mark) for peer in peers}
+        self._record(key, mark, counts, began)
+
+    def _evaluate(self, mark: str, peer: PeerPolicy, pending: Sequence[str]) -> list[DataFile]:
+        records = tables.as_wide(self.archive.records_of(self.state, pending))
+        hashes = sendable_hashes(records, peer, self.settings.limits, self.settings.executor)
+        frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(pending[-1]).alias("batch"))
+        return tables.write(self.archive.spark, self.archive.files, "selected", frame)
+
+    # Listings
+
+    def list_for(self, peer: PeerPolicy) -> None:
+        key, mark = f"advertise:{peer.name}", listing_mark(peer)
+        if _is_done(self.state, key, mark):
+            self.archive.progress(f"list for {peer.name}", "nothing new")
+            return
+        began = time.monotonic()
+        before = self.state.results.get(key)
+        rules = rules_mark(peer)
+        gone = before is not None and before.removals != self.state.removals
+        anew = before is None or before.mark != mark or rules in self.anew or gone
+        if anew:
+            self._drop("advertisements", "peer", peer.name)
+        chosen = self._held("selected", "rules", rules) if anew else self.fresh.get(rules, [])
+        new = self._advertisements(peer, chosen)
+        self.added += new
+        self._renew_partitions(peer.name, new, anew)
+        counts = {
+            f"listed {peer.name}": self._rows("advertisements", "peer", peer.name),
+            f"partitions {peer.name}": self._rows("partitions", "peer", peer.name),
+        }
+        self.archive.progress(f"list for {peer.name}", ", ".join(f"{k} {v:,}" for k, v in counts.items()))
+        self._record(key, mark, counts, began)
+
+    def _advertisements(self, peer: PeerPolicy, chosen: Sequence[DataFile]) -> list[DataFile]:
+        if not chosen:
+            return []
+        spark, files = self.archive.spark, self.archive.files
+        hashes = tables.read(spark, files, "selected", chosen).select("hash")
+        low, high = min(file.low["hash"] for file in chosen), max(file.high["hash"] for file in chosen)
+        held = tables.between(self.state.table("records"), "hash", low, high)
+        records = tables.as_wide(tables.read(spark, files, "records", held).join(hashes, on="hash", how="left_semi"))
+        plan = peer.policy.plan
+        fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
+        source = plan.operands[peer.policy.local_index].origin
+        listing = advertise.advertisements(records, source, fields).withColumn("peer", F.lit(peer.name))
+        rows = sum(file.rows for file in chosen)
+        return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows)
+
+    def _renew_partitions(self, peer: str, new: Sequence[DataFile], anew: bool) -> None:
+        """Counts and roots of the partitions that new listings fall into; the others stay as they are."""
+        spark, files = self.archive.spark, self.archive.files
+        old = tables.read(spark, files, "partitions", self._held("partitions", "peer", peer))
+        self._drop("partitions", "peer", peer)
+        listed = tables.read(spark, files, "advertisements", self._held("advertisements", "peer", peer))
+        touched = tables.read(spark, files, "advertisements", new).select("prefix").distinct()
+        if anew:
+            summary = advertise.partitions(listed)
+        else:
+            summary = advertise.partitions(listed.join(F.broadcast(touched), on="prefix", how="left_semi"))
+        frame = summary.withColumn("peer", F.lit(peer))
+        if not anew:
+            frame = frame.unionByName(old.join(F.broadcast(touched), on="prefix", how="left_anti"))
+        self.added += tables.write(spark, files, "partitions", frame.coalesce(1))
+
+    # What is there, this run's changes counted
+
+    def _held(self, table: str, column: str, value: str) -> list[DataFile]:
+        gone = set(self.dropped)
+        held = (*self.state.table(table), *(file for file in self.added if file.table == table))
+        return [file for file in held if file.path not in gone and file.low.get(column) == value]
+
+    def _drop(self, table: str, column: str, value: str) -> None:
+        held = self._held(table, column, value)
+        self.dropped += [file.path for file in held]
+        self.added = [file for file in self.added if file not in held]
+
+    def _rows(self, table: str, column: str, value: str) -> int:
+        return sum(file.rows for file in self._held(table, column, value))
+
+    def _record(self, key: str, mark: str, counts: dict[str, int], began: float) -> None:
+        self.results[key] = Result(
+            mark=mark,
+            batches=self.state.batch_ids,
+            removals=self.state.removals,
+            counts=counts,
+            seconds=round(time.monotonic() - began, 3),
+        )
+
+
+def selected(archive: Archive, peer: PeerPolicy, as_of: int | str | None = None) -> DataFrame:
+    """The hashes that a peer may have."""
+    return archive.table("selected", as_of).where(F.col("rules") == rules_mark(peer)).select("hash")

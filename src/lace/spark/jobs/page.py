@@ -1,0 +1,212 @@
+"""The report as one HTML page: light and dark, from a phone to a wall screen, without a script.
+
+Rule: the page needs nothing from elsewhere, and every text that came from a record, a file name or a peer passes
+`escape` and is kept to its own line: it can show itself, and nothing else.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+
+from lace.notation.b64a import ALPHABET
+from lace.spark.jobs.report import LARGEST_GROUPS, Counts, QuarantineRow, Report
+
+_TYPES = {"B": "Blob", "P": "Plex", "S": "Seal"}
+_MONTHS_SHOWN = 36
+_RUNS_SHOWN = 12
+_LONGEST_TEXT = 300
+_CELL = 10
+_PAGE = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
+
+
+def page(report: Report) -> str:
+    """The whole page."""
+    title = report.facts.get("archive", "")
+    holdings = [
+        _section("Growth", _growth(report.growth_by_month), "records by their own time"),
+        _section("Records by type", _bars([(_TYPES.get(kind, kind), count) for kind, count in report.by_type])),
+        _section("Records by group and app", _bars(report.by_coordinate)),
+        _section("Records by signer", _bars(report.by_signer)),
+    ]
+    peers = [
+        _section("What each peer may have", _bars(report.selected_by_peer)),
+        _section("Selected by group and app", _bars(report.selected_by_coordinate)),
+        _section("Records by partition", _heat(report.by_partition), "a row for each first character, 64 × 64"),
+        *(
+            _section(f"{name} lacks {sum(count for _, count in counts):,}", _heat(counts), "records by partition")
+            for name, counts in report.missing_by_archive.items()
+        ),
+    ]
+    sections = [
+        _tiles(report),
+        _section("Inputs", _inputs(report)),
+        _flow(holdings),
+        _section("Quarantine", _quarantine(report), tone="warn" if report.quarantined else ""),
+        _flow(peers),
+        _section("Steps", _steps(report), "seconds of the last runs, newest right"),
+        _section("Tables", _tables(report)),
+        _section("About this report", _facts(report)),
+    ]
+    return _PAGE.substitute(title=_text(title), sections="".join(sections))
+
+
+def _text(value: object) -> str:
+    """Foreign text on one line: control and direction characters are shown as what they are, markup is escaped."""
+    shown = "".join(
+        character if unicodedata.category(character)[0] != "C" else "\N{REPLACEMENT CHARACTER}"
+        for character in str(value)[:_LONGEST_TEXT]
+    )
+    return escape(shown + ("…" if len(str(value)) > _LONGEST_TEXT else ""))
+
+
+def _flow(cards: Iterable[str]) -> str:
+    """Cards in as many columns as there is room for."""
+    return f"<div class=flow>{''.join(cards)}</div>"
+
+
+def _section(title: str, body: str, note: str = "", *, tone: str = "") -> str:
+    if not body:
+        return ""
+    classes = " ".join(filter(None, ["card", tone]))
+    small = f"<p class=note>{_text(note)}</p>" if note else ""
+    return f'<section class="{classes}"><h2>{_text(title)}</h2>{small}{body}</section>'
+
+
+def _tiles(report: Report) -> str:
+    listed = sum(count for _, count in report.selected_by_peer)
+    tiles = [
+        ("records", f"{report.records:,}", ""),
+        ("data", _size(report.data_bytes), ""),
+        ("in quarantine", f"{report.quarantined:,}", "warn" if report.quarantined else ""),
+        ("signers", f"{len(report.by_signer):,}{'+' if len(report.by_signer) == LARGEST_GROUPS else ''}", ""),
+        ("peers", f"{len(report.selected_by_peer):,}", ""),
+        ("selected for peers", f"{listed:,}", ""),
+    ]
+    cells = "".join(f'<div class="tile {tone}"><b>{value}</b><span>{name}</span></div>' for name, value, tone in tiles)
+    return f"<div class=tiles>{cells}</div>"
+
+
+def _size(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000:
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} PB"
+
+
+def _bars(counts: Sequence[tuple[str, int]]) -> str:
+    """Label, bar, number: a table, so that it reads as one without any style."""
+    if not counts:
+        return ""
+    most = max(count for _, count in counts) or 1
+    rows = "".join(
+        f'<tr><th scope=row title="{_text(label)}">{_text(label)}</th>'
+        f'<td><i style="width:{max(0.5, 100 * count / most):.1f}%"></i></td><td class=n>{count:,}</td></tr>'
+        for label, count in counts
+    )
+    cut = f"<p class=note>the {LARGEST_GROUPS} largest</p>" if len(counts) == LARGEST_GROUPS else ""
+    return f"<table class=bars>{rows}</table>{cut}"
+
+
+def _growth(by_month: Counts) -> str:
+    """Months while a reader can take them in, else years."""
+    if len(by_month) <= _MONTHS_SHOWN:
+        return _bars(by_month)
+    years: dict[str, int] = {}
+    for month, count in by_month:
+        years[month[:4]] = years.get(month[:4], 0) + count
+    return _bars(list(years.items()))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
+    """Cells are HTML already."""
+    right_aligned = [" class=n" if at in right else "" for at in range(len(head))]
+    titles = "".join(f"<th scope=col{side}>{_text(name)}</th>" for side, name in zip(right_aligned, head, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{side}>{cell}</td>" for side, cell in zip(right_aligned, row, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return f"<div class=scroll><table class=rows><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _inputs(report: Report) -> str:
+    if not report.inputs:
+        return ""
+    names = list(dict.fromkeys(name for row in report.inputs for name in row.counts if name != "files"))
+    rows = [
+        [_text(row.when), f"{row.files:,}", _size(row.bytes), *(f"{row.counts.get(name, 0):,}" for name in names)]
+        for row in report.inputs
+    ]
+    return _table(["when", "files", "size", *names], rows, frozenset(range(1, 3 + len(names))))
+
+
+def _quarantine(report: Report) -> str:
+    if not report.quarantined:
+        return ""
+    rows = "".join(map(_quarantine_row, report.quarantine_rows))
+    more = report.quarantined - len(report.quarantine_rows)
+    rest = f"<p class=note>and {more:,} more in the table quarantine</p>" if more > 0 else ""
+    return _bars(report.rejected_by_rule) + rows + rest
+
+
+def _quarantine_row(row: QuarantineRow) -> str:
+    place = f"{_text(row.file)} byte {row.offset:,}"
+    return (
+        f"<details><summary><b>{_text(row.rule)}</b> {_text(row.reason)}</summary><dl><dt>place</dt><dd>{place}</dd>"
+        f"<dt>claims to be</dt><dd><code>{_text(row.hash) or 'nothing'}</code></dd><dt>length</dt><dd>{row.length:,}"
+        f" bytes</dd><dt>begins</dt><dd><code>{_text(row.begins)}</code></dd></dl></details>"
+    )
+
+
+def _heat(counts: Counts) -> str:
+    """A cell for each partition, darker for more; four steps are what an eye tells apart."""
+    place = {character: at for at, character in enumerate(ALPHABET)}
+    known = [(prefix, count) for prefix, count in counts if len(prefix) == 2 and set(prefix) <= set(place)]
+    if not known:
+        return ""
+    most = max(count for _, count in known)
+    cells = "".join(
+        f'<rect class=h{min(4, 1 + 4 * (count - 1) // most)} x="{place[prefix[1]] * _CELL}" '
+        f'y="{place[prefix[0]] * _CELL}" width="{_CELL - 1}" height="{_CELL - 1}">'
+        f"<title>{escape(prefix)}: {count:,}</title></rect>"
+        for prefix, count in known
+    )
+    side = len(ALPHABET) * _CELL
+    legend = f"{len(known):,} of {len(ALPHABET) ** 2:,} partitions hold records, at most {most:,}"
+    box = f'viewBox="0 0 {side} {side}"'
+    return f'<svg class=heat {box} role=img aria-label="{legend}">{cells}</svg><p class=note>{legend}</p>'
+
+
+def _steps(report: Report) -> str:
+    if not report.steps:
+        return ""
+    longest = max((seconds for row in report.steps for seconds in row.seconds), default=0.0) or 1.0
+    rows = []
+    for row in report.steps:
+        runs = "".join(
+            f'<i style="height:{max(4, 100 * seconds / longest):.0f}%" title="{seconds:.1f} s"></i>'
+            for seconds in row.seconds[-_RUNS_SHOWN:]
+        )
+        result = ", ".join(f"{_text(name)} {count:,}" for name, count in row.result.items())
+        rows.append([_text(row.step), f"<div class=spark>{runs}</div>", f"{row.seconds[-1]:.1f} s", result])
+    return _table(["step", "last runs", "last", "result"], rows, frozenset({2}))
+
+
+def _tables(report: Report) -> str:
+    if not report.tables:
+        return ""
+    rows = [
+        [f'<a href="{escape(row.link)}">{_text(row.name)}</a>', f"{row.rows:,}", f"{row.files:,}", _size(row.bytes)]
+        for row in report.tables
+    ]
+    return _table(["table", "rows", "files", "size"], rows, frozenset({1, 2, 3}))
+
+
+def _facts(report: Report) -> str:
+    rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in report.facts.items())
+    return f"<dl>{rows}</dl>" if rows else ""

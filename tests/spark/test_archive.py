@@ -1,0 +1,242 @@
+"""Archives: batches, versions, lookups that open few files, and results that follow what is new and what goes."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from lace.cli.app import app
+from lace.datalog import engine
+from lace.errors import InvalidInput
+from lace.facts.derive import derive_facts
+from lace.notation.tai import TAI
+from lace.policy.operand import Module
+from lace.policy.select import select_coordinate
+from lace.records.model import ValidRecord
+from lace.spark.archive import tables
+from lace.spark.archive.archive import Archive, Question
+from lace.spark.archive.filesystem import HadoopFiles
+from lace.spark.archive.retention import decide
+from lace.spark.archive.run import is_up_to_date, run, selected
+from lace.spark.jobs.evaluate import PeerPolicy
+from spark.archives import make_records, write_bundle
+from spark.test_pipeline import check_partitions, peer
+
+pytestmark = pytest.mark.spark
+
+CLAIMS = "SelectAdvertised(P,S) :- Advertised(P,S).\n"
+JOIN = (
+    "SelectHave(P) :- Have(P), Field(P,'Group',_,G), Field(Q,'Group',_,G), Field(Q,'App',_,'member'), "
+    "Field(Q,'X-Tag',_,'b').\n" + CLAIMS
+)
+NEGATION = "SelectHave(P) :- Have(P), not Linked(P).\nLinked(T) :- RecordLink(_,_,_,_,T).\n" + CLAIMS
+PEERS = [
+    peer("adds", select_coordinate("//u//ding//")),
+    peer("joins", Module.author(JOIN)),
+    peer("negates", Module.author(NEGATION)),
+    peer("twin", select_coordinate("//u//ding//")),
+]
+
+
+def hashes(records: list[ValidRecord]) -> set[str]:
+    return {str(valid.hash) for valid in records}
+
+
+def expected(records: list[ValidRecord], one: PeerPolicy) -> set[str]:
+    """From scratch, by the embedded engine."""
+    facts = {fact for valid in records for fact in derive_facts(valid)}
+    return {row[0] for row in engine.evaluate(one.policy.program, facts).rows(one.policy.sendable)}
+
+
+def check(archive: Archive, records: list[ValidRecord]) -> None:
+    """Every table says what evaluation from scratch says."""
+    assert sorted(row["hash"] for row in archive.table("records").select("hash").collect()) == sorted(hashes(records))
+    assert {row["hash"] for row in archive.table("coordinates").select("hash").collect()} == hashes(records)
+    by_hash = {str(valid.hash): valid for valid in records}
+    listed = archive.table("advertisements").select("peer", "hash").collect()
+    partitions = archive.table("partitions").collect()
+    for one in PEERS:
+        wanted = expected(records, one)
+        assert sorted(row["hash"] for row in selected(archive, one).collect()) == sorted(wanted), one.name
+        assert sorted(row["hash"] for row in listed if row["peer"] == one.name) == sorted(wanted)
+        rows = [row for row in partitions if row["peer"] == one.name]
+        check_partitions(rows, one, [by_hash[text] for text in wanted])
+
+
+def test_results_follow_what_is_new_and_what_goes_as_if_worked_out_from_scratch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rng = random.Random(11)
+    records = make_records(60, seed=21)
+    rng.shuffle(records)
+    said: list[tuple[str, str]] = []
+    archive = Archive(str(tmp_path / "root"), lambda: spark, progress=lambda *what: said.append(what))
+    archive.init()
+    incoming = tmp_path / "in"
+    incoming.mkdir()
+    held: list[ValidRecord] = []
+    for number, batch in enumerate((records[:25], records[20:45])):
+        write_bundle(incoming / f"{number}.bundle", batch)
+        archive.add([incoming])
+        held = list({valid.hash: valid for valid in (*held, *batch)}.values())
+        run(archive, PEERS)
+    check(archive, held)
+    how = {step: what for step, what in said if step.startswith("select")}
+    assert how == {  # peers with the same rules are one evaluation, and only what does not add up is done anew
+        "select for adds, twin": "1 new batches",
+        "select for joins": "everything",
+        "select for negates": "everything",
+    }
+
+    gone = rng.sample(held, 9)
+    archive.remove([str(valid.hash) for valid in gone])
+    held = [valid for valid in held if valid not in gone]
+    run(archive, PEERS)
+    check(archive, held)
+    archive.compact()
+    write_bundle(incoming / "again.bundle", [*gone[:3], *records[45:]])  # what was removed may come back
+    archive.add([incoming])
+    held += [*gone[:3], *records[45:]]
+    run(archive, PEERS)
+    check(archive, held)
+
+    state = archive.log.state()
+    assert is_up_to_date(state, PEERS)
+    assert run(archive, PEERS) == archive.add([incoming]) == state
+    kept = archive.table("records", as_of=3)
+    assert {row["hash"] for row in kept.select("hash").collect()} == hashes(records[:25])
+
+    archive.vacuum(1)
+    check(archive, held)
+    with pytest.raises(InvalidInput, match="were removed"):
+        archive.table("records", as_of=3)
+    live = {file.path for file in archive.log.state().files}
+    assert {listed.name for listed in archive.files.listing("data")} == live
+
+
+def test_lookups_open_only_files_that_may_hold_the_answer(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(200, seed=3)
+    write_bundle(tmp_path / "a.bundle", records)
+    archive = Archive(str(tmp_path / "root"), lambda: spark)
+    archive.init()
+    (tmp_path / "b.bundle").write_bytes(b"nonsense" + records[0].stored[:-1])
+    archive.add([tmp_path / "a.bundle", tmp_path / "b.bundle"])
+    state = archive.compact(small_bytes=1 << 40, file_rows=20)
+    assert len(state.table("records")) == 1  # one file is no reason to write anything
+    write_bundle(tmp_path / "c.bundle", make_records(1, seed=99))
+    archive.add([tmp_path / "c.bundle"])
+    state = archive.compact(file_rows=20)
+    assert len(state.table("records")) >= 8
+
+    def asked(question: Question) -> tuple[set[str], int]:
+        frame, files = archive.lookup(question, state)
+        assert set(frame.inputFiles()) == {f"file://{archive.files.uri}/{file.path}" for file in files}
+        return {row["hash"] for row in frame.collect()}, len(files)
+
+    found, files = asked(Question(hashes=(str(records[7].hash),)))
+    assert (found, files) == ({str(records[7].hash)}, 1)
+    wanted = [v for v in records if v.parts.group == "u" and v.parts.app == "ding" and v.parts.name == "links/a/msg"]
+    found, files = asked(Question(group="u", app="ding", name="links/a/msg", until="2021-06-01"))
+    early = [v for v in wanted if v.parts.tai < "1622505637"]
+    assert found == hashes(early) != set()
+    assert files < len(state.table("coordinates")) / 2
+    assert asked(Question(since="2099-01-01")) == (set(), 0)
+    bad = archive.table("quarantine").collect()
+    assert all(row["rule"] and row["reason"] and row["stored"] for row in bad)
+    assert len(bad) == 2
+    named = archive.table("records").where("tai is not null").selectExpr("tai", "unix_micros(ts) as micros").collect()
+    assert [row["micros"] for row in named] == [TAI(row["tai"]).to_unix_ns() // 1000 for row in named]
+    headers = tables.as_wide(archive.table("records")).select("hash", "headers").collect()
+    by_hash = {str(valid.hash): valid for valid in records}
+    for row in headers:
+        if row["hash"] in by_hash:
+            given = [(h["name"], h["value"]) for h in row["headers"]]
+            assert sorted(given) == sorted(by_hash[row["hash"]].parts.headers)
+
+
+def test_an_archive_on_another_hadoop_filesystem(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "under").mkdir()
+    for key in ("fs.viewfs.mounttable.lace.link./shared",):
+        spark.conf.set(key, (tmp_path / "under").as_uri())
+        spark.sparkContext._jsc.hadoopConfiguration().set(key, (tmp_path / "under").as_uri())
+    records = make_records(20, seed=2)
+    write_bundle(tmp_path / "a.bundle", records)
+    archive = Archive("viewfs://lace/shared/root", lambda: spark)
+    archive.init()
+    archive.add([tmp_path / "a.bundle"])
+    archive.remove([str(records[0].hash)])
+    run(archive, PEERS[:1])
+    assert {row["hash"] for row in archive.table("records").collect()} == hashes(records[1:])
+    assert {row["hash"] for row in selected(archive, PEERS[0]).collect()} == expected(records[1:], PEERS[0])
+    assert archive.table("records", as_of=2).count() == 20
+    beneath = Archive(str(tmp_path / "under" / "root"), lambda: spark)
+    assert beneath.log.state() == archive.log.state()  # the same files, by their own name
+
+    files = archive.files
+    assert isinstance(files, HadoopFiles)
+    assert files.publish_by_rename("x/y", b"first")  # how a filesystem of its own takes names
+    assert not files.publish_by_rename("x/y", b"second")
+    assert files.read("x/y") == b"first"
+    with pytest.raises(FileNotFoundError):
+        files.read("x/none")
+
+
+def test_two_writers_at_once_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(30, seed=13)
+    archive = Archive(str(tmp_path / "root"), lambda: spark)
+    archive.init()
+    for number, part in enumerate((records[:20], records[10:])):
+        write_bundle(tmp_path / f"{number}.bundle", part)
+    start = threading.Barrier(2)
+
+    def add(number: int) -> None:
+        start.wait()
+        Archive(archive.uri, lambda: spark).add([tmp_path / f"{number}.bundle"])
+
+    writers = [threading.Thread(target=add, args=(number,)) for number in range(2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sorted(row["hash"] for row in archive.table("records").collect()) == sorted(hashes(records))
+    assert [commit.operation for commit in archive.log.commits()] == ["init", "add", "add"]
+
+
+def test_the_command_from_init_to_gc(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    records = make_records(30, seed=17)
+    write_bundle(tmp_path / "a.bundle", records)
+    (tmp_path / "peer.lace").write_text("SelectHave(P) :- Have(P), Field(P,'Group',_,'u').\n" + CLAIMS)
+    (tmp_path / "keep.lace").write_text("Keep(P) :- Have(P), Field(P,'Group',_,'u').\n")
+
+    def lace(*arguments: str, code: int = 0) -> list[dict[str, object]]:
+        done = CliRunner().invoke(app, ["archive", *arguments])
+        assert done.exit_code == code, done.output
+        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+    lace("init", "west")
+    lace("init", "west", code=1)
+    lace("status", "nowhere", code=3)
+    lace("add", "west", "a.bundle")
+    lace("run", "west", "--peer", "bob=peer.lace", "--expose", "all")
+    lace("run", "west", "--peer", "bob=peer.lace", "--expose", "all")
+    lace("gc", "west", code=2)
+    lace("gc", "west", "--keep", "keep.lace")
+    told = {str(line["table"]): line for line in lace("status", "west", "--json") if "table" in line}
+    ours = [valid for valid in records if valid.parts.group == "u"]
+    assert (told["records"]["rows"], told["selected"]["rows"]) == (30, len(ours))
+    assert lace("gc", "west", "--keep", "keep.lace", "--apply", "--json")[0]["removed"] == 30 - len(ours)
+    operations = [line["operation"] for line in lace("log", "west", "--json")]
+    assert operations == ["gc", "run", "add", "init"]
+    held = Archive("west", lambda: spark)
+    assert {row["hash"] for row in held.table("records").collect()} == hashes(ours)
+    with pytest.raises(InvalidInput, match="keep no record"):
+        decide(held, "Keep(P) :- Have(P), Field(P,'Group',_,'nobody').")
+    with pytest.raises(InvalidInput, match="derive Keep"):
+        decide(held, "Kept(P) :- Have(P).")

@@ -1,0 +1,114 @@
+"""The report page: one file, no script, foreign text that can only show itself, laid out for any width."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import fields
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from lace.notation.b64a import ALPHABET
+from lace.spark.jobs.page import page
+from lace.spark.jobs.report import InputRow, QuarantineRow, Report, StepRow, TableRow
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'; background: url(//evil)",
+    "$sections ${title} {sections} %s",
+    "\u202eright to left\u202c",
+    "line\nbreak\x00null",
+    "</title></style><b>",
+    "x" * 10_000,
+]
+
+
+def report(text: str = "plain") -> Report:
+    return Report(
+        records=1234, data_bytes=10**10, quarantined=2, by_type=[("B", 3), (text, 1)], by_coordinate=[(text, 9)],
+        rejected_by_rule=[(text, 2)], growth_by_month=[("2025-01", 4)], selected_by_peer=[(text, 8)],
+        selected_by_coordinate=[(text, 7)], by_signer=[(text, 5)],
+        by_partition=[("00", 1), ("~~", 40), ("<>", 3)], missing_by_archive={text: [("0A", 2)]},
+        quarantine_rows=[
+            QuarantineRow(rule=text, reason=text, file=text, offset=5, hash=text, length=9, begins=text),
+        ],
+        inputs=[InputRow(when=text, files=1, bytes=2, counts={text: 3})],
+        steps=[StepRow(step=text, seconds=[1.0, 2.0], result={text: 4})],
+        tables=[TableRow(name=text, rows=1, files=1, bytes=1, link="data/records/")],
+        facts={"archive": text, text: text},
+    )  # fmt: skip
+
+
+class Outline(HTMLParser):
+    """The tags of a page and their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_foreign_text_shows_itself_and_nothing_else(text: str) -> None:
+    plain, hostile = Outline(page(report())), Outline(page(report(text)))
+    assert hostile.tags == plain.tags
+    assert {name for name, _ in hostile.attributes} == {name for name, _ in plain.attributes}
+    assert not any(name.startswith("on") for name, _ in hostile.attributes)
+    styles = [value for name, value in hostile.attributes if name == "style"]
+    assert all(re.fullmatch(r"(width|height):[0-9.]+%", str(value)) for value in styles)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00]", page(report(text)))
+    assert len(page(report(text))) < 40_000
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    outline = Outline(page(report()))
+    assert "script" not in outline.tags
+    assert [value for name, value in outline.attributes if name in ("src", "href")] == ["data/records/"]
+    assert "default-src 'none'" in page(report())
+
+
+def test_an_empty_archive_has_a_page() -> None:
+    bare = Report(**{f.name: 0 if f.type == "int" else [] for f in fields(Report) if f.name in {
+        "records", "data_bytes", "quarantined", "by_type", "by_coordinate", "rejected_by_rule", "growth_by_month",
+        "selected_by_peer", "selected_by_coordinate"}})  # fmt: skip
+    html = page(bare)
+    assert "Archive report" in html
+    assert "Quarantine" not in html
+
+
+def test_every_partition_has_its_cell() -> None:
+    cells = [(first + second, 1 + at) for at, first in enumerate(ALPHABET) for second in ALPHABET]
+    html = page(Report(
+        records=1, data_bytes=1, quarantined=0, by_type=[], by_coordinate=[], rejected_by_rule=[], growth_by_month=[],
+        selected_by_peer=[], selected_by_coordinate=[], by_partition=cells,
+    ))  # fmt: skip
+    assert html.count("<rect") == 4096
+    assert {f"class=h{step}" for step in (1, 2, 3, 4)} <= set(re.findall(r"class=h\d", html))
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [380, 1400, 3000])
+def test_a_browser_lays_it_out_without_scrolling_sideways(tmp_path: Path, width: int) -> None:
+    """The page itself must not scroll; what a browser makes of it is asked by a frame around it."""
+    (tmp_path / "page.html").write_text(page(report("x" * 300)), encoding="utf-8")
+    (tmp_path / "frame.html").write_text(
+        f"<iframe src=page.html style='width:{width}px;height:900px;border:0'></iframe><script>onload=()=>{{"
+        "const d=frames[0].document.documentElement;document.title='laid out';"
+        "document.body.dataset.over=d.scrollWidth-d.clientWidth;"
+        "document.body.dataset.cards=frames[0].document.querySelectorAll('.card').length}</script>"
+    )
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    command = ["chromium", *flags, f"--user-data-dir={tmp_path / 'profile'}", "--allow-file-access-from-files"]
+    command += ["--virtual-time-budget=3000", "--dump-dom", (tmp_path / "frame.html").as_uri()]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    assert 'data-over="0"' in told, told[-400:]
+    assert re.search(r'data-cards="1[0-9]"', told)
