@@ -141,9 +141,10 @@ def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
 @command.command("run")
 @_URI
 @policy_options
+@click.option("--listings/--no-listings", default=True, show_default=True, help="Write listings and roots too.")
 @_MASTER
 @json_option
-def run(uri: str, master: str | None, as_json: bool, **options: Any) -> None:
+def run(uri: str, listings: bool, master: str | None, as_json: bool, **options: Any) -> None:
     """Bring what each peer may have, its listing and its roots up to the newest batch.
 
     Peers whose rules come to the same are evaluated once. Rules in which every derivation rests on one record read only
@@ -151,7 +152,7 @@ def run(uri: str, master: str | None, as_json: bool, **options: Any) -> None:
     """
     from lace.spark.archive.run import run as run_steps
 
-    _show(run_steps(_archive(uri, master), policies(options)), as_json)
+    _show(run_steps(_archive(uri, master), policies(options), listings=listings), as_json)
 
 
 @command.command("compact")

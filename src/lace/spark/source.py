@@ -45,6 +45,7 @@ from pyspark.sql.utils import is_remote
 from lace.errors import InvalidInput, InvalidRecord
 from lace.records.model import ValidRecord
 from lace.runtime.collector import seldom_collecting
+from lace.spark.archive.reading import ArchiveReader, table_schema
 from lace.spark.files import Piece, RawRecord, input_files, local_path, read_piece, shares
 from lace.spark.judging import batches, judge
 from lace.spark.rows import RECORD_COLUMNS, arrow_schema, record_arrays
@@ -80,8 +81,7 @@ class ReadOptions:
     max_bytes: int | None = None
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], schema: StructType) -> ReadOptions:
-        options = CaseInsensitiveDict(_remembered(schema) | dict(given))
+    def parse(cls, options: Mapping[str, str], schema: StructType) -> ReadOptions:
         paths = tuple(path for path in options.get("path", options.get("paths", "")).split(",") if path)
         if not paths:
             raise InvalidInput("format lace needs a path: spark.read.format('lace').load(path)", rule="lace-path")
@@ -140,29 +140,34 @@ class LaceDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Every field of a record; its bytes only if asked for, the reason for a bad one where rows may be bad."""
+        if "table" in self.options:
+            return _remembering(table_schema(self.options), self.options)
         asked = [field for field in (DATA, STORED) if self.options.get(field.name, "false").lower() == "true"]
         permissive = self.options.get("mode", MODES[0]).upper() == MODES[0]
         fields = [*WIDE.fields, *asked, *([CORRUPT] if permissive else [])]
-        return _commented(fields, dict(self.options) if "provider" in self.options else {})
+        noted = [StructField(f.name, f.dataType, f.nullable, {"comment": COMMENTS[f.name]}) for f in fields]
+        return _remembering(StructType(noted), self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return LaceReader(ReadOptions.parse(self.options, schema))
+        given = CaseInsensitiveDict(_remembered(schema) | dict(self.options))
+        if "table" in given:
+            return ArchiveReader(given, schema)
+        return LaceReader(ReadOptions.parse(given, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return LaceStreamReader(ReadOptions.parse(self.options, schema))
+        return LaceStreamReader(ReadOptions.parse(CaseInsensitiveDict(self.options), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return LaceWriter(self.options.get("path", ""), schema, overwrite)
 
 
-def _commented(fields: Sequence[StructField], table_options: Mapping[str, str]) -> StructType:
-    """Columns with their comments; the schema of a catalog table remembers the table's options in the first one."""
-    notes = [{"comment": COMMENTS[field.name]} for field in fields]
-    if table_options:
-        notes[0][_TABLE_OPTIONS] = dict(table_options)  # type: ignore[assignment]
-    return StructType(
-        [StructField(f.name, f.dataType, f.nullable, note) for f, note in zip(fields, notes, strict=True)]
-    )
+def _remembering(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """A schema whose first column remembers the options of a catalog table (see `_remembered`)."""
+    if "provider" not in options:
+        return schema
+    first = schema.fields[0]
+    noted = StructField(first.name, first.dataType, first.nullable, {**first.metadata, _TABLE_OPTIONS: dict(options)})
+    return StructType([noted, *schema.fields[1:]])
 
 
 @dataclass

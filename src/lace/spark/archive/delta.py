@@ -65,8 +65,7 @@ def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> bool:
 
 def _schema(table: str) -> Any:
     from deltalake import Schema
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    from lace.spark.archive.tables import SCHEMAS
+    from lace.spark.archive.tables import SCHEMAS, arrow_types
 
-    return Schema.from_arrow(to_arrow_schema(SCHEMAS[table], timezone="UTC"))
+    return Schema.from_arrow(arrow_types(SCHEMAS[table]))

@@ -45,10 +45,10 @@ def listing_mark(peer: PeerPolicy) -> str:
     return fingerprint({"rules": rules_mark(peer), "plan": str(plan.id), "side": peer.policy.local_index})
 
 
-def is_up_to_date(state: State, peers: Sequence[PeerPolicy]) -> bool:
+def is_up_to_date(state: State, peers: Sequence[PeerPolicy], *, listings: bool = True) -> bool:
     """Whether a run would find nothing to do; asked without Spark."""
     marks = {f"selected:{rules_mark(peer)}": rules_mark(peer) for peer in peers}
-    marks |= {f"advertise:{peer.name}": listing_mark(peer) for peer in peers}
+    marks |= {f"advertise:{peer.name}": listing_mark(peer) for peer in peers if listings}
     return all(_is_done(state, key, mark) for key, mark in marks.items())
 
 
@@ -62,17 +62,19 @@ def _is_done(state: State, key: str, mark: str) -> bool:
     )
 
 
-def run(archive: Archive, peers: Sequence[PeerPolicy], settings: RunSettings | None = None) -> State:
-    """Bring every peer's tables up to the archive's newest batch."""
+def run(
+    archive: Archive, peers: Sequence[PeerPolicy], settings: RunSettings | None = None, *, listings: bool = True
+) -> State:
+    """Bring every peer's tables up to the archive's newest batch; without listings only what each may have."""
 
     def work(state: State) -> Commit | None:
-        if is_up_to_date(state, peers):
+        if is_up_to_date(state, peers, listings=listings):
             archive.progress("run", "nothing new")
             return None
         change = _Run(archive, state, settings or RunSettings())
         for mark, group in _grouped(peers).items():
             change.select(mark, group)
-        for peer in peers:
+        for peer in peers if listings else ():
             change.list_for(peer)
         return archive.change(
             "run",
@@ -147,7 +149,8 @@ class _Run:
         before = self.state.results.get(key)
         rules = rules_mark(peer)
         gone = before is not None and before.removals != self.state.removals
-        anew = before is None or before.mark != mark or rules in self.anew or gone
+        lags = before is not None and set(before.batches) != self._seen_before(rules)
+        anew = before is None or before.mark != mark or rules in self.anew or gone or lags
         if anew:
             self._drop("advertisements", "peer", peer.name)
         chosen = self._held("selected", "rules", rules) if anew else self.fresh.get(rules, [])
@@ -160,6 +163,11 @@ class _Run:
         }
         self.archive.progress(f"list for {peer.name}", ", ".join(f"{k} {v:,}" for k, v in counts.items()))
         self._record(key, mark, counts, began)
+
+    def _seen_before(self, rules: str) -> set[str]:
+        """The batches that a selection had seen before this run: a listing that saw others is made anew."""
+        before = self.state.results.get(f"selected:{rules}")
+        return set() if before is None else set(before.batches)
 
     def _advertisements(self, peer: PeerPolicy, chosen: Sequence[DataFile]) -> list[DataFile]:
         if not chosen:

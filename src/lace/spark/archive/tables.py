@@ -17,9 +17,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as parquet_files
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -90,6 +92,11 @@ SCHEMAS: dict[str, StructType] = {
 # A filter as large as the file needs, so that a lookup by hash skips what does not hold it before files are in order.
 BLOOM = {"parquet.bloom.filter.enabled#hash": "true", "parquet.bloom.filter.adaptive.enabled": "true"}
 STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules")  # what files are pruned by
+
+
+def arrow_types(schema: StructType) -> pa.Schema:
+    """Columns as Arrow and Parquet know them."""
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def timestamp(tai: Column) -> Column:

@@ -1,0 +1,59 @@
+"""Tables of an archive by `spark.read.format("lace")` and `USING lace`: option `table`, and `asOf` for an old version.
+
+Rule: which files belong to a version is asked when a query is planned; a frame stays with the version it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as parquet_files
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from lace.errors import InvalidInput
+from lace.spark.archive.filesystem import open_files
+from lace.spark.archive.log import Log
+from lace.spark.archive.tables import SCHEMAS, arrow_types
+
+_BATCH_ROWS = 4096
+
+
+def table_schema(options: Mapping[str, str]) -> StructType:
+    """The columns of the table that some options name."""
+    name = options["table"]
+    if name not in SCHEMAS:
+        raise InvalidInput(f"tables of an archive are {', '.join(SCHEMAS)}", rule="lace-table", found=name)
+    return SCHEMAS[name]
+
+
+@dataclass
+class _FilePartition(InputPartition):
+    """One file of the table, wherever workers run."""
+
+    path: str
+
+
+class ArchiveReader(DataSourceReader):
+    """Reads the files that a version names; it holds options only."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        table_schema(options)
+        if not options.get("path"):
+            raise InvalidInput("format lace needs the path of an archive", rule="lace-path")
+        self.path, self.table, self.as_of = options["path"], options["table"], options.get("asOf")
+        self.schema = arrow_types(schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        files = open_files(self.path)
+        state = Log(files).state(self.as_of)
+        return [_FilePartition(f"{files.uri}/{file.path}") for file in state.table(self.table)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _FilePartition)
+        file = parquet_files.ParquetFile(partition.path)
+        for batch in file.iter_batches(_BATCH_ROWS, columns=self.schema.names):
+            found = [batch[field.name].cast(field.type) for field in self.schema]
+            yield pa.record_batch(found, schema=self.schema)
