@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.output import json_option, print_fields, print_json, print_table
+from lace.cli.output import json_option, print_fields, print_json, print_table, say
 from lace.cli.pipeline import policies, policy_options
 
 if TYPE_CHECKING:
@@ -38,16 +38,16 @@ def _archive(uri: str, master: str | None) -> Archive:
 
     began = time.monotonic()
 
-    def say(step: str, what: str) -> None:
-        click.echo(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
+    def progress(step: str, what: str) -> None:
+        say(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
 
     def session() -> SparkSession:
         from lace.spark.session import spark_session
 
-        say("spark", "starting")
+        progress("spark", "starting")
         return spark_session(master, app_name="lace archive")
 
-    return Archive(uri, session, progress=say)
+    return Archive(uri, session, progress=progress)
 
 
 @command.command("init")
@@ -57,7 +57,7 @@ def init(uri: str, master: str | None) -> None:
     """Make an empty archive."""
     archive = _archive(uri, master)
     archive.init()
-    click.echo(archive.files.uri)
+    say(archive.files.uri)
 
 
 @command.command("add")
@@ -101,14 +101,14 @@ def _show(state: State, as_json: bool) -> None:
         for name, rows, files in sizes
     ]
     if shown:
-        click.echo("")
+        say("")
         print_table(["table", "rows", "files", "size"], shown, right=frozenset({"rows", "files", "size"}))
     steps = [
         (key, ", ".join(f"{k} {v:,}" for k, v in result.counts.items()), _behind(state, result.batches))
         for key, result in state.results.items()
     ]
     if steps:
-        click.echo("")
+        say("")
         print_table(["step", "result", "behind by"], steps)
 
 
@@ -205,14 +205,14 @@ def _retain(archive: Archive, keep: Path, apply: bool, as_json: bool) -> None:
     else:
         print_fields([("kept", f"{found.kept:,}"), ("to remove", f"{found.removed_rows:,}"), ("because", why)])
         if found.first:
-            click.echo("")
+            say("")
             print_table(["of", "to remove"], [(place, f"{n:,}") for place, n in found.by_coordinate])
-            click.echo("\nthe oldest of them:")
+            say("\nthe oldest of them:")
             print_table(["hash", "coordinate", "time"], found.first)
     if apply and found.removed_rows:
         archive.remove(found.removed, "gc")
     elif found.removed_rows:
-        click.echo("nothing was removed: --apply does it", err=True)
+        say("nothing was removed: --apply does it", err=True)
 
 
 def _vacuum(archive: Archive, versions: int, apply: bool, as_json: bool) -> None:
@@ -222,11 +222,11 @@ def _vacuum(archive: Archive, versions: int, apply: bool, as_json: bool) -> None
     if as_json:
         print_json({"files": len(gone), "oldest_version": oldest, "applied": apply})
     else:
-        click.echo(f"{len(gone):,} files that only versions before {oldest} need")
+        say(f"{len(gone):,} files that only versions before {oldest} need")
     if apply:
         archive.vacuum(versions)
     else:
-        click.echo("no file was removed: --apply does it", err=True)
+        say("no file was removed: --apply does it", err=True)
 
 
 @command.command("follow")
@@ -264,7 +264,7 @@ def follow(
             print_json({name: getattr(batch, name) for name in batch.__slots__})
             return
         rate = batch.records / batch.seconds if batch.seconds else 0.0
-        click.echo(
+        say(
             f"version {batch.version}: {batch.files:,} files, {batch.records:,} new records, {batch.quarantined:,} in "
             f"quarantine; {rate:,.0f} a second, lag {batch.lag_seconds:.1f} s"
         )
@@ -287,4 +287,4 @@ def report(uri: str, master: str | None, as_json: bool) -> None:
     if as_json:
         print_json(found.as_json())
     else:
-        click.echo(f"{archive.files.uri}/report.html")
+        say(f"{archive.files.uri}/report.html")
