@@ -8,7 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lace.spark
-from lace.errors import InvalidInput, InvalidLacegram
+from lace.datalog import engine
+from lace.datalog.annotations import read_annotated
+from lace.datalog.parser import parse_atom
+from lace.datalog.syntax import Constant, Fact, Predicate
+from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.errors import InvalidInput, InvalidLacegram, LimitExceeded
+from lace.limits import EngineLimits
+from lace.spark.executor import SparkSettings
+from lace.spark.query import query_facts
 from spark.archives import make_records, write_bundle
 
 pytestmark = pytest.mark.spark
@@ -47,3 +55,38 @@ def test_what_cannot_be_evaluated_says_why(spark: SparkSession) -> None:
         lace.spark.evaluate("A(X) :- B(X), not C(X).", {"B": one})
     with pytest.raises(InvalidLacegram, match="X"):
         lace.spark.evaluate("A(X) :- not B(X).", {"B": one})
+
+
+CLOSURE = "Reach(X,Y) :- Edge(X,Y).\nReach(X,Z) :- Edge(X,Y), Reach(Y,Z).\n"
+APART = "Reach(X,Y) :- Edge(X,Y).\nReach(X,Z) :- Reach(X,Y), Reach(Y,Z).\nFar(X,Y) :- Reach(X,Y), not Edge(X,Y).\n"
+
+
+@pytest.mark.clause("030-EVAL-04")
+@pytest.mark.parametrize(
+    ("rules", "goal"),
+    [(CLOSURE, "Reach('a0',X)"), (CLOSURE, "Reach(X,'a3')"), (CLOSURE, "Reach('a1','a1')"), (APART, "Far('a0',X)")],
+)
+def test_a_goal_with_constants_is_answered_as_the_embedded_engine_does_and_derives_less(
+    spark: SparkSession, rules: str, goal: str
+) -> None:
+    edges = [(f"{part}{n}", f"{part}{n + 1}") for part in "ab" for n in range(4)]
+    facts = [Fact(Predicate("Edge", 2), edge) for edge in edges]
+    settings = SparkSettings(small_rows=0)  # on the cluster, all of it
+    answer = query_facts(spark, facts, rules, goal, settings=settings)
+    checked = check_program(read_annotated(rules, name="t").program, RAW_PROFILE.with_base(f.predicate for f in facts))
+    atom = parse_atom(goal)
+    whole = engine.evaluate(checked, facts).rows(atom.predicate)
+    constants = {place: term.value for place, term in enumerate(atom.terms) if isinstance(term, Constant)}
+    assert answer.rows() == sorted(row for row in whole if all(row[at] == text for at, text in constants.items()))
+
+
+def test_what_a_goal_does_not_ask_for_is_not_derived(spark: SparkSession) -> None:
+    """The whole closure is over the limit of facts; the goal's share of it is not."""
+    edges = [(f"{part}{n}", f"{part}{n + 1}") for part in "abcdefgh" for n in range(5)]
+    facts = [Fact(Predicate("Edge", 2), edge) for edge in edges]
+    limits = EngineLimits(max_derived_facts_per_predicate=40)
+    settings = SparkSettings(small_rows=0)
+    with pytest.raises(LimitExceeded):
+        query_facts(spark, facts, CLOSURE, "Reach(X,Y)", limits=limits, settings=settings)
+    found = query_facts(spark, facts, CLOSURE, "Reach('c2',X)", limits=limits, settings=settings)
+    assert found.rows() == [("c2", "c3"), ("c2", "c4"), ("c2", "c5")]

@@ -93,6 +93,18 @@ def run_all(**options: Any) -> None:
     _run(STEPS, options)
 
 
+@command.command("init")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--declarative", is_flag=True, required=True, help="A project for Spark Declarative Pipelines.")
+@click.option("--inbox", required=True, type=click.Path(path_type=Path), help="Folder that bundles are moved into.")
+def init(folder: Path, declarative: bool, inbox: Path) -> None:
+    """Write a project for `spark-pipelines run`: ingest, validate, facts, tips."""
+    from lace.spark.declarative import write_project
+
+    for path in write_project(folder, inbox):
+        say(path)
+
+
 def _add_step(step: str) -> None:
     @command.command(step, help=STEP_HELP[step])
     @_options

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.datalog.annotations import read_annotated
+from lace.datalog.demand import demand
 from lace.datalog.parser import parse_atom
 from lace.datalog.source import Row
 from lace.datalog.syntax import Atom, Constant, Fact, Predicate, Variable
@@ -139,10 +140,21 @@ def _answer(
     settings: SparkSettings | None,
 ) -> SparkAnswer:
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
+    standing = atom.predicate
+    if goal is not None and atom.predicate in checked.derived and any(isinstance(t, Constant) for t in atom.terms):
+        # 030-EVAL-04: only what the goal asks for. Its values are a relation of a few rows, which every scan is joined
+        # with first; without it a closure would be derived whole and filtered at the end.
+        asked = demand(checked, [atom])
+        checked, standing = asked.checked, asked.answers[atom.predicate]
+        seeds: dict[Predicate, list[Row]] = {}
+        for predicate, values in asked.seeds:
+            seeds.setdefault(predicate, []).append(values)
+        given = {predicate: local_relation(spark, predicate.arity, rows).frame for predicate, rows in seeds.items()}
+        relations = relations | given
     result = run_checked(
-        checked, relations, spark=spark, records=wide, goals=[atom.predicate], limits=limits, settings=settings
+        checked, relations, spark=spark, records=wide, goals=[standing], limits=limits, settings=settings
     )
-    shown = _matching(result.frame(atom.predicate), atom) if goal is not None else result.frame(atom.predicate)
+    shown = _matching(result.frame(standing), atom) if goal is not None else result.frame(standing)
     return SparkAnswer(atom.predicate, column_names(atom), shown)
 
 

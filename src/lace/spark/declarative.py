@@ -1,0 +1,82 @@
+"""A project for Spark Declarative Pipelines: ingest, validate, facts, tips.
+
+Rule: what is written is a project of the user's own: plain files to read and change. It uses the public format `lace`
+and the functions of `lace.spark.jobs`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lace.errors import InvalidInput
+
+SPEC = "spark-pipeline.yml"
+TRANSFORMATIONS = "transformations/lace_tables.py"
+
+_SPEC = """name: {name}
+storage: {storage}
+libraries:
+  - glob:
+      include: transformations/**
+"""
+
+_TABLES = '''"""Records from an inbox: judged, refused ones apart, their facts, and the newest of each coordinate.
+
+Run with `spark-pipelines run` in the folder above. Move finished bundles into the inbox: each is read once.
+"""
+
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lace.spark.jobs.facts import field_facts, link_facts
+
+INBOX = {inbox!r}
+spark = SparkSession.active()
+
+
+@dp.table(comment="Every stored record that came, judged: _corrupt_record says why one is none.")
+def judged() -> DataFrame:
+    return spark.readStream.format("lace").option("stored", "true").load(INBOX)
+
+
+@dp.table(comment="Valid records, one row each.")
+def records() -> DataFrame:
+    return spark.readStream.table("judged").where("_corrupt_record is null").drop("_corrupt_record")
+
+
+@dp.table(comment="What is no record, with its bytes and the reason.")
+def quarantine() -> DataFrame:
+    refused = spark.readStream.table("judged").where("_corrupt_record is not null")
+    return refused.select("hash", "_corrupt_record", "stored")
+
+
+@dp.materialized_view(comment="Field(P,Name,Index,Value).")
+def fields() -> DataFrame:
+    return field_facts(spark.read.table("records"))
+
+
+@dp.materialized_view(comment="RecordLink(P,Name,Index,Data,Target).")
+def record_links() -> DataFrame:
+    return link_facts(spark.read.table("records"))
+
+
+@dp.materialized_view(comment="The newest record of each coordinate.")
+def tips() -> DataFrame:
+    named = spark.read.table("records").where("name is not null")
+    newest = F.max_by("hash", F.struct("tai", "hash")).alias("hash")
+    return named.groupBy("group", "app", "name").agg(newest, F.max("tai").alias("tai"), F.count("*").alias("records"))
+'''
+
+
+def write_project(folder: Path, inbox: Path) -> list[Path]:
+    """Write the files of a new project; those of one that is there are never replaced."""
+    if (folder / SPEC).exists():
+        raise InvalidInput("there is a pipeline project already", rule="pipeline-exists", place=str(folder / SPEC))
+    storage = (folder / "storage").absolute()
+    storage.mkdir(parents=True, exist_ok=True)
+    made = [folder / SPEC, folder / TRANSFORMATIONS]
+    made[1].parent.mkdir(parents=True, exist_ok=True)
+    made[0].write_text(_SPEC.format(name="lace", storage=storage.as_uri()), encoding="utf-8")
+    made[1].write_text(_TABLES.replace("{inbox!r}", repr(str(inbox.absolute()))), encoding="utf-8")
+    return made
