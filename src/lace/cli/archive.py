@@ -13,8 +13,6 @@ from lace.cli.output import json_option, print_fields, print_json, print_table, 
 from lace.cli.pipeline import policies, policy_options
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lace.spark.archive.archive import Archive
     from lace.spark.archive.log import State
 
@@ -41,7 +39,7 @@ def _archive(uri: str, master: str | None) -> Archive:
     def progress(step: str, what: str) -> None:
         say(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
 
-    def session() -> SparkSession:
+    def session() -> Any:
         from lace.spark.session import spark_session
 
         progress("spark", "starting")
