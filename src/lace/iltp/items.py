@@ -27,6 +27,7 @@ class FactLines:
 
     facts: Sequence[Fact]
     size: int
+    packed: int = 0  # bytes of the stream that held them, if they came as a packed item (070)
 
 
 @dataclass(frozen=True, slots=True)

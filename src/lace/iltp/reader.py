@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from lace.errors import InvalidInput, InvalidStream, InvalidText
@@ -21,7 +22,8 @@ from lace.iltp.items import (
     RecordItem,
     Resource,
 )
-from lace.iltp.markers import KNOT, MARKERS, PIECE, PREFACE, RECORD
+from lace.iltp.markers import KNOT, MARKERS, PACKED, PIECE, PREFACE, RECORD
+from lace.iltp.packed import MAX_HEAD_BYTES, parse_head, unpack
 from lace.iltp.resources import parse_marker_line
 from lace.limits import ExchangeLimits, RecordLimits, StreamLimits
 from lace.notation.bytesource import ByteSource, Reader
@@ -62,6 +64,7 @@ class StreamReader:
         self._block_records = 0
         self._resources = 0
         self._comment_allowed = True
+        self.accepts_packed = False  # 070-ZIP-01: unknown until it was agreed
         self.record_gate: RecordGate | None = None  # may refuse a record by its name, before its bytes have come
 
     @property
@@ -185,6 +188,23 @@ class StreamReader:
             self._source.skip(len(run))
         else:
             run = (yield from self._source.read_line(self._limits.max_fact_line_bytes)) + b"\n"
+        self._add_run(run, start)
+
+    def _read_packed(self) -> Reader[None]:
+        """Fact lines as one deflated item; they are checked as if they stood here (070-ZIP-03)."""
+        if self._block_records:
+            self._refuse("a record batch holds no fact lines", "block-mixed")
+        start = self._source.consumed
+        yield from self._source.read_exact(len(PACKED))
+        whole, size = parse_head((yield from self._source.read_line(MAX_HEAD_BYTES)))
+        run = unpack((yield from self._source.read_exact(size)), whole)
+        if self._fact_run.fullmatch(run) is None:
+            self._refuse("a packed item holds fact lines only", "packed-lines")
+        self._add_run(run, start)
+        if isinstance(self._out[-1], FactLines):
+            self._out[-1] = replace(self._out[-1], packed=self._source.consumed - start)
+
+    def _add_run(self, run: bytes, start: int) -> None:
         self._comment_allowed = True
         room = self._max_block_bytes - self._block_bytes
         if len(run) <= room:
@@ -233,6 +253,8 @@ class StreamReader:
             yield from self._read_record()
         elif marker == PIECE:
             yield from self._read_resource()
+        elif marker == PACKED:
+            yield from self._read_packed()
         elif marker == KNOT:
             self._refuse("the knot line stands only at the beginning", "preface-repeated")  # 060-PREF-09
         else:
@@ -243,13 +265,14 @@ class StreamReader:
         chunk, start = self._source.head
         if chunk.startswith(RECORD, start):
             return RECORD
+        known = (*MARKERS, PACKED) if self.accepts_packed else MARKERS
         for size in range(1, _LONGEST_MARKER + 1):
             head = yield from self._source.peek(size)
-            if not any(marker.startswith(head) for marker in MARKERS):
+            if not any(marker.startswith(head) for marker in known):
                 self._refuse("no stream item begins with these bytes", "dispatch", head)
             if len(head) < size:
                 self._refuse("the stream ended inside a marker", "stream-cut")
-            if head in MARKERS:
+            if head in known:
                 return head
         raise AssertionError("the longest marker was matched whole")
 

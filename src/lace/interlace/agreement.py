@@ -100,7 +100,11 @@ def own_hello(config: MachineConfig, plan: ExchangePlan, now_ns: int) -> Hello:
         schema=required if config.terms.schema is None else config.terms.schema,
         signer=config.link.here if config.link.signs_hello else None,
         limits=offered_limits(config.terms.limits, config.terms.partitions),
-        capabilities=offered_capabilities(differences=config.terms.differences, salt=config.salt),
+        capabilities=offered_capabilities(
+            differences=config.terms.differences,
+            compression=config.terms.compression and not config.link.encrypted,  # 070-ZIP-06
+            salt=config.salt,
+        ),
     )
 
 

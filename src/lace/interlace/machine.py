@@ -75,6 +75,11 @@ class InterlaceMachine:
         return require_epoch(self._epoch)
 
     @property
+    def packs(self) -> bool:
+        """Whether fact lines may be packed in both directions (070)."""
+        return self._epoch is not None and self._epoch.agreement.negotiated.compression
+
+    @property
     def module(self) -> Module:
         """Our operand."""
         return self._modules.own

@@ -35,7 +35,8 @@ PARTITION_LIMIT = "max_partition_summaries"
 # P33: capabilities are limits by name; the salt of 070 is none, but travels as one.
 DIFFERENCES = "x_differences"
 SALT = "x_differences_salt"
-CAPABILITIES = (DIFFERENCES, SALT)
+COMPRESSION = "x_compression"
+CAPABILITIES = (DIFFERENCES, SALT, COMPRESSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class Negotiated:
     limits: ExchangeLimits
     partitions: bool  # P16
     differences: bool  # 070
+    compression: bool  # 070
 
 
 def offered_limits(limits: ExchangeLimits, partitions: bool) -> tuple[tuple[str, int], ...]:
@@ -113,9 +115,12 @@ def offered_limits(limits: ExchangeLimits, partitions: bool) -> tuple[tuple[str,
     return tuple((name, value if partitions or name != PARTITION_LIMIT else 0) for name, value in values)
 
 
-def offered_capabilities(*, differences: bool, salt: int | None) -> tuple[tuple[str, int], ...]:
+def offered_capabilities(*, differences: bool, compression: bool, salt: int | None) -> tuple[tuple[str, int], ...]:
     """The capabilities that we announce (P33, 070-CAP-04)."""
-    return ((DIFFERENCES, 1), (SALT, salt)) if differences and salt is not None else ()
+    if salt is None:
+        return ()
+    compared = ((DIFFERENCES, 1), (SALT, salt)) if differences else ()
+    return (*compared, (COMPRESSION, 1)) if compression else compared
 
 
 def hello_text(facts: Iterable[Fact]) -> bytes:
@@ -169,6 +174,7 @@ def agree(ours: Hello, theirs: Hello, limits: ExchangeLimits, required: frozense
         limits=_effective_limits(limits, (*ours.limits, *theirs.limits)),
         partitions=_announces(ours.limits, PARTITION_LIMIT) and _announces(theirs.limits, PARTITION_LIMIT),
         differences=_announces(ours.capabilities, DIFFERENCES) and _announces(theirs.capabilities, DIFFERENCES),
+        compression=_announces(ours.capabilities, COMPRESSION) and _announces(theirs.capabilities, COMPRESSION),
     )
 
 

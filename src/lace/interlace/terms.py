@@ -34,6 +34,7 @@ class Terms:
     known_modules: tuple[Module, ...] = ()  # that we need not be sent (060: a cache)
     partitions: bool = True  # P16
     differences: bool = True  # 070, where the connection brings a salt
+    compression: bool = True  # 070, the same; never over an encrypted transport
     tick_interval_ns: int = 10 * SECOND_NS
     ticks_before_close: int = 0  # 050-TICK-15
     # the limit tables of the specifications

@@ -14,6 +14,7 @@ from typing import assert_never, cast
 
 from lace.errors import InvalidStream, LocalProtocolError
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
+from lace.iltp.packed import encode_packed
 from lace.iltp.reader import StreamReader
 from lace.iltp.resources import ResourceBook, ResourceKind
 from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_record, encode_resource
@@ -139,8 +140,9 @@ class Session:
     def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
         """Write advertisement records of a SendListing request."""
         data = canonical_listing(advertisements, source, self.terms.max_line_bytes)
-        self._outgoing.append(data)
-        self.unsent_bytes += len(data)
+        pieces = list(encode_packed(data)) if self.machine.packs else [data]
+        self._outgoing.extend(pieces)
+        self.unsent_bytes += sum(map(len, pieces))
 
     # --- what comes out ----------------------------------------------------------------------------------------
 
@@ -219,6 +221,7 @@ class Session:
             case _:
                 assert_never(item)
         self._carry_out(self.machine.receive(told, now_ns))
+        self._reader.accepts_packed = self._reader.accepts_packed or self.machine.packs
 
     def _give_module(self, fact: Fact, now_ns: int) -> None:
         """Resources wait in a bounded book, and the machine is told the one that a setup fact names."""
@@ -268,7 +271,7 @@ class Session:
             ):
                 self._requests.append(effect)
             case asked.SendFacts(facts):
-                self._outgoing.append(self._fact_pieces(facts))
+                self._outgoing.append(self._fact_pieces(facts, packs=self.machine.packs))
             case asked.SendResource(identifier, kind, text):
                 self._outgoing.append(encode_resource(identifier, kind, text, self.terms.stream_limits))
             case asked.EndBlock():
@@ -288,9 +291,13 @@ class Session:
             case _:
                 assert_never(effect)
 
-    def _fact_pieces(self, facts: Sequence[Fact]) -> Iterator[bytes]:
+    def _fact_pieces(self, facts: Sequence[Fact], *, packs: bool) -> Iterator[bytes]:
         for start in range(0, len(facts), _FACTS_CHUNK):
-            yield encode_facts(facts[start : start + _FACTS_CHUNK], self.terms.stream_limits)
+            lines = encode_facts(facts[start : start + _FACTS_CHUNK], self.terms.stream_limits)
+            if packs:
+                yield from encode_packed(lines)
+            else:
+                yield lines
 
 
 def _framing(limits: RecordLimits) -> RecordLimits:

@@ -103,6 +103,8 @@ class Teller:
 
     def __init__(self) -> None:
         self._readers: dict[Way, StreamReader] = {"in": StreamReader(), "out": StreamReader()}
+        for reader in self._readers.values():
+            reader.accepts_packed = True  # whether it was agreed is not this reader's business
         self._offsets: dict[Way, int] = {"in": 0, "out": 0}
         self._blocks: dict[Way, int] = {"in": 0, "out": 0}
         self._broken: set[Way] = set()
@@ -144,11 +146,11 @@ class Teller:
         match item:
             case Preface():
                 return "preface", "iltp/1", 13, ()
-            case FactLines(facts, size):
+            case FactLines(facts, size, packed):
                 lines = tuple(format_fact(fact) for fact in facts)
                 names = dict.fromkeys(fact.predicate.name for fact in facts)
                 counts = (f"{sum(fact.predicate.name == name for fact in facts)} {name}" for name in names)
-                return "facts", ", ".join(counts), size, lines
+                return "facts", ", ".join(counts), packed or size, lines
             case Resource():
                 size = len(item.id) + len(item.kind) + len(item.text) + 10
                 return "resource", f"{item.id} {item.kind}", size, tuple(item.text.decode().split("\n"))
