@@ -71,7 +71,7 @@ class StoreEvaluator:
     """The evaluator of one side of one link."""
 
     def __init__(self, store: RecordStore, terms: Terms, *, max_followed_facts: int = MAX_FOLLOWED_FACTS) -> None:
-        self._store = store
+        self.store = store
         self._terms = terms
         self._max_followed = max_followed_facts
         self.policy: LoweredPolicy | None = None
@@ -150,9 +150,7 @@ class StoreEvaluator:
         meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
         asked = Atom(policy.requestable, (Variable("P"),))
         extra = [*facts, *self._runtime]
-        result = evaluate(
-            policy.program, self._store.snapshot(), extra=extra, goals=[asked], limits=limits, meter=meter
-        )
+        result = evaluate(policy.program, self.store.snapshot(), extra=extra, goals=[asked], limits=limits, meter=meter)
         call.charge(rows=meter.rows)
         return result.text_columns(policy.requestable)[0]
 
@@ -161,7 +159,7 @@ class StoreEvaluator:
     def _start(self, runtime: frozenset[Fact], claims: Collection[Advertisement]) -> Delta:
         """Evaluate anew over the newest snapshot, and compare with what was derived before."""
         policy = self.lowered
-        snapshot = self._store.snapshot()
+        snapshot = self.store.snapshot()
         extra = RowSource(runtime)
         extra.add(ADVERTISED, list(zip([record for record, _ in claims], repeat(self._source))))
         extra.add(ADVERTISED_FIELD, [(record, self._source, *field) for record, fields in claims for field in fields])
@@ -188,11 +186,11 @@ class StoreEvaluator:
             return None
         removed = [*self._facts_of(forget), *(self._runtime - runtime)]
         added = [*self._facts_of(feed), *(runtime - self._runtime)]
-        cursor = self._store.cursor()
+        cursor = self.store.cursor()
         if cursor.record - self._cursor.record > self._max_followed:
             return None  # a record has several facts
         if cursor != self._cursor:
-            changes = self._store.changes(self._cursor)
+            changes = self.store.changes(self._cursor)
             if changes is None or not (self._is_small(changes.added) and self._is_small(changes.removed)):
                 return None
             removed += _all_facts(changes.removed)
@@ -236,7 +234,7 @@ class StoreEvaluator:
         """One advertisement for each record, sorted, with the negotiated fields it has (050-SEND-08)."""
         if not records or self._schema == NO_FIELDS:
             return bare_claims(sorted(records))
-        source = self._store.snapshot()
+        source = self.store.snapshot()
         fields: dict[str, list[FieldClaim]] = {record: [] for record in sorted(records)}
         if len(records) <= _BULK_RECORDS:
             rows: Iterable[tuple[str, ...]] = (row for record in records for row in source.query(FIELD, record))

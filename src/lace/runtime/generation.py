@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from lace.differences.ids import columnar, ids_of_texts, partition_count
-from lace.differences.idset import IdSet
+from lace.differences.idset import IdSet, set_of
 from lace.errors import InvalidText
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.partitions import START_LENGTH, AdvertisementSet
@@ -69,10 +69,19 @@ class Generation:
                 self._standard.put_all(self._advertise(self.ids.ids().texts()))
             return self._standard
 
+    def holding(self, ids: IdSet) -> Generation:
+        """The next one, of these ids."""
+        return Generation(self.number + 1, ids, self._advertise, self._max_line_bytes)
+
+    def anew(self, records: Sequence[str]) -> Generation:
+        """The next one, of these records; this one if they are the same."""
+        ids = set_of(ids_of_texts(records))
+        came, went = ids.since(self.ids)
+        return self.holding(ids) if len(came) or len(went) else self
+
     def then(self, added: Sequence[str], removed: Sequence[str]) -> Generation:
         """The next one."""
-        ids = self.ids.change(ids_of_texts(added), ids_of_texts(removed))
-        later = Generation(self.number + 1, ids, self._advertise, self._max_line_bytes)
+        later = self.holding(self.ids.change(ids_of_texts(added), ids_of_texts(removed)))
         if self._standard is not None:
             later._standard = self._standard.changed(self._advertise(added), removed)
         return later

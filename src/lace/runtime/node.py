@@ -78,7 +78,7 @@ class Node:
         self._verify = SlicedVerify(self._threads, self._drive_limits.verify_slices)
         self._host_bounds = host_bounds
         self._make_host = make_host or self._local_host
-        self._policies = PolicyBook()
+        self._policies = PolicyBook(keeps_sets=True)
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._links: dict[int, OpenLink] = {}
@@ -355,6 +355,8 @@ class Node:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=max(0.1, last - loop.time()))
+        with contextlib.suppress(LaceError, TimeoutError):
+            await asyncio.wait_for(self._in_thread(self._policies.keep), max(0.1, last - loop.time()))
         for threads in (self._threads, self._judges):
             threads.shutdown(wait=False, cancel_futures=True)
         idle = await self._threads_end(last)

@@ -17,6 +17,7 @@ from lace.interlace.negotiate import FieldSchema
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.limits import EngineLimits
+from lace.notation.digest import digest
 from lace.notation.fact import Fact
 from lace.runtime.claims import Feeding, feeding_of
 
@@ -44,8 +45,9 @@ class _Known:
 class PolicyBook:
     """The policies of all links over a store; some that nobody uses now are kept for links to come."""
 
-    def __init__(self, max_idle: int = 4) -> None:
+    def __init__(self, max_idle: int = 4, *, keeps_sets: bool = False) -> None:
         self._max_idle = max_idle
+        self._keeps_sets = keeps_sets  # with the lace
         self._known: dict[SharingKey, _Known] = {}
         self._lock = threading.Lock()
 
@@ -63,10 +65,18 @@ class PolicyBook:
         with self._lock:
             known = self._known.pop(key, None)
             if known is None:
-                known = _Known(SharedSends(evaluator, terms.max_line_bytes, feeding))
+                name = _name_of(key) if self._keeps_sets and not key.runtime else ""
+                known = _Known(SharedSends(evaluator, terms.max_line_bytes, feeding, evaluator.store, name))
             known.users += 1
             self._known[key] = known  # the one used last stands last
             return known.sends, key
+
+    def keep(self) -> None:
+        """Keep every set with the lace."""
+        with self._lock:
+            known = list(self._known.values())
+        for one in known:
+            one.sends.keep()
 
     def give_back(self, key: SharingKey) -> None:
         """One link less."""
@@ -75,3 +85,8 @@ class PolicyBook:
             idle = [found for found, known in self._known.items() if not known.users]
             for found in idle[: max(0, len(idle) - self._max_idle)]:
                 del self._known[found]
+
+
+def _name_of(key: SharingKey) -> str:
+    """What a set is kept under; the limits of the engine decide whether there is one, not what it holds."""
+    return digest(repr((key.rules, key.schema)).encode()).hex()

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from lace.differences.idset import IdSet
+from lace.differences.idset import IdSet, set_of
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.claims import PeerClaims
 from lace.interlace.host import Call
@@ -20,7 +20,8 @@ from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.claims import Feeding
 from lace.runtime.evaluate import Delta, StoreEvaluator
 from lace.runtime.generation import Generation
-from lace.store.base import StoreCursor
+from lace.runtime.keptsets import keep, recall
+from lace.store.base import RecordStore, StoreCursor
 
 _KEPT_ANSWERS = 64
 
@@ -75,20 +76,54 @@ class PrivateSends(_Generations):
 class SharedSends(_Generations):
     """Of any number of links, each in its own thread."""
 
-    def __init__(self, evaluator: StoreEvaluator, max_line_bytes: int, feeding: Feeding) -> None:
+    def __init__(
+        self, evaluator: StoreEvaluator, max_line_bytes: int, feeding: Feeding, store: RecordStore, name: str = ""
+    ) -> None:
         super().__init__(evaluator, max_line_bytes)
         self._feeding = feeding
         self._busy = threading.Lock()
+        self._store = store
+        self._name = name  # under which the set is kept with the lace; empty: it is not
+        self._recalled: StoreCursor | None = None  # the moment of a set that was kept, until something is evaluated
+        self._kept: int | None = None  # the generation that is kept
+        if name:
+            self._recall()
         self._answers: dict[tuple[str, tuple[Advertisement, ...]], list[str]] = {}
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, whatever anybody claims."""
         with self._busy:
+            if self._recalled is not None and self._recalled == self._store.cursor():
+                return self._newest
             before = self._evaluator.cursor
-            found = self._follow(self._evaluator.evaluate(runtime, Changes([], []), call))
+            delta = self._evaluator.evaluate(runtime, Changes([], []), call)
             if self._evaluator.cursor != before:
                 self._answers.clear()
-            return found
+            if self._recalled is None:
+                return self._follow(delta)
+            self._recalled = None
+            self._newest = self._newest.anew(list(delta.send_added))
+            return self._newest
+
+    @property
+    def cursor(self) -> StoreCursor:
+        """The moment of the store that the newest set is of."""
+        return self._recalled or self._evaluator.cursor
+
+    def _recall(self) -> None:
+        now = self._store.cursor()
+        ids = recall(self._store, self._name, now)
+        if ids is not None:
+            self._recalled = now
+            self._newest = self._newest.holding(set_of(ids))
+            self._kept = self._newest.number
+
+    def keep(self) -> None:
+        """Keep the newest set with the lace."""
+        with self._busy:
+            if self._name and self._kept != self._newest.number:
+                keep(self._store, self._name, self.cursor, self._newest.ids.ids())
+                self._kept = self._newest.number
 
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]:
         """What may be requested of a peer, by its claims about records that we lack; by all of them, where claims about

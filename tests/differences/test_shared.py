@@ -1,0 +1,141 @@
+"""Sets that links share, that follow the store, and that are kept with the lace (070)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from differences.test_exchange import RealSide
+from interlace.pair import ALL, Pair, blob, config_of, group_module, plex
+from lace.interlace import effects as asked
+from lace.interlace.host import Call
+from lace.policy.operand import Module
+from lace.records.validate import validate
+from lace.runtime import keptsets
+from lace.runtime.evaluate import StoreEvaluator
+from lace.runtime.host import LocalHost
+from lace.runtime.policybook import PolicyBook
+from lace.store import open_store
+from lace.store.base import RecordStore
+from lace.store.memory import MemoryStore
+
+TIMELY = Module.author("SelectHave(P) :- Have(P), TickTAI(T), StartTAI(T).\nSelectAdvertised(P,S) :- Advertised(P,S).")
+
+
+def questions(module: Module) -> tuple[asked.PreparePolicy, asked.Evaluate]:
+    """What a machine asks of its host first, under these rules on both sides."""
+    both = Pair(*(RealSide(config_of(index, module, salt=index + 1)) for index in (0, 1)))
+    both.exchange()
+    prepared = next(effect for effect in both.sides[0].asked if isinstance(effect, asked.PreparePolicy))
+    evaluated = next(effect for effect in both.sides[0].asked if isinstance(effect, asked.Evaluate))
+    return prepared, evaluated
+
+
+def host_of(store: RecordStore, module: Module, book: PolicyBook) -> Callable[[], object]:
+    host = LocalHost(store, config_of(0, module).terms, policies=book)
+    prepared, evaluate = questions(module)
+    host.prepare(prepared, Call())
+
+    def own() -> object:
+        host.evaluate(evaluate, Call())
+        assert host._policy is not None
+        return host._policy.own
+
+    return own
+
+
+def filled(count: int = 5) -> MemoryStore:
+    store = MemoryStore()
+    store.put([validate(plex(f"n/{n}")) for n in range(count)])
+    return store
+
+
+@pytest.mark.parametrize("module", [ALL, group_module("u")])
+def test_links_with_equal_rules_hold_the_same_set(module: Module) -> None:
+    store, book = filled(), PolicyBook()
+    first, second = host_of(store, module, book), host_of(store, module, book)
+    before = first()
+    assert second() is before
+    store.put([validate(plex("late"))])
+    after = second()
+    assert first() is after
+    assert len(after) == 6  # type: ignore[arg-type]
+    assert len(before) == 5  # type: ignore[arg-type]  # a snapshot: what came later is not in it
+
+
+def test_links_with_other_rules_or_other_exposures_share_nothing() -> None:
+    store, book = filled(), PolicyBook()
+    everything, group = host_of(store, ALL, book)(), host_of(store, group_module("u"), book)()
+    assert everything is not group
+
+
+def test_rules_that_read_the_time_are_evaluated_for_each_link() -> None:
+    store, book = filled(), PolicyBook()
+    first, second = host_of(store, TIMELY, book)(), host_of(store, TIMELY, book)()
+    assert first is not second
+    assert len(first) == len(second) == 5  # type: ignore[arg-type]
+
+
+def test_policies_that_nobody_uses_are_let_go() -> None:
+    store, book = filled(), PolicyBook(max_idle=1)
+    for group in "abcde":
+        host = LocalHost(store, config_of(0, group_module(group)).terms, policies=book)
+        prepared, evaluate = questions(group_module(group))
+        host.prepare(prepared, Call())
+        host.evaluate(evaluate, Call())
+        host.close()
+    assert len(book._known) == 1
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordStore:
+    monkeypatch.setattr(keptsets, "_FEWEST_IDS", 1)
+    made = open_store(tmp_path / "s.lace", create=True)
+    made.put([validate(blob(b"%d" % n)) for n in range(8)])
+    return made
+
+
+def test_a_new_process_with_nothing_new_evaluates_nothing(store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = PolicyBook(keeps_sets=True)
+    before = host_of(store, ALL, book)()
+    book.keep()
+    again = host_of(store, ALL, PolicyBook(keeps_sets=True))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("evaluated")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreEvaluator, "evaluate", refuse)
+        found = again()
+    assert found.ids.ids().texts() == before.ids.ids().texts()  # type: ignore[attr-defined]
+    store.put([validate(blob(b"late"))])
+    assert len(again()) == 9  # type: ignore[arg-type]
+    store.delete(validate(blob(b"1")).hash)
+    assert len(again()) == 8  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda data: data[:-1], lambda data: data[:40] + b"x" + data[41:], lambda _: b"", bytes]
+)
+def test_a_kept_set_that_is_broken_or_old_is_none(store: RecordStore, harm: Callable[[bytes], bytes]) -> None:
+    book = PolicyBook(keeps_sets=True)
+    host_of(store, ALL, book)()
+    book.keep()
+    for name, data in store.settings("sendable").items():
+        if name != "index":
+            store.put_setting("sendable", name, harm(data))
+    if harm is bytes:  # whole, but of another moment
+        store.put([validate(blob(b"late"))])
+    expected = 9 if harm is bytes else 8
+    assert len(host_of(store, ALL, PolicyBook(keeps_sets=True))()) == expected  # type: ignore[arg-type]
+
+
+def test_the_sets_used_last_are_kept_and_no_more(store: RecordStore) -> None:
+    for group in "abcdef":
+        book = PolicyBook(keeps_sets=True)
+        store.put([validate(plex(f"n/{group}", group=group))])
+        host_of(store, group_module(group), book)()
+        book.keep()
+    assert len(store.settings("sendable")) == 4 + 1
