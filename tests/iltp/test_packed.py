@@ -31,6 +31,12 @@ def item(lines: bytes, *, whole: int | None = None, data: bytes | None = None) -
     return b"%s%d %d\n%s" % (PACKED, len(lines) if whole is None else whole, len(packed), packed)
 
 
+def read_to_the_fault(made: StreamReader, stream: bytes) -> None:
+    """What stands before a fault is handed out first."""
+    made.feed(stream)
+    made.read_all()
+
+
 def facts_of(stream: bytes, piece: int) -> list[Fact]:
     made, found = reader(), []
     for start in range(0, len(stream), piece):
@@ -90,9 +96,8 @@ BOMB = zlib.compress(b"A('1')\n" * (4 * MAX_PACKED_BYTES))
 )
 def test_anything_else_is_a_malformed_stream(stream: bytes) -> None:
     made = reader()
-    with pytest.raises(InvalidStream):  # what stands before the fault is handed out first
-        made.feed(stream + b"\n")
-        made.read_all()
+    with pytest.raises(InvalidStream):
+        read_to_the_fault(made, stream + b"\n")
 
 
 @pytest.mark.clause("070-ZIP-03")
@@ -102,8 +107,7 @@ def test_the_limit_of_a_block_counts_what_was_packed() -> None:
     made.feed(encode_preface() + b"A('1')\n\n")
     made.feed(item(LINES) * 2)
     with pytest.raises(InvalidStream, match="fact block has at most"):
-        made.feed(item(LINES))
-        made.read_all()
+        read_to_the_fault(made, item(LINES))
 
 
 def test_a_record_batch_holds_no_packed_lines() -> None:
