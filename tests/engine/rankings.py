@@ -50,6 +50,48 @@ RANKED = {
     "Top(P) :- Post(P,_,_), Cardinality(B(P,_),'<','2').",
 }
 
+_NEWER = "B(P,Q) :- Cand(P,S), Cand(Q,T), LexCompare(T,'{op}',S), {more}." + _COUNT
+RANKED |= {
+    "but not itself": _NEWER.format(op=">", more="P != Q"),
+    "or equal, but not itself": _NEWER.format(op=">=", more="Q != P"),
+    "keys that differ": _NEWER.format(op=">=", more="S != T"),
+    "keys that differ anyway": _NEWER.format(op="<", more="T != S, P != Q"),
+    "integers but not itself": "B(P,Q) :- Cand(P,S), IntCompare(T,'>=',S), Cand(Q,T), P != Q." + _COUNT,
+    "ties, but not itself": two(">", ">", "<", "2").replace("TP).", "TP), P != Q."),
+    "per group but not itself": "B(P,Q) :- Post(P,G,S), Post(Q,G,T), LexCompare(T,'>',S), P != Q.\n"
+    "Top(P) :- Post(P,_,_), Cardinality(B(P,_),'<','2').",
+}
+
+# Nobody counts here, but whether anything stands beyond is a count too.
+EXISTING = {
+    "none newer": "Old(P) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,_), not Old(P).",
+    "none newer, the other not named": "Old(P) :- Cand(P,S), Cand(_,T), LexCompare(S,'<',T).\n"
+    "Top(P) :- Cand(P,_), not Old(P).",
+    "none older or as old": "Old(P) :- Cand(P,S), Cand(Q,T), LexCompare(T,'<=',S), P != Q.\n"
+    "Top(P) :- Cand(P,_), not Old(P).",
+    "none newer by number": "Old(P) :- Cand(P,S), Cand(Q,T), IntCompare(T,'>',S).\nTop(P) :- Cand(P,_), not Old(P).",
+    "with ties": "Old(P) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S).\n"
+    "Old(P) :- Cand(P,S), Cand(Q,S), LexCompare(Q,'>',P).\nTop(P) :- Cand(P,_), not Old(P).",
+    "newest of each": "Old(P) :- Post(P,G,S), Post(Q,G,T), LexCompare(T,'>',S).\nTop(P) :- Post(P,_,_), not Old(P).",
+    "the row itself": "Old(P,S) :- Cand(P,S), Cand(_,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,S), not Old(P,S).",
+    "of some": "Old(P) :- Cand(P,S), Limit(S), Cand(Q,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,_), not Old(P).",
+    "the greatest": "Less(S) :- Cand(_,S), Cand(_,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,S), not Less(S).",
+    "said at once": "Top(P) :- Cand(P,S), Cand(_,T), LexCompare(T,'>',S), not Limit(P).",
+}
+
+# Here somebody reads the other row, or it is chosen otherwise.
+NOT_EXISTING = {
+    "the other is shown": "Old(P,Q) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,_), not Old(P,P).",
+    "the other is limited": "Old(P) :- Cand(P,S), Cand(Q,T), Limit(T), LexCompare(T,'>',S).\n"
+    "Top(P) :- Cand(P,_), not Old(P).",
+    "the other differs in what is read": "Old(P,S) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S), P != Q.\n"
+    "Top(P) :- Cand(P,S), not Old(P,S).",
+    "two tests": "Old(P) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S), IntCompare(T,'>',S).\n"
+    "Top(P) :- Cand(P,_), not Old(P).",
+    "compared with a constant": "Old(P) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>','5').\n"
+    "Top(P) :- Cand(P,_), not Old(P).",
+}
+
 # These look like ranks and are none: they must be evaluated as facts.
 NOT_RANKED = {
     "different sides": "B(P,Q) :- Cand(P,S), Post(Q,_,T), LexCompare(T,'>',S)." + _COUNT,
@@ -61,6 +103,8 @@ NOT_RANKED = {
     "a tie on numbers": "B(P,Q) :- Cand(P,T), Cand(Q,T), LexCompare(Q,'>',P).\n"
     "B(P,Q) :- Cand(P,S), Cand(Q,T), IntCompare(T,'>',S)." + _COUNT,
 }
+
+ORDERS = RANKED | NOT_RANKED | EXISTING | NOT_EXISTING
 
 
 def rank_fact(random: Random) -> Fact:

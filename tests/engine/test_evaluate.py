@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.programs import random_facts, random_program
-from engine.rankings import CANDIDATE, NOT_RANKED, RANKED, rank_fact
+from engine.rankings import CANDIDATE, EXISTING, GROUPED, NOT_EXISTING, NOT_RANKED, ORDERS, RANKED, rank_fact
 from lace.datalog import reference
+from lace.datalog.beyond import existence_counted
 from lace.datalog.engine import evaluate
 from lace.datalog.parser import parse_program
 from lace.datalog.ranking import ranked_predicates
@@ -54,7 +55,7 @@ def parsed(text: str) -> CheckedProgram:
 
 
 @pytest.mark.clause("030-CARD-12", "030-CARD-01", "030-LIM-12")
-@pytest.mark.parametrize("text", (RANKED | NOT_RANKED).values(), ids=(RANKED | NOT_RANKED).keys())
+@pytest.mark.parametrize("text", ORDERS.values(), ids=ORDERS.keys())
 @given(seeds)
 @settings(max_examples=25, deadline=None)
 def test_a_rank_is_the_count_of_the_facts_it_stands_for(text: str, seed: int) -> None:
@@ -72,6 +73,28 @@ def test_the_idiom_is_recognised(text: str) -> None:
 @pytest.mark.parametrize("text", NOT_RANKED.values(), ids=NOT_RANKED.keys())
 def test_what_only_looks_like_the_idiom_is_not(text: str) -> None:
     assert not ranked_predicates(parse_program(text))
+
+
+@pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING.keys())
+def test_whether_something_stands_beyond_is_asked_of_a_rank(text: str) -> None:
+    rewritten = existence_counted(parsed(text))
+    assert ranked_predicates(rewritten.program)
+    assert existence_counted(rewritten) is rewritten
+
+
+@pytest.mark.parametrize("text", NOT_EXISTING.values(), ids=NOT_EXISTING.keys())
+def test_a_rule_in_which_the_other_row_matters_stays_as_it_is(text: str) -> None:
+    program = parsed(text)
+    assert existence_counted(program) is program
+
+
+@pytest.mark.parametrize("name", ["none newer", "newest of each", "with ties", "but not itself", "keys that differ"])
+def test_orders_as_people_write_them_touch_rows_and_not_pairs(name: str) -> None:
+    groups = [Fact(GROUPED, (f"{n:05}", f"g{n % 7}", f"{n % 4_000:05}")) for n in range(8_000)]
+    facts = [*groups, *(Fact(CANDIDATE, (f.values[0], f.values[2])) for f in groups)]
+    result = evaluate(parsed(ORDERS[name]), facts)
+    assert result.count(Predicate("Top", 1)) > 0
+    assert result.stats.rows_touched < 20 * len(facts)
 
 
 @pytest.mark.clause("030-LIM-04", "030-LIM-12")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.programs import BASE, random_fact, random_facts, random_program
-from engine.rankings import NOT_RANKED, RANKED, rank_fact
+from engine.rankings import ORDERS, rank_fact
 from lace.datalog import reference
 from lace.datalog.engine import Materialized, evaluate, materialize
 from lace.datalog.engine import maintain as maintain_module
@@ -62,7 +62,7 @@ def test_any_edit_script_gives_what_full_evaluation_gives(seed: int) -> None:
 
 
 @pytest.mark.clause("030-INCR-02", "030-INCR-05")
-@pytest.mark.parametrize("text", (RANKED | NOT_RANKED).values(), ids=(RANKED | NOT_RANKED).keys())
+@pytest.mark.parametrize("text", ORDERS.values(), ids=ORDERS.keys())
 @given(seeds)
 @settings(max_examples=10, deadline=None)
 def test_ranks_follow_their_candidates(text: str, seed: int) -> None:

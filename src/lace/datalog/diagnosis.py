@@ -5,7 +5,7 @@ Rule: whatever the text, a picture is short: one line, cut around the caret.
 
 from __future__ import annotations
 
-from lace.datalog.syntax import NO_SOURCE, Place, SourceText
+from lace.datalog.syntax import NO_SOURCE, Compare, Place, Rule, SourceText
 from lace.errors import InvalidLacegram
 
 _BEFORE, _AFTER = 70, 40
@@ -25,6 +25,17 @@ def picture(line: str, column: int) -> str:
     tail = "…" if end < len(line) else ""
     shown = "".join(c if c.isprintable() else "\ufffd" for c in line[start:end].replace("\t", " "))
     return f"{lead}{shown}{tail}\n{' ' * (len(lead) + index - start)}^"
+
+
+def wide_join_advice(rule: Rule | None) -> str:
+    """What to write instead of a rule that pairs too many rows."""
+    shared = "let the atoms share a variable or a constant, so that fewer rows meet"
+    if rule is None or not any(isinstance(literal, Compare) for literal in rule.body):
+        return shared
+    return (
+        f"{shared}; or compare two rows of one predicate and read the result only by Cardinality(…(P,Q),'<','100') or "
+        "by `not`, so that it is sorted instead of paired"
+    )
 
 
 def lacegram_error(

@@ -100,6 +100,7 @@ class Rank:
     tie_kind: str  # how identities compare on equal keys, "" when equal keys are not counted
     tie_operator: Operator
     groups: tuple[str, ...]
+    others_only: bool = False  # x is not counted for itself, even if it has several keys
 
     def __str__(self) -> str:
         tie = f", ties {self.tie_kind} {self.tie_operator}" if self.tie_kind else ""

@@ -10,7 +10,7 @@ y stands beyond the least extreme key of x. This stays exact for candidates with
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lace.datalog.plan import Rank, Scan
 from lace.datalog.planner import rankable, scan_of
@@ -28,11 +28,14 @@ from lace.datalog.syntax import (
     Rule,
     Term,
     TrueLiteral,
+    Unequal,
     Variable,
 )
 
 ID, KEY = "Id", "Key"
 _FLIPPED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+_STRICT: dict[Operator, Operator] = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class _Ordering:
     compared: int
     kind: str
     operator: Operator  # y against x
+    others_only: bool  # x is not counted for itself, whatever its keys
 
 
 def ranked_predicates(program: Program, outputs: Iterable[Predicate] = ()) -> Mapping[tuple[Predicate, int], Rank]:
@@ -58,7 +62,7 @@ def ranked_predicates(program: Program, outputs: Iterable[Predicate] = ()) -> Ma
     for predicate, counted in uses.items():
         if predicate not in rules or predicate in set(outputs) or not counted:
             continue
-        ranks = {place: _rank(rules[predicate], place) for place in {place for place in counted if place is not None}}
+        ranks = {place: rank_of(rules[predicate], place) for place in {place for place in counted if place is not None}}
         if None not in counted and all(ranks.values()):
             found.update({(predicate, place): rank for place, rank in ranks.items() if rank is not None})
     return found
@@ -83,7 +87,8 @@ def _uses(program: Program) -> dict[Predicate, list[int | None]]:
     return uses
 
 
-def _rank(rules: list[Rule], x_place: int) -> Rank | None:
+def rank_of(rules: list[Rule], x_place: int) -> Rank | None:
+    """How rules order candidates, if counting what they derive for the value at a place is ranking it."""
     orderings = [_ordering(rule, x_place) for rule in rules]
     match orderings:
         case [_Ordering() as only]:
@@ -99,6 +104,7 @@ def _is_tie_of(tie: _Ordering, main: _Ordering) -> bool:
     """Equal keys are equal texts, so only texts can carry a tie; a strict main order keeps the two rules apart."""
     same = (tie.predicate, tie.constants, tie.identity) == (main.predicate, main.constants, main.identity)
     strict = main.operator in ("<", ">") and main.kind == "lex" and tie.kind == "lex"
+    strict = strict and (not main.others_only or tie.operator in ("<", ">"))
     main_by_key = main.compared != main.identity and tie.compared == tie.identity
     return same and strict and main_by_key and tie.shared == main.shared | {main.compared}
 
@@ -111,15 +117,16 @@ def _make_rank(main: _Ordering, tie: _Ordering | None) -> Rank:
     variables = tuple(sorted((names | groups).items()))
     scan = Scan(main.predicate, variables, main.constants)
     tie_kind, tie_operator = (tie.kind, tie.operator) if tie else ("", main.operator)
-    return Rank(scan, main.kind, main.operator, tie_kind, tie_operator, tuple(groups.values()))
+    return Rank(scan, main.kind, main.operator, tie_kind, tie_operator, tuple(groups.values()), main.others_only)
 
 
 def _ordering(rule: Rule, x_place: int) -> _Ordering | None:
     body = [literal for literal in rule.body if not isinstance(literal, TrueLiteral)]
     atoms = [literal.atom for literal in body if isinstance(literal, Positive)]
     tests = [literal for literal in body if isinstance(literal, Compare)]
+    unequal = [{literal.left, literal.right} for literal in body if isinstance(literal, Unequal)]
     x, y = rule.head.terms[x_place], rule.head.terms[1 - x_place]
-    if len(body) != 3 or len(atoms) != 2 or len(tests) != 1 or x == y:
+    if len(body) != 3 + len(unequal) or len(atoms) != 2 or len(tests) != 1 or x == y:
         return None
     if not (isinstance(x, Variable) and isinstance(y, Variable)):
         return None
@@ -127,7 +134,21 @@ def _ordering(rule: Rule, x_place: int) -> _Ordering | None:
     of_y = [atom for atom in atoms if y in atom.terms and x not in atom.terms]
     if len(of_x) != 1 or len(of_y) != 1 or of_x[0].predicate != of_y[0].predicate:
         return None
-    return _match(of_x[0], of_y[0], x, y, tests[0])
+    found = _match(of_x[0], of_y[0], x, y, tests[0])
+    return _without_self(found, unequal, {x, y}, {tests[0].left, tests[0].right}) if found is not None else None
+
+
+def _without_self(found: _Ordering, unequal: list[set[Term]], ids: set[Term], keys: set[Term]) -> _Ordering | None:
+    """What inequalities add: between identities, that x is not counted for itself; between keys nothing, if the order
+    is strict, and that it is strict, if texts are compared."""
+    for pair in unequal:
+        if pair == keys and (found.operator in ("<", ">") or found.kind == "lex"):
+            found = replace(found, operator=_STRICT[found.operator])
+        elif pair == ids:
+            found = replace(found, others_only=True)
+        else:
+            return None
+    return found
 
 
 def _match(of_x: Atom, of_y: Atom, x: Variable, y: Variable, test: Compare) -> _Ordering | None:
@@ -159,7 +180,7 @@ def _match(of_x: Atom, of_y: Atom, x: Variable, y: Variable, test: Compare) -> _
     ):
         place = sides.get((x_side, y_side), -1) if _are_variables(x_side, y_side) else -1
         if place >= 0 and place not in shared:
-            return _Ordering(of_x.predicate, constants, identity, frozenset(shared), place, test.kind, operator)
+            return _Ordering(of_x.predicate, constants, identity, frozenset(shared), place, test.kind, operator, False)
     return None
 
 

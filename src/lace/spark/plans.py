@@ -37,8 +37,8 @@ class JoinSettings:
 
 
 def supported(rank: Rank) -> bool:
-    """Whether a rank can be said by one window: text order, one group."""
-    return rank.kind == "lex" and rank.tie_kind in ("", "lex") and not rank.groups
+    """Whether a rank can be said by one window: text order, one group, no exceptions."""
+    return rank.kind == "lex" and rank.tie_kind in ("", "lex") and not rank.groups and not rank.others_only
 
 
 @dataclass(frozen=True, slots=True)

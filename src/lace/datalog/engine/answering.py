@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lace.datalog.beyond import existence_counted
 from lace.datalog.demand import Demanded, demand, only_what_goals_read
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.evaluate import Evaluation
@@ -51,10 +52,11 @@ def evaluate(
     base = source if isinstance(source, Base) else Base(source, limits)
     own = RowSource(extra)
     admit(checked, [*base.parts, own], limits)
+    written, checked = checked, existence_counted(checked)
     if goals is None:
         evaluation = Evaluation(checked, base, own, meter)
         evaluation.run()
-        return Result(evaluation, base)
+        return Result(evaluation, base, derived=written.derived)
     meter.begin()
     asked = list(goals)
     sizes = BaseSizes(base, own)

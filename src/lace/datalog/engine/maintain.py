@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lace.datalog.admission import admit_source, check_fact
+from lace.datalog.beyond import existence_counted
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.ranking_state import RankStates
@@ -73,7 +74,7 @@ class Materialized:
     """The derived facts of a program over facts that change."""
 
     def __init__(self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], meter: Meter) -> None:
-        self._checked = checked
+        self._checked = checked = existence_counted(checked)
         self._limits = limits = meter.limits
         own = extra if isinstance(extra, RowSource) else RowSource(extra)
         admit(checked, [*base.parts, own], limits)

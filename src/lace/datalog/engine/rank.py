@@ -44,6 +44,8 @@ def ranked_counts(rank: Rank, views: Sequence[Run], verdicts: Verdicts, domain: 
     ties = _tie_ranks(rank, ids, most, least, verdicts)
     strict = (rank.tie_operator if rank.tie_kind else rank.operator) in ("<", ">")
     counts[ids] = _beyond(groups, (most, ties), (least, ties), "right" if strict else "left")
+    if rank.others_only:
+        counts[ids] -= (most > least) if strict else 1
     return counts
 
 

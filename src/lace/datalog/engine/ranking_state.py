@@ -105,7 +105,9 @@ class RankState:
         key, tie, _ = standing.probe
         after = self._strict if self._up else not self._strict
         edge = bisect_right(entries, (key, tie, _LAST)) if after else bisect_left(entries, (key, tie, -1))
-        return len(entries) - edge if self._up else edge
+        beyond = len(entries) - edge if self._up else edge
+        counts_itself = self._rank.others_only and (not self._strict or standing.entry[0] != standing.probe[0])
+        return beyond - counts_itself
 
     def move(self, rows: Iterable[CodeRow]) -> None:
         """Put the candidates of changed rows where they stand now."""
@@ -113,7 +115,7 @@ class RankState:
         for row in rows:
             changed.setdefault(tuple([row[n] for n in self._groups_at]), set()).add(row[self._id])
         self._moved = list(dict.fromkeys(identity for group in changed.values() for identity in group))
-        self._reach = {group: len(identities) + 1 for group, identities in changed.items()}
+        self._reach = {group: len(identities) + 1 + self._rank.others_only for group, identities in changed.items()}
         for identity in self._moved:
             self._move(identity)
 

@@ -5,7 +5,7 @@ Rule: reading a result changes nothing; texts are looked up only for what is rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 class Result:
     """The facts of every predicate of the program, base and derived."""
 
-    def __init__(self, evaluation: Evaluation, base: Base, demanded: Demanded | None = None) -> None:
+    def __init__(
+        self, evaluation: Evaluation, base: Base, demanded: Demanded | None = None, derived: Collection[Predicate] = ()
+    ) -> None:
         self._evaluation = evaluation
+        self._derived = derived  # without goals: the predicates of the program as it was written
         self.demanded = demanded  # with goals: the program that was run for them
         self._base = base
         self._kept: dict[Predicate, list[list[str]]] = {}
@@ -48,7 +51,7 @@ class Result:
     @property
     def derived(self) -> tuple[Predicate, ...]:
         """The predicates that rules derive, or those that goals asked for, sorted."""
-        return tuple(sorted(self._answers or self._evaluation.checked.derived))
+        return tuple(sorted(self._answers or self._derived))
 
     def _relation(self, predicate: Predicate) -> Relation:
         if self._answers and predicate not in self._answers:

@@ -14,6 +14,7 @@ from typing import assert_never
 import numpy as np
 
 from lace.datalog.comparisons import integer_key
+from lace.datalog.diagnosis import wide_join_advice
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, Rows, spread
 from lace.datalog.engine.rank import Counts, ranked_counts
@@ -29,7 +30,6 @@ from lace.datalog.syntax import Constant, Predicate, Term, Variable
 _BATCH_ROWS = 1 << 21
 _FAR = 1 << 62  # beyond every count
 _PAIR_WORDS = 4  # a pair of row numbers, as long as the columns are gathered
-_TOO_WIDE = "let the atoms share a variable or a constant, so that fewer rows meet"
 
 
 @dataclass(slots=True)
@@ -164,8 +164,9 @@ class VectorExecutor:
     def _require_room(self, rows: int, node: Join) -> None:
         allowed = self._meter.limits.max_working_rows
         if rows > allowed:
-            detail = f"a join with {plain_predicate(node.scan.predicate)} makes more rows than that"
-            raise self._meter.exceeded("max_working_rows", allowed, detail, _TOO_WIDE)
+            detail = f"a join with {plain_predicate(node.scan.predicate)} makes {rows:,} rows or more"
+            advice = wide_join_advice(self._meter.rule)
+            raise self._meter.exceeded("max_working_rows", allowed, detail, advice)
 
     def _matched(self, scan: Scan, on: Sequence[str], batch: Batch) -> Mask:
         """Which rows have at least one matching fact."""

@@ -1,0 +1,122 @@
+"""Rules that only ask whether something stands beyond: "not the newest" without pairing every row with every other.
+
+Rule: the program means the same for every predicate that it had; a rule is rewritten only where the count that it then
+tests is a rank (see `lace.datalog.ranking`).
+
+    Older(P) :- Candidate(P,T), Candidate(Q,U), LexCompare(U,'>',T).
+
+asks of each P whether some row of the same predicate has a greater key. Which one it is nobody reads, so it is
+
+    Older(P) :- Candidate(P,T), Cardinality(Older?0(T,U),'>=','1').
+    Older?0(T,U) :- Candidate(_,T), Candidate(_,U), LexCompare(U,'>',T).
+
+and the second rule is never derived: its count is a position in a sorted list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lace.datalog.factoring import checked_again
+from lace.datalog.ranking import rank_of
+from lace.datalog.syntax import (
+    ANONYMOUS,
+    Atom,
+    Cardinality,
+    Compare,
+    Constant,
+    Literal,
+    Positive,
+    Predicate,
+    Program,
+    Rule,
+    Term,
+    Unequal,
+    Variable,
+)
+from lace.datalog.terms import literal_variables
+from lace.datalog.validate import CheckedProgram
+
+Pair = tuple[Literal, ...]  # the tests that stand between two atoms
+
+
+def existence_counted(checked: CheckedProgram) -> CheckedProgram:
+    """The program with every such rule rewritten; the same object where there is none."""
+    rules: list[Rule] = []
+    for number, rule in enumerate(checked.program.rules):
+        rules += _rewritten(rule, number) or (rule,)
+    if len(rules) == len(checked.program.rules):
+        return checked
+    return checked_again(Program(tuple(rules), checked.program.source), checked)
+
+
+def _rewritten(rule: Rule, number: int) -> tuple[Rule, Rule] | None:
+    atoms = [literal for literal in rule.body if isinstance(literal, Positive)]
+    for of_y in atoms:
+        for of_x in atoms:
+            if of_x is not of_y and of_x.atom.predicate == of_y.atom.predicate:
+                found = _apart(rule, number, of_x, of_y)
+                if found is not None:
+                    return found
+    return None
+
+
+def _apart(rule: Rule, number: int, of_x: Positive, of_y: Positive) -> tuple[Rule, Rule] | None:
+    """The rule without its second row, and the ordering that stands for it."""
+    own = set(literal_variables(of_y)) - set(literal_variables(of_x))
+    tests = tuple(lit for lit in rule.body if lit is not of_y and own.intersection(literal_variables(lit)))
+    compared = [test for test in tests if isinstance(test, Compare)]
+    if len(compared) != 1 or not all(isinstance(test, Compare | Unequal) for test in tests):
+        return None
+    if own.intersection(literal_variables(Positive(rule.head))):
+        return None
+    rest = tuple(lit for lit in rule.body if lit is not of_y and lit not in tests)
+    read = {variable for lit in (*rest, Positive(rule.head)) if lit is not of_x for variable in literal_variables(lit)}
+    aux = Predicate(f"{rule.head.predicate.name}?{number}", 2)
+    for place in _identities(of_x.atom, of_y.atom, read, tests):
+        x, y = of_x.atom.terms[place], of_y.atom.terms[place]
+        y = y if isinstance(y, Variable) else Variable("Other?")
+        assert isinstance(x, Variable)
+        ordering = _ordering(rule, aux, (of_x.atom, of_y.atom), (place, x, y), tests)
+        if rank_of([ordering], 0) is not None:
+            counted = Cardinality(Atom(aux, (x, y)), ">=", Constant("1"))
+            return replace(rule, body=(*rest, counted)), ordering
+    return None
+
+
+def _identities(of_x: Atom, of_y: Atom, read: set[Variable], tests: Pair) -> Iterator[int]:
+    """Places whose value alone decides, together with what both rows share, whether something stands beyond.
+
+    The compared place does, unless the rows have to differ elsewhere; another one does if nobody reads the compared
+    value of its row.
+    """
+    compared = {term for test in tests for term in literal_variables(test)}
+    shared = set(of_x.terms).intersection(of_y.terms)
+    places = [n for n, term in enumerate(of_x.terms) if isinstance(term, Variable) and term not in shared]
+    by_key = [n for n in places if of_x.terms[n] in compared]
+    if len(tests) == 1 and not any(isinstance(term, Variable) for term in shared):
+        yield from by_key
+    alone = [n for n in places if of_x.terms[n] in read]
+    if len(alone) == 1:
+        yield from alone
+    yield from (n for n in by_key if not alone)
+
+
+def _ordering(
+    rule: Rule, aux: Predicate, atoms: tuple[Atom, Atom], identity: tuple[int, Variable, Variable], tests: Pair
+) -> Rule:
+    """`aux(x,y)`: both atoms with nothing in them but what orders them."""
+    place, x, y = identity
+    tested = {variable for test in tests for variable in literal_variables(test)}
+    shared = {term for term in atoms[0].terms if isinstance(term, Variable)}.intersection(atoms[1].terms)
+
+    def bare(atom: Atom, own: Variable) -> Positive:
+        def kept(n: int, term: Term) -> Term:
+            if n == place:
+                return own
+            return term if isinstance(term, Constant) or term in tested or term in shared else ANONYMOUS
+
+        return Positive(Atom(atom.predicate, tuple(kept(n, term) for n, term in enumerate(atom.terms))))
+
+    return Rule(Atom(aux, (x, y)), (bare(atoms[0], x), bare(atoms[1], y), *tests), rule.place)
