@@ -29,6 +29,7 @@ from lace.inspector.opened import Inspected, open_all
 from lace.inspector.serving import Inspector, inspecting
 from lace.notation.tai import TAI
 from lace.porcelain.opening import open_lace
+from lace.porcelain.search import index
 from lace.records.link import link_header
 from lace.records.model import Blob, Plex
 from lace.records.validate import ValidRecord, validate
@@ -130,6 +131,8 @@ def pages(total: int) -> dict[str, str]:
         "rules: with a negation": f"{base}/rules?rules={blocked}",
         "rules: why": f"{base}/rules?rules={blocked}&goal={quote('Chosen(P)')}",
         "rules: why not": f"{base}/rules?rules={selector}&goal={quote(f'''Chosen('{hub}',N)''')}",
+        "find a word of one record": f"{base}/find?q={total // 2}",
+        "find a word of every record": f"{base}/find?q=entry",
         "exposure of everything": f"{base}/exposure",
         "exposure by rules": f"{base}/exposure?ours={quote('//g007//a2//')}&expose=selected",
     }
@@ -150,6 +153,11 @@ def main() -> None:
         started = time.perf_counter()
         fill(path, total)
         report.note(f"{total:,} records, made in {time.perf_counter() - started:.0f} s; pages of 100 rows over HTTP")
+        started, before = time.perf_counter(), path.stat().st_size
+        with open_lace(path) as lace:
+            index(lace)
+        taken_s, grown = time.perf_counter() - started, path.stat().st_size - before
+        report.note(f"`lace index` took {taken_s:.0f} s and {grown / total:.0f} bytes a record")
         inspected = open_all([path])
         counter = Counter(inspected)
         with inspecting(inspected) as inspector:

@@ -132,7 +132,7 @@ def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
         "group": group,
         "app": app,
         "under": under,
-        "names": [_child_data(child) for child in rows],
+        "names": [_child_data(opened, child) for child in rows],
         "next": following,
     }
     title = under.rstrip("/").rpartition("/")[2] or app
@@ -170,16 +170,25 @@ def _name_table(opened: OpenedLace, space: Space, under: str, rows: tuple[Child,
 
 def _name_row(opened: OpenedLace, space: Space, under: str, child: Child) -> tuple[object, ...]:
     label = child.name[len(under) :]
-    if child.tip is None:
+    tip = tip_of(opened, child.newest)
+    if tip is None:
         return link(label, _space_url(opened, space, under=child.name), class_="folder"), str(child.held), "", "", ""
-    tip = child.tip
     name = link(label, record_url(opened, tip.hash))
     return name, str(child.held), instant(tip.tai), signer(tip.signer), size(tip.data_length)
 
 
-def _child_data(child: Child) -> Data:
+def _child_data(opened: OpenedLace, child: Child) -> Data:
     found: Data = {"name": child.name, "records": child.held.number, "counted_all": child.held.is_whole}
-    return {**found, "folder": True} if child.tip is None else {**found, "folder": False, "tip": entry_data(child.tip)}
+    tip = tip_of(opened, child.newest)
+    return {**found, "folder": True} if tip is None else {**found, "folder": False, "tip": entry_data(tip)}
+
+
+def tip_of(opened: OpenedLace, newest: Sequence[Entry]) -> Entry | None:
+    """The tip among the newest versions of a coordinate, newest first: who may move a tip is the lace's policy."""
+    if not newest:
+        return None
+    tip = opened.lace.choose_tip(newest[::-1])
+    return tip.entry if tip is not None else newest[0]  # dated beyond the horizon, every one of them
 
 
 def entry_data(entry: Entry) -> Data:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lace.datalog.engine import evaluate
-from lace.datalog.syntax import Predicate
+from lace.datalog.syntax import Predicate, Program
+from lace.datalog.unfold import unfold
+from lace.datalog.validate import CheckedProgram, check_program
 from lace.errors import InvalidInput, LaceError
-from lace.facts.predicates import CAN_QUERY_RECORD
+from lace.facts.predicates import CAN_QUERY_RECORD, HAVE
 from lace.inspector.asking import TYPING_LIMITS
 from lace.inspector.browse import crumbs, record_table, summaries
 from lace.inspector.html import Markup, join, tag
@@ -24,17 +26,19 @@ from lace.inspector.rules import error_data, row_pager
 from lace.inspector.words import copyable, count, empty, fields, figure, notice, section, table
 from lace.policy.compile import ExchangePlan, agree
 from lace.policy.exposure import Exposure
-from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
+from lace.policy.lower import LOWERED_PROFILE, LoweredPolicy, LoweringOptions, ViewKind, lower
 from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import Viewer
 from lace.policy.provenance import LoweredRule
+from lace.policy.rewrite import reachable
 from lace.porcelain.exchange import exposures, selector
 from lace.porcelain.exposed import runtime_facts
 from lace.porcelain.query import base_of
 from lace.runtime.clock import SystemClock
 
 T = TypeVar("T")
+Part = tuple[int, Sequence[str]]  # how many records, and some of them
 HERE = "Exposure"
 _ROWS = 20  # of each list: there are two, and the plan below them
 _WORDS = "all, a coordinate such as //u//notes//, a hash, or rules"
@@ -71,8 +75,8 @@ class Shown:
     plan: ExchangePlan | None = None
     policy: LoweredPolicy | None = None
     notices: Sequence[Notice] = ()
-    visible: tuple[int, Sequence[str]] = (0, ())
-    sent: tuple[int, Sequence[str]] = (0, ())
+    visible: Part = (0, ())
+    sent: Part = (0, ())
     limit: str = ""
 
 
@@ -138,16 +142,33 @@ def _work_out(
     moment = runtime_facts(viewer, SystemClock().tai())
     with opened.work:
         base = base_of(opened.lace)
-        result = evaluate(policy.program, base, extra=moment, limits=TYPING_LIMITS)
+        result = evaluate(_flat(policy), base, extra=moment, limits=TYPING_LIMITS)
 
-    def part(predicate: Predicate, column: int) -> tuple[int, list[str]]:
-        if predicate not in policy.program.derived:
+    def part(predicate: Predicate, column: int) -> Part:
+        if predicate not in result.derived:
             return 0, []
         found = result.columns(predicate)[column]
         return len(found), base.dictionary.texts(found[start : start + limit])
 
-    sent = part(policy.sendable, 0)
-    return Shown([], plan, policy, exposure_notices(policy, options), part(CAN_QUERY_RECORD, 1), sent)
+    visible = _every(opened, start, limit) if policy.view is ViewKind.ALL else part(CAN_QUERY_RECORD, 1)
+    return Shown([], plan, policy, exposure_notices(policy, options), visible, part(policy.sendable, 0))
+
+
+def _flat(policy: LoweredPolicy) -> CheckedProgram:
+    """The policy as far as this page asks it, each step that one rule makes put where it is read: an exchange keeps the
+    steps to follow changes, a page needs their end."""
+    wanted = {policy.sendable} if policy.view is ViewKind.ALL else {policy.sendable, CAN_QUERY_RECORD}
+    flat = unfold(policy.program.program, wanted, lambda _: True, TYPING_LIMITS.max_rule_literals)
+    needed = reachable(flat.rules, wanted)
+    rules = tuple(rule for rule in flat.rules if rule.head.predicate in needed)
+    return check_program(Program(rules), LOWERED_PROFILE, TYPING_LIMITS)
+
+
+def _every(opened: OpenedLace, start: int, limit: int) -> Part:
+    """Every record: no gate was lowered that would keep one back."""
+    snapshot = opened.snapshot()
+    hashes = snapshot.columns(HAVE)[0]
+    return len(hashes), snapshot.texts(hashes[start : start + limit])
 
 
 def _read(errors: list[Data], field: str, text: str, read: Callable[[str], T]) -> T | None:
@@ -260,7 +281,7 @@ def _outcome(opened: OpenedLace, shown: Shown, start: int) -> Markup:
     return join(warnings, figures, seen, sent, _plan(shown.plan), _rules(shown.policy))
 
 
-def _records(opened: OpenedLace, title: str, found: tuple[int, Sequence[str]], start: int, note: str) -> Markup:
+def _records(opened: OpenedLace, title: str, found: Part, start: int, note: str) -> Markup:
     total, shown = found
     if not total:
         return section(title, empty("Nothing."), note=note)

@@ -24,14 +24,16 @@ _MOST_LINES = 2000
 
 
 def versions_of(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> list[Entry]:
-    """The newest versions of a record's coordinate."""
+    """The newest versions of a record's coordinate, as many as are looked at for its tip."""
     if record.type == "B":
         return []
     space = opened.browser.space(record.parts.group, record.parts.app)
-    return opened.browser.versions(space, record.parts.name, limit=limits.versions + 1) if space else []
+    return opened.browser.versions(space, record.parts.name, limit=limits.count_to) if space else []
 
 
-def show_history(opened: OpenedLace, record: ValidRecord, versions: Sequence[Entry], limits: InspectorLimits) -> Markup:
+def show_history(
+    opened: OpenedLace, record: ValidRecord, versions: Sequence[Entry], tip: Entry | None, limits: InspectorLimits
+) -> Markup:
     """The versions as a table, each with a way to what it changed."""
     if record.type == "B":
         return empty("A Blob has no coordinate, so it has no history.")
@@ -41,10 +43,10 @@ def show_history(opened: OpenedLace, record: ValidRecord, versions: Sequence[Ent
         older = versions[place + 1] if place + 1 < len(versions) else None
         change = link("what changed", compare_url(opened, older.hash, entry.hash)) if older else "first version"
         mark = tag("span", "this one", class_="badge") if entry.hash == record.hash else None
-        tip = tag("span", "tip", class_="badge good") if place == 0 else None
+        is_tip = tag("span", "tip", class_="badge good") if entry == tip else None
         rows.append(
             (
-                join(hash_link(entry.hash, record_url(opened, entry.hash)), " ", tip, " ", mark),
+                join(hash_link(entry.hash, record_url(opened, entry.hash)), " ", is_tip, " ", mark),
                 instant(entry.tai),
                 signer(entry.signer),
                 size(entry.data_length),
@@ -67,7 +69,7 @@ def conflict(versions: Sequence[Entry]) -> Markup | None:
     said = tag(
         "p",
         tag("strong", f"{len(writers)} writers at one coordinate."),
-        " The tip is the newest whoever wrote it; rules can trust one key and not another.",
+        " The tip is the newest that a key known to this lace signed, or the newest of all where no such key did.",
     )
     return notice("warning", join(said, tag("ul", listed)))
 

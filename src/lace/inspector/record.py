@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from lace.errors import LaceError
 from lace.facts.derive import derive_facts
-from lace.inspector.browse import HERE, crumbs, record_url
+from lace.inspector.browse import HERE, crumbs, record_url, tip_of
 from lace.inspector.content import Content, read_head, show_content
 from lace.inspector.graph import neighbours, show_links
 from lace.inspector.history import entries_data, show_history, versions_of
@@ -47,19 +47,20 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
     versions = versions_of(opened, record, limits)
     facts = [format_fact(fact) for fact in derive_facts(record)]
     title = parts.name.rpartition("/")[2] if parts.name else KINDS[record.type]
-    is_tip = bool(versions) and versions[0].hash == record.hash
+    tip = tip_of(opened, versions)
+    is_tip = tip is not None and tip.hash == record.hash
     raw = f"{opened.base}/content/{record.hash}"
     shown = show_content(
         content, asked.get("view", ""), limits, raw, lambda view: record_url(opened, record.hash, view=view)
     )
     body = join(
         tag("h1", title, " ", _badges(record, is_tip, bool(versions))),
-        _about(record, versions[0].hash if versions and not is_tip else None, opened),
+        _about(record, tip.hash if tip is not None and not is_tip else None, opened),
         write and link("Remove this record", url(f"{opened.base}/delete", {"record": record.hash}), class_="button"),
         section("Content", shown),
         section("Headers", _headers(record)),
         section("Links", show_links(opened, record, found, limits), _same(opened, found.same_content)),
-        section("History", show_history(opened, record, versions, limits)),
+        section("History", show_history(opened, record, versions, tip, limits)),
         section("Facts", _facts(facts), note="What rules see of this record."),
     )
     data = {
@@ -80,7 +81,9 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
         "content_is_cut": not content.is_whole,
         "content_trouble": content.trouble or None,
         "is_tip": is_tip,
-        "versions": entries_data(versions),
+        "versions": entries_data(versions[: limits.versions]),
+        "versions_more": len(versions) > limits.versions,
+        "tip": tip.hash if tip is not None else None,
         **found.data(),
         "facts": facts,
     }
@@ -99,7 +102,7 @@ def _badges(record: ValidRecord, is_tip: bool, has_versions: bool) -> Markup:
     kind = tag("span", KINDS[record.type], class_="badge", title=_EXPLAINED[record.type])
     if not has_versions:
         return kind
-    state = tag("span", "tip", class_="badge good") if is_tip else tag("span", "older version", class_="badge warn")
+    state = tag("span", "tip", class_="badge good") if is_tip else tag("span", "not the tip", class_="badge warn")
     return join(kind, " ", state)
 
 
@@ -112,7 +115,7 @@ def _about(record: ValidRecord, newer: str | None, opened: OpenedLace) -> Markup
         rows.append(("Signed by", copyable(parts.signed_by) if parts.signed_by else signer(None)))
     rows.append(("Size", f"{size(record.data_length)} of data, {size(len(record.stored))} stored"))
     if newer is not None:
-        rows.append(("Newer", join("the tip of this coordinate is ", hash_link(newer, record_url(opened, newer)))))
+        rows.append(("Tip", join("this coordinate means ", hash_link(newer, record_url(opened, newer)))))
     return fields(rows)
 
 

@@ -35,7 +35,7 @@ from lace.records.model import Header, Record, ValidRecord
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.keyring import KeyRing
-from lace.store.base import RecordStore, StoreStat
+from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
     from lace.porcelain.explain import Explanation
@@ -265,6 +265,10 @@ class Lace:
         if versions:
             error.add_note(f"{len(versions)} other versions stand at this coordinate; `lace ls` shows them")
         raise error
+
+    def choose_tip(self, versions: Sequence[Entry]) -> Tip | None:
+        """The tip among versions of one coordinate that stand oldest first."""
+        return self._tips.choose(versions)
 
     def known_keys(self) -> Sequence[Verifier]:
         """The keys whose records only each other displace as tips: those that signed here, and those told of."""

@@ -23,6 +23,7 @@ from lace.store.columns.segments import as_codes
 from lace.store.columns.symbols import SymbolTable, keyed_hash
 
 _AFTER_SLASH = "0"  # the character behind "/": a bound behind everything below a name
+_TIP_CANDIDATES = 32  # versions of a name that a listing of many names looks at for its tip
 _SAME_INSTANT = 64  # versions of one instant that are compared for the tip
 
 
@@ -37,11 +38,11 @@ class Count(NamedTuple):
 
 
 class Child(NamedTuple):
-    """What stands directly below a name: a folder of names, or a name with its tip."""
+    """What stands directly below a name: a folder of names, or a name with its newest versions."""
 
     name: str  # whole, from the space's root; a folder ends in "/"
     held: Count  # records below a folder, or versions of a name
-    tip: Entry | None  # None: a folder
+    newest: tuple[Entry, ...]  # the newest versions, newest first; empty for a folder
 
 
 class Children(NamedTuple):
@@ -130,7 +131,7 @@ class Browser:
                 segment, slash, _ = name[len(under) :].partition("/")
                 if slash:
                     folder = f"{under}{segment}/"
-                    rows.append(Child(folder, self._count(space, folder, count_to), None))
+                    rows.append(Child(folder, self._count(space, folder, count_to), ()))
                     bound = f"{under}{segment}{_AFTER_SLASH}"
                 else:
                     rows.append(self._named(space, name, count_to))
@@ -145,7 +146,8 @@ class Browser:
     def _named(self, space: Space, name: str, count_to: int) -> Child:
         query = "SELECT count(*) FROM (SELECT 1 FROM coordinates WHERE space = ? AND name = ? LIMIT ?)"
         found = self._connection.execute(query, (space.id, name, count_to + 1)).fetchone()[0]
-        return Child(name, Count(min(found, count_to), found <= count_to), self._newest(space, name, 1)[0])
+        newest = self._newest(space, name, min(found, _TIP_CANDIDATES))
+        return Child(name, Count(min(found, count_to), found <= count_to), tuple(newest))
 
     def versions(self, space: Space, name: str, *, before: Entry | None = None, limit: int) -> list[Entry]:
         """The versions of one coordinate, newest first, from behind an entry on; the first of all is the tip."""
