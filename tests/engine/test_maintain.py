@@ -15,7 +15,7 @@ from engine.programs import BASE, random_fact, random_facts, random_program
 from engine.rankings import ORDERS, rank_fact
 from lace.datalog import reference
 from lace.datalog.engine import Materialized, evaluate, materialize
-from lace.datalog.engine import maintain as maintain_module
+from lace.datalog.engine import follow as follow_module
 from lace.datalog.engine import table as table_module
 from lace.datalog.parser import parse_program
 from lace.datalog.source import ColumnSource, MemorySource
@@ -94,7 +94,8 @@ def test_large_changes_are_computed_anew_with_the_same_result(seed: int) -> None
     random = Random(seed)
     program = check_program(random_program(random), RAW_PROFILE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(maintain_module, "_STEP_ROWS", random.choice((0, 1)))
+        patch.setattr(follow_module, "SHARE", 0)
+        patch.setattr(follow_module, "ALLOWANCE", random.choice((-1, 100, 1000)))
         patch.setattr(table_module, "_FLUSH_FROM", 0)
         follow(program, set(random_facts(random)), random, 4, random_fact)
 

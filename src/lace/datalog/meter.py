@@ -10,16 +10,18 @@ sees to each. So a count is roughly proportional to time, whichever way a change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from lace.datalog.formatting import format_rule
 from lace.datalog.syntax import Atom, Cardinality, Literal, Negated, Positive, Predicate, Rule
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 
-STEP_ROWS = 256
-SINGLE_ROWS = 32
+STEP_ROWS = 768
+SINGLE_ROWS = 64
 _SINGLES_AT_ONCE = 256
+_NO_BUDGET = 1 << 62
 _ADVICE = {
     "max_rows_touched": "join on fewer rows (bind a variable by a constant or a smaller predicate), or raise the limit",
     "max_peer_rows_touched": "the peer's rules ask for more work than it is given",
@@ -27,6 +29,10 @@ _ADVICE = {
 }
 
 Interrupt = Callable[[], bool]
+
+
+class BudgetSpent(Exception):
+    """A way of doing things took more than it was given; its caller knows another one."""
 
 
 def never() -> bool:
@@ -51,6 +57,7 @@ class Meter:
         self._is_guest: dict[str, bool] = {}
         self.rule: Rule | None = None  # that runs now
         self._singles = 0  # rows followed one by one and not yet counted
+        self._budget_ends = _NO_BUDGET
         self._guest_runs = False
         self.rows = 0  # touched since `begin`
         self.guest_rows = 0  # those of them that guests' rules touched
@@ -72,12 +79,23 @@ class Meter:
     def touch(self, rows: int) -> None:
         """Count rows before they are made, and see whether to go on."""
         self.rows += rows
+        if self.rows > self._budget_ends:
+            raise BudgetSpent
         if self._guest_runs:
             self.guest_rows += rows
             self._require("max_peer_rows_touched", self.limits.max_peer_rows_touched, self.guest_rows)
         self._require("max_rows_touched", self.limits.max_rows_touched, self.rows)
         if self._interrupt():
             raise EvaluationStopped(f"stopped from outside{self._where()}")
+
+    @contextmanager
+    def budget(self, rows: int) -> Iterator[None]:
+        """Work that is given up, by `BudgetSpent`, when it touches more rows than these."""
+        self._budget_ends = self.rows + rows
+        try:
+            yield
+        finally:
+            self._budget_ends = _NO_BUDGET
 
     def follow(self, rows: int) -> None:
         """Count rows that are followed one by one; they are added up, since there are many calls."""

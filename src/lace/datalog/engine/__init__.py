@@ -2,7 +2,8 @@
 
 from lace.datalog.engine.answering import evaluate
 from lace.datalog.engine.base import Base, CombinedSource, RowSource
-from lace.datalog.engine.maintain import Changes, Materialized, materialize
+from lace.datalog.engine.changes import Changes
+from lace.datalog.engine.maintain import Materialized, materialize
 from lace.datalog.engine.result import Result
 from lace.datalog.engine.stats import Stats
 from lace.datalog.meter import Meter

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from time import perf_counter
+from typing import NamedTuple
 
 from lace.datalog.engine.base import Base, RowSource
 from lace.datalog.engine.relation import Relation
-from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
-from lace.datalog.engine.vector import VectorExecutor
+from lace.datalog.engine.vector import Readable, VectorExecutor
 from lace.datalog.meter import Meter
 from lace.datalog.plan import RulePlan, Scan, Version
 from lace.datalog.planner import plan_rounds, plan_start
@@ -24,6 +24,13 @@ from lace.datalog.terms import literal_terms
 from lace.datalog.validate import CheckedProgram
 
 _REPLAN_GROWTH = 16  # a stratum that grew this much is planned anew
+
+
+class Cost(NamedTuple):
+    """What computing a stratum took."""
+
+    work: int  # rows touched
+    facts: int  # that it came to
 
 
 class LiveSizes:
@@ -58,7 +65,9 @@ class Evaluation:
         self.domain = self.dictionary.size
         self.ranks = ranked_predicates(checked.program)
         self._deferred = {predicate for predicate, _ in self.ranks}
-        self.executor = VectorExecutor(self.relation, self.dictionary, base.verdicts, meter, self.stats)
+        self._below: Mapping[Predicate, Readable] = {}
+        self.costs: dict[tuple[Predicate, ...], Cost] = {}
+        self.executor = VectorExecutor(self._readable, self.dictionary, base.verdicts, meter, self.stats)
         self.stats.load_seconds = perf_counter() - started
 
     def _load(self, own: RowSource) -> dict[Predicate, Relation]:
@@ -86,6 +95,9 @@ class Evaluation:
             found = self._relations[predicate] = Relation(predicate, self.domain)
         return found
 
+    def _readable(self, predicate: Predicate) -> Readable:
+        return self._below.get(predicate) or self.relation(predicate)
+
     def run(self) -> None:
         """Complete every stratum (030-EVAL-02)."""
         self.meter.begin()
@@ -111,10 +123,10 @@ class Evaluation:
         derived = [self._relations[p] for p in self.checked.derived if p in self._relations]
         return self._base.nbytes() + sum(relation.nbytes() for relation in derived)
 
-    def refresh(self, runs: Mapping[Predicate, Run], stratum: Stratum) -> None:
-        """Compute a stratum anew over the runs given for the predicates below it."""
+    def refresh(self, below: Mapping[Predicate, Readable], stratum: Stratum) -> None:
+        """Compute a stratum anew over what is given for the predicates below it."""
         ranked = {predicate for predicate, _ in self.ranks}
-        self._relations.update({p: Relation(p, self.domain, [run]) for p, run in runs.items()})
+        self._below = below
         for predicate in ranked.union(stratum.predicates):
             dropped = self._relations.pop(predicate, None)
             if dropped is not None:
@@ -129,6 +141,7 @@ class Evaluation:
 
     def _rounds(self, stratum: Stratum) -> Iterator[bool]:
         """Complete a stratum; true after each round and each batch of rows that is not the last."""
+        began = self.meter.rows
         own = [self.relation(predicate) for predicate in stratum.predicates]
         sizes = LiveSizes(self.executor, frozenset(stratum.predicates))
         start = plan_start(stratum, sizes, self.ranks)
@@ -145,6 +158,7 @@ class Evaluation:
         for relation in own:
             relation.finish()
         self.stats.rounds[", ".join(map(str, stratum.predicates))] = rounds
+        self.costs[stratum.predicates] = Cost(self.meter.rows - began, sum(relation.rows for relation in own))
 
     def _round(self, plans: tuple[RulePlan, ...], own: list[Relation], rounds: int) -> Generator[bool, None, int]:
         """Apply plans to what stands now; what they find counts from the next round on."""

@@ -4,50 +4,34 @@ Rule: after every change each derived relation equals full evaluation of the new
 
 A stratum is changed in two steps. First whatever may have lost a derivation is found by reading rules backwards from
 what went (or, through `not` and `Cardinality`, from what came); each such fact is proven anew or goes. Then rules run
-forwards from what came. Recursive strata take out everything doubtful before proving, so that facts cannot support
-each other in a circle (030-INCR-04). Proving anew needs no derivation counts, so nothing has to be kept per fact.
-Large changes are not worth stepping through: the stratum is computed as at the start and compared.
+forwards from what came. Proving anew needs no derivation counts; `lace.datalog.engine.follow` says how recursion is
+kept honest, and when a stratum is computed as at the start instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
 
 from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.beyond import existence_counted
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
+from lace.datalog.engine.changes import Changes, LateRows, as_rows, count_rows
 from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.engine.follow import Follower, ranked_run
+from lace.datalog.engine.moves import Mover
 from lace.datalog.engine.ranking_state import RankStates
-from lace.datalog.engine.relation import Relation
+from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.scalar import ScalarCompiler
-from lace.datalog.engine.table import CodeRow, Table
-from lace.datalog.engine.triggers import StratumRules, Trigger
+from lace.datalog.engine.table import Table
+from lace.datalog.engine.triggers import StratumRules
 from lace.datalog.meter import Meter
 from lace.datalog.source import FactSource, MemorySource, Row
-from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import CheckedProgram
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 
 _DEFAULT_LIMITS = EngineLimits()
-_STEP_ROWS = 4_096  # more changed rows than this are worked through as columns
-_FEW_ROWS = 16  # more rows than this are turned into texts as columns
-_CODES = Mapping[Predicate, list[CodeRow]]
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What a change did to derived facts."""
-
-    added: Mapping[Predicate, tuple[Row, ...]] = field(default_factory=dict)
-    removed: Mapping[Predicate, tuple[Row, ...]] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed)
 
 
 def materialize(
@@ -84,16 +68,25 @@ class Materialized:
         self._dictionary = base.dictionary
         self._tables: dict[Predicate, Table] = {}
         self._ranks = RankStates(self.table, base.dictionary)
-        self._compiler = ScalarCompiler(self.table, base.dictionary, base.verdicts, self._ranks.count, meter)
         self._ranked = {predicate for predicate, _ in self._evaluation.ranks}
+        self._recursive = {p for stratum in checked.strata if stratum.recursive for p in stratum.predicates}
         self._strata: list[StratumRules] | None = None
+        self._compiler = ScalarCompiler(self._read, base.dictionary, base.verdicts, self._ranks.count, meter)
+        self._mover = Mover(self.table, self._evaluation, base.verdicts, self._compiler, meter)
+        self._follower = Follower(self._evaluation, self._mover, self._ranks, meter)
+        self._deltas: dict[Predicate, tuple[list[CodeRow], list[CodeRow]]] = {}
 
     def table(self, predicate: Predicate) -> Table:
         """The facts of a predicate as they change."""
         found = self._tables.get(predicate)
         if found is None:
-            found = self._tables[predicate] = Table(predicate, self._evaluation.relation(predicate).whole())
+            relation, ranked = self._evaluation.relation(predicate), predicate in self._recursive
+            run = ranked_run(relation) if ranked else relation.whole()
+            found = self._tables[predicate] = Table(predicate, run, ranked=ranked)
         return found
+
+    def _read(self, predicate: Predicate) -> Table:
+        return self._mover.table(predicate)
 
     @property
     def ranked(self) -> frozenset[Predicate]:
@@ -128,7 +121,7 @@ class Materialized:
         if predicate not in self._ranked:
             return self.table(predicate)
         stratum = next(s for s in self._checked.strata if predicate in s.predicates)
-        relation = self._recomputed(stratum)[predicate]
+        relation = self._follower.recomputed(stratum, self._tables)[predicate]
         return Table(predicate, relation.whole())
 
     # changing
@@ -137,7 +130,7 @@ class Materialized:
         """Compile what follows changes, and make the indexes that it needs."""
         if self._strata is None:
             self._strata = [
-                StratumRules(stratum, self._evaluation, self._compiler)
+                StratumRules(stratum, self._evaluation, self._mover, self._compiler)
                 for stratum in self._checked.strata
                 if not self._ranked.issuperset(stratum.predicates)
             ]
@@ -151,19 +144,25 @@ class Materialized:
         try:
             self._change_base(came, went)
             for rules in strata:
-                self._change_stratum(rules)
+                self._follower.follow(rules, self._tables, self._delta, self._size)
             self.meter.settle()
         except (LimitExceeded, EvaluationStopped):
             self._ranks.forget()
             for table in self._tables.values():
                 table.roll_back()
+            self._deltas = {}
             raise
         changes = self._changes()
         self._ranks.settle(self._delta)
         for table in self._tables.values():
-            if table.fresh or table.gone:
+            if table.is_changed:
                 table.commit()
+        self._deltas = {}
         return changes
+
+    def unproven(self, rules: StratumRules, predicate: Predicate, ranks: Mapping[CodeRow, int]) -> list[CodeRow]:
+        """The facts that nothing of a lower rank than given derives; there is none among those that stand."""
+        return self._follower.lost(rules, predicate, dict(ranks))
 
     def _admit(self, facts: Iterable[Fact]) -> list[Fact]:
         """The facts that the program reads, checked."""
@@ -188,129 +187,21 @@ class Materialized:
             if came and sum(self.table(predicate).rows for predicate in part) > allowed:
                 raise LimitExceeded(limit, allowed, "facts of the predicates that the program reads")
 
-    def _change_stratum(self, rules: StratumRules) -> None:
-        starts = rules.starts(self._delta, self._ranks)
-        if starts is None or sum(len(rows) for _, rows in starts) > _STEP_ROWS:
-            self._recompute(rules.stratum)
-            return
-        if starts:
-            self._take_out(rules, [pair for pair in starts if pair[0].takes])
-            self._bring_in(rules, [pair for pair in starts if pair[0].brings])
-
     def _delta(self, predicate: Predicate) -> tuple[list[CodeRow], list[CodeRow]]:
         table = self._tables.get(predicate)
-        return table.changes() if table is not None and (table.fresh or table.gone) else ([], [])
+        if table is None or not table.is_changed:
+            return [], []
+        if predicate not in self._deltas:  # asked for when it is final: everything below is done
+            came, went = table.changes()
+            self._deltas[predicate] = as_rows(came, predicate.arity), as_rows(went, predicate.arity)
+        return self._deltas[predicate]
 
-    def _take_out(self, rules: StratumRules, starts: list[tuple[Trigger, list[CodeRow]]]) -> None:
-        """Find what may have lost a derivation, prove it anew or let it go (030-INCR-03, 030-INCR-04)."""
-        doubtful: dict[tuple[Predicate, CodeRow], None] = {}
-        queue: list[tuple[Predicate, CodeRow]] = []
-        for trigger, rows in starts:
-            self._doubt(trigger, rows, doubtful, queue)
-        while queue:
-            batch, queue = queue, []
-            for predicate, row in batch:
-                for trigger in rules.inner(predicate, takes=True):
-                    self._doubt(trigger, [row], doubtful, queue)
-        if rules.stratum.recursive:
-            for predicate, row in doubtful:
-                self.table(predicate).remove(row)
-            proven = [(predicate, row) for predicate, row in doubtful if rules.proves(predicate, row)]
-            self._insert(rules, proven)
-            return
-        for predicate, row in doubtful:
-            if not rules.proves(predicate, row):
-                self.table(predicate).remove(row)
-
-    def _doubt(
-        self,
-        trigger: Trigger,
-        rows: list[CodeRow],
-        doubtful: dict[tuple[Predicate, CodeRow], None],
-        queue: list[tuple[Predicate, CodeRow]],
-    ) -> None:
-        table = self.table(trigger.head)
-
-        def doubt(row: CodeRow) -> bool:
-            fact = (trigger.head, row)
-            if fact not in doubtful and table.has(row):
-                doubtful[fact] = None
-                queue.append(fact)
-            return False
-
-        for row in rows:
-            trigger.rule.run(row, doubt)
-
-    def _bring_in(self, rules: StratumRules, starts: list[tuple[Trigger, list[CodeRow]]]) -> None:
-        found: dict[tuple[Predicate, CodeRow], None] = {}
-        for trigger, rows in starts:
-            self._collect(trigger, rows, found)
-        self._insert(rules, found)
-
-    def _collect(self, trigger: Trigger, rows: list[CodeRow], found: dict[tuple[Predicate, CodeRow], None]) -> None:
-        def collect(row: CodeRow) -> bool:
-            found[trigger.head, row] = None
-            return False
-
-        for row in rows:
-            trigger.rule.run(row, collect)
-
-    def _insert(self, rules: StratumRules, facts: Iterable[tuple[Predicate, CodeRow]]) -> None:
-        """Add derived facts and, round by round, what follows from them in their own stratum."""
-        rounds = 0
-        while True:
-            new = [(predicate, row) for predicate, row in facts if self.table(predicate).add(row)]
-            if not new:
-                return
-            rounds += 1
-            self._require_room(rules.stratum, rounds)
-            found: dict[tuple[Predicate, CodeRow], None] = {}
-            for predicate, row in new:
-                for trigger in rules.inner(predicate, takes=False):
-                    self._collect(trigger, [row], found)
-            facts = found
-
-    def _require_room(self, stratum: Stratum, rounds: int) -> None:
-        if rounds > self._limits.max_stratum_iterations:
-            limit = self._limits.max_stratum_iterations
-            raise LimitExceeded("max_stratum_iterations", limit, str(stratum.predicates[0]))
-        allowed = self._limits.max_derived_facts_per_predicate
-        for predicate in stratum.predicates:
-            if self.table(predicate).rows > allowed:
-                raise LimitExceeded("max_derived_facts_per_predicate", allowed, str(predicate))
-
-    # computing anew
-
-    def _recomputed(self, stratum: Stratum) -> dict[Predicate, Relation]:
-        """The relations of a stratum over the current state of everything below."""
-        evaluation = self._evaluation
-        evaluation.domain = self._dictionary.size
-        below = [p for p in self._tables if p not in stratum.predicates]
-        evaluation.refresh({p: self._tables[p].current() for p in below}, stratum)
-        return {predicate: evaluation.relation(predicate) for predicate in stratum.predicates}
-
-    def _recompute(self, stratum: Stratum) -> None:
-        for predicate, relation in self._recomputed(stratum).items():
-            table = self.table(predicate)
-            before, after = set(table.scan()), set(Table(predicate, relation.whole()).scan())
-            for row in before - after:
-                table.remove(row)
-            for row in after - before:
-                table.add(row)
+    def _size(self, predicate: Predicate) -> int:
+        table = self._tables.get(predicate)
+        return sum(map(count_rows, table.changes())) if table is not None and table.is_changed else 0
 
     def _changes(self) -> Changes:
-        added: dict[Predicate, tuple[Row, ...]] = {}
-        removed: dict[Predicate, tuple[Row, ...]] = {}
-        for predicate in sorted(self._checked.derived & self._tables.keys()):
-            came, went = self._delta(predicate)
-            if came:
-                added[predicate] = self._texts(came)
-            if went:
-                removed[predicate] = self._texts(went)
-        return Changes(added, removed)
-
-    def _texts(self, rows: list[CodeRow]) -> tuple[Row, ...]:
-        if len(rows) < _FEW_ROWS or not rows[0]:
-            return tuple(sorted(tuple(map(self._dictionary.text, row)) for row in rows))
-        columns = [self._dictionary.texts(np.array(column, np.uint32)) for column in zip(*rows, strict=True)]
-        return tuple(sorted(zip(*columns, strict=True)))
+        derived = [p for p in self._checked.derived if p in self._tables and self._tables[p].is_changed]
+        found = {predicate: self._tables[predicate].changes() for predicate in derived}
+        added, removed = ({p: pair[side] for p, pair in found.items()} for side in (0, 1))
+        return Changes(LateRows(added, self._dictionary), LateRows(removed, self._dictionary))

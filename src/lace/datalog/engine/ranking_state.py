@@ -15,7 +15,9 @@ import numpy as np
 
 from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.dictionary import Dictionary
-from lace.datalog.engine.table import CodeRow, Path, Sight, Table
+from lace.datalog.engine.path import Path, Sight
+from lace.datalog.engine.runs import CodeRow
+from lace.datalog.engine.table import Table
 from lace.datalog.plan import Rank
 from lace.datalog.ranking import ID, KEY
 from lace.datalog.syntax import Predicate

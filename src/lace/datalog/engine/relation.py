@@ -6,13 +6,13 @@ Rule: a row is in a relation once. Rows found in a round are not seen by its rul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from lace.datalog.engine.index import Codes, Keys
-from lace.datalog.engine.runs import ColumnRun, Run, merge_runs
+from lace.datalog.engine.runs import ColumnRun, Run, Selection, merge_runs
 from lace.datalog.engine.sorting import sorted_unique
 from lace.datalog.plan import Version
 from lace.datalog.syntax import Predicate
@@ -108,11 +108,11 @@ class SortedSeen:
             levels[-2:] = [joined]
 
 
-def in_sorted(level: Keys, keys: Keys) -> npt.NDArray[np.bool_]:
+def in_sorted(level: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which keys stand in a sorted array."""
     places = np.searchsorted(level, keys)
     places[places == len(level)] = 0
-    return np.equal(level[places], keys)
+    return np.asarray(level[places] == keys)
 
 
 class HashedSeen:
@@ -169,6 +169,11 @@ class Relation:
         self._pending: list[Columns] = []
         self._pending_rows = 0
         self._seen: Seen | None = None
+        self._rounds: list[int] = []  # rows that each round added
+
+    def ranks(self) -> Codes:
+        """The round in which each row of `whole` was found; rows stand in the order of their rounds."""
+        return np.repeat(np.arange(len(self._rounds), dtype=np.uint32), self._rounds)
 
     @property
     def rows(self) -> int:
@@ -199,6 +204,7 @@ class Relation:
     def advance(self) -> int:
         """End a round: what it found becomes the delta. How many rows that is."""
         self._old += self._delta
+        self._rounds.append(self._pending_rows)
         found, self._pending = self._pending, []
         rows, self._pending_rows = self._pending_rows, 0
         self._rows += rows
@@ -212,6 +218,10 @@ class Relation:
         self._old += self._delta
         self._delta = []
         self._seen = None
+
+    def views(self, version: Version, selection: Selection) -> list[Run]:
+        """The runs of a version, without the rows that do not match a selection."""
+        return [run.select(selection) for run in self.runs(version)]
 
     def runs(self, version: Version) -> list[Run]:
         """The runs of a version, few enough to look into each."""

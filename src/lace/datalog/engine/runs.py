@@ -18,6 +18,7 @@ from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.source import ColumnSource
 from lace.datalog.syntax import Predicate
 
+CodeRow = tuple[int, ...]
 Selection = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]  # constants, equal positions
 NO_SELECTION: Selection = ((), ())
 
@@ -33,10 +34,19 @@ class Run:
         self._distinct: dict[int, int] = {}
         self._flags: dict[int, Mask] = {}
         self._cells: list[memoryview] | None = None
+        self._narrowest = -1
 
     def column(self, position: int) -> Codes:
         """The codes at a position."""
         raise NotImplementedError
+
+    def at(self, position: int, rows: Rows) -> Codes:
+        """The codes at a position of rows that an index of this run found."""
+        return self.column(position)[rows]
+
+    def compact(self) -> Run:
+        """The same rows as a run whose columns and indexes count rows alike."""
+        return self
 
     def index(self, positions: tuple[int, ...]) -> Index:
         """Rows by the codes at some positions."""
@@ -45,6 +55,10 @@ class Run:
             found = build_index([self.column(position) for position in positions], self.domain)
             self._indexes[positions] = found
         return found
+
+    def is_indexed(self, positions: tuple[int, ...]) -> bool:
+        """Whether asking for an index is free."""
+        return positions in self._indexes
 
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         """Which keys have a row; for a single dense column a bitmap is enough."""
@@ -78,6 +92,12 @@ class Run:
             return int(np.bincount(column).max(initial=0))
         return int(np.bincount(numbered(column)[1]).max(initial=0))
 
+    def narrowest(self, arity: int) -> int:
+        """The position whose most common code is the least common: the best one to look rows up by."""
+        if self._narrowest < 0:
+            self._narrowest = min(range(arity), key=self.most)
+        return self._narrowest
+
     def select(self, selection: Selection) -> Run:
         """The rows that match constants and equal positions."""
         if selection == NO_SELECTION:
@@ -103,7 +123,7 @@ class Run:
 
     def cells(self, arity: int) -> list[memoryview]:
         """The columns as plain integers, for one row at a time."""
-        if self._cells is None:
+        if self._cells is None or len(self._cells) < arity:
             self._cells = [np.ascontiguousarray(self.column(position)).data for position in range(arity)]
         return self._cells
 

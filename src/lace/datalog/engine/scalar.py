@@ -1,7 +1,7 @@
 """Plans row by row (030, incremental evaluation): for changes so small that a column is not worth setting up.
 
 Rule: the same plan nodes as the column executor, turned into a chain of calls; each call extends one assignment and
-hands it on. A call that answers True stops the whole chain, which is how a proof ends at the first success.
+hands it on. Every way through is followed to its end, so that what is counted does not depend on the order of rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import assert_never
 
 from lace.datalog.comparisons import cardinality_holds
 from lace.datalog.engine.dictionary import Dictionary
-from lace.datalog.engine.table import CodeRow, Path, Sight, Table
+from lace.datalog.engine.path import Path, Sight
+from lace.datalog.engine.runs import CodeRow
+from lace.datalog.engine.table import Table
 from lace.datalog.engine.verdicts import Verdicts, holds
 from lace.datalog.meter import Meter
 from lace.datalog.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Without, chain
@@ -19,9 +21,12 @@ from lace.datalog.syntax import Constant, Predicate, Term, Variable
 from lace.datalog.terms import variable_names
 
 Assignment = list[int]
-Step = Callable[[Assignment], bool]
-Emit = Callable[[CodeRow], bool]
+Step = Callable[[Assignment], None]
 CountOf = Callable[[Rank, int], int]
+
+
+class TooManyRows(Exception):
+    """Row by row is no longer the way to go."""
 
 
 class ScalarRule:
@@ -30,11 +35,8 @@ class ScalarRule:
     def __init__(self, compiler: ScalarCompiler, plan: RulePlan, sight: Sight) -> None:
         start, *nodes = chain(plan.root)
         assert isinstance(start, Scan)
-        self._rule = plan.rule
-        self._meter = compiler.meter
-        self.head = plan.root.predicate
         self._slots: dict[str, int] = {}
-        self._emit: Emit = lambda row: False
+        self._found: dict[CodeRow, None] = {}
         self._constants = [(n, compiler.dictionary.code(text)) for n, text in start.constants]
         self._equal = start.equal
         self._taken = [(n, self._slot(name)) for n, name in start.variables]
@@ -53,25 +55,24 @@ class ScalarRule:
         slots = [self._slot(t.name) if isinstance(t, Variable) else -1 for t in terms]
         parts = list(zip(codes, slots, strict=True))
 
-        def project(values: Assignment) -> bool:
-            return self._emit(tuple([values[slot] if slot >= 0 else code for code, slot in parts]))
+        def project(values: Assignment) -> None:
+            self._found[tuple([values[slot] if slot >= 0 else code for code, slot in parts])] = None
 
         return project
 
-    def run(self, row: CodeRow, emit: Emit) -> bool:
-        """Every head row that a starting row leads to; True if the receiver stopped it."""
+    def run(self, row: CodeRow, found: dict[CodeRow, None]) -> None:
+        """Put every head row that a starting row leads to among those found."""
         for n, code in self._constants:
             if row[n] != code:
-                return False
+                return
         for first, second in self._equal:
             if row[first] != row[second]:
-                return False
+                return
         values = [0] * self._width
         for n, slot in self._taken:
             values[slot] = row[n]
-        self._emit = emit
-        self._meter.enter(self._rule)
-        return self._step(values)
+        self._found = found
+        self._step(values)
 
 
 class ScalarCompiler:
@@ -85,11 +86,18 @@ class ScalarCompiler:
         count_of: CountOf,
         meter: Meter,
     ) -> None:
-        self.meter = meter
         self._table = table
         self.dictionary = dictionary
         self._verdicts = verdicts
-        self._count_of = count_of
+        self.count_of = count_of
+        self._meter = meter
+        self.left = 0  # rows that may still be followed
+
+    def _follow(self, rows: int) -> None:
+        self._meter.follow(rows)
+        self.left -= rows
+        if self.left < 0:
+            raise TooManyRows
 
     def step(
         self, node: Join | Without | CountTest | Filter, slot: Callable[[str], int], follow: Step, sight: Sight
@@ -117,29 +125,27 @@ class ScalarCompiler:
     def _join(self, node: Join, slot: Callable[[str], int], follow: Step, sight: Sight) -> Step:
         path, keys = self._path(node.scan, node.on, slot)
         binds = [(place, slot(name)) for place, name in node.binds]
-        follow_rows = self.meter.follow
 
-        def join(values: Assignment) -> bool:
+        def join(values: Assignment) -> None:
             found = path.find(tuple([values[k] for k in keys]), sight)
-            follow_rows(len(found) + 1)
+            self._follow(len(found) + 1)
             for row in found:
                 for place, target in binds:
                     values[target] = row[place]
-                if follow(values):
-                    return True
+                follow(values)
                 if not binds:
-                    return False  # one match is as good as many
-            return False
+                    return  # one match is as good as many
 
         return join
 
     def _without(self, node: Without, slot: Callable[[str], int], follow: Step) -> Step:
         path, keys = self._path(node.scan, node.on, slot)
 
-        def without(values: Assignment) -> bool:
+        def without(values: Assignment) -> None:
             found = path.find(tuple([values[k] for k in keys]), Sight.NEW)
-            self.meter.follow(len(found) + 1)
-            return not found and follow(values)
+            self._follow(len(found) + 1)
+            if not found:
+                follow(values)
 
         return without
 
@@ -149,9 +155,10 @@ class ScalarCompiler:
         fixed = bound.value if isinstance(bound, Constant) else ""
         count = self._counter(node, slot)
 
-        def count_test(values: Assignment) -> bool:
+        def count_test(values: Assignment) -> None:
             text = fixed if bound_slot < 0 else self.dictionary.text(values[bound_slot])
-            return cardinality_holds(count(values), operator, text) and follow(values)
+            if cardinality_holds(count(values), operator, text):
+                follow(values)
 
         return count_test
 
@@ -159,12 +166,17 @@ class ScalarCompiler:
         rank = node.rank
         if rank is not None:
             place = slot(node.on[0])
-            return lambda values: self._count_of(rank, values[place])
+
+            def ranked(values: Assignment) -> int:
+                self._follow(1)
+                return self.count_of(rank, values[place])
+
+            return ranked
         path, keys = self._path(node.scan, node.on, slot)
 
         def count(values: Assignment) -> int:
             found = path.count(tuple([values[k] for k in keys]), Sight.NEW)
-            self.meter.follow(found + 1)
+            self._follow(found + 1)
             return found
 
         return count
@@ -173,7 +185,12 @@ class ScalarCompiler:
         names = sorted(set(variable_names(test)))
         if len(names) == 1:
             place, judged = slot(names[0]), self._verdicts.judged(test)
-            return lambda values: judged.one(values[place]) and follow(values)
+
+            def filter_one(values: Assignment) -> None:
+                if judged.one(values[place]):
+                    follow(values)
+
+            return filter_one
         slots = {name: slot(name) for name in names}
 
         def value(term: Term, values: Assignment) -> str:
@@ -182,4 +199,8 @@ class ScalarCompiler:
             assert isinstance(term, Constant)
             return term.value
 
-        return lambda values: holds(test, lambda term: value(term, values)) and follow(values)
+        def filter_several(values: Assignment) -> None:
+            if holds(test, lambda term: value(term, values)):
+                follow(values)
+
+        return filter_several

@@ -6,38 +6,37 @@ proven anew); one that brings in finds exactly what the new state derives.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.evaluate import Evaluation, LiveSizes
+from lace.datalog.engine.moves import Move, Mover, ranked_atom, start_atom
+from lace.datalog.engine.path import Sight
 from lace.datalog.engine.ranking_state import Delta, RankStates
+from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule
-from lace.datalog.engine.table import CodeRow, Sight
 from lace.datalog.plan import Rank, Scan, Version
 from lace.datalog.planner import plan_from, sorted_rules
 from lace.datalog.stratify import Stratum, read_atom
 from lace.datalog.syntax import Atom, Cardinality, Constant, Literal, Negated, Positive, Predicate, Rule, Term, Variable
 
 Starts = list[tuple["Trigger", list[CodeRow]]]
+_STANDS = Variable("?stands")  # the rank of the fact that a rule derives, as it stands
+_STARTED = Variable("?started")  # the rank of the row that a rule starts from
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """A rule that runs from changed rows of one predicate."""
 
-    head: Predicate
     reads: Predicate
     sign: str  # how the place reads: "positive", "negative", "counted" or "ranked"
     takes: bool  # finds what may have to go; otherwise what has come
-    rule: ScalarRule
+    move: Move
     rank: Rank | None = None
     bound: int | None = None  # of a ranked count: the number that counts are compared with
-
-    @property
-    def brings(self) -> bool:
-        """Whether it finds what has come."""
-        return not self.takes
 
     def rows(self, came: list[CodeRow], went: list[CodeRow]) -> list[CodeRow]:
         """The changed rows that it runs from."""
@@ -47,7 +46,7 @@ class Trigger:
 
 
 class _OneRow:
-    """Sizes for a plan that starts from a single row."""
+    """Sizes for a plan that starts from a few rows."""
 
     def __init__(self, live: LiveSizes) -> None:
         self._live = live
@@ -62,30 +61,68 @@ class _OneRow:
 class StratumRules:
     """The rules of a stratum, from every place that reads facts, and from their heads."""
 
-    def __init__(self, stratum: Stratum, evaluation: Evaluation, compiler: ScalarCompiler) -> None:
+    def __init__(self, stratum: Stratum, evaluation: Evaluation, mover: Mover, compiler: ScalarCompiler) -> None:
         self.stratum = stratum
+        self._own = frozenset(stratum.predicates) if stratum.recursive else frozenset()
         self._compiler = compiler
         self._evaluation = evaluation
-        self._sizes = _OneRow(LiveSizes(evaluation.executor, frozenset()))
+        self._sizes = _OneRow(LiveSizes(mover.executors[Sight.NEW], frozenset()))
         self._triggers: list[Trigger] = []
-        self._proofs: dict[Predicate, list[ScalarRule]] = {predicate: [] for predicate in stratum.predicates}
+        self.proofs: dict[Predicate, list[Move]] = {predicate: [] for predicate in stratum.predicates}
         for rule in sorted_rules(stratum.rules):
-            self._proofs[rule.head.predicate].append(self._compile(rule, _asked(rule.head), rule.body, Sight.NEW))
+            self.proofs[rule.head.predicate].append(self._proof(rule))
             for place, literal in enumerate(rule.body):
                 self._add_triggers(rule, place, literal)
-        own = frozenset(stratum.predicates)
-        self._inner = {
-            (predicate, takes): [t for t in self._triggers if t.reads == predicate and t.takes == takes]
-            for predicate in own
-            for takes in (True, False)
-        }
+        self._inner: defaultdict[tuple[Predicate, bool], list[Move]] = defaultdict(list)
+        for trigger in self._triggers:
+            if trigger.reads in stratum.predicates:
+                self._inner[trigger.reads, trigger.takes].append(trigger.move)
         self._ranks = {trigger.rank for trigger in self._triggers if trigger.rank is not None}
-        self._outer = [trigger for trigger in self._triggers if trigger.reads not in own]
+        self._outer = [trigger for trigger in self._triggers if trigger.reads not in stratum.predicates]
 
-    def _compile(self, rule: Rule, start: Atom, body: Sequence[Literal], sight: Sight) -> ScalarRule:
-        turned = Rule(rule.head, (Positive(start), *body))
+    @property
+    def reads(self) -> set[Predicate]:
+        """The predicates below that set something off."""
+        return {trigger.reads for trigger in self._outer}
+
+    # turning rules
+
+    def _move(self, rule: Rule, start: Atom, body: Sequence[Literal], ranks: list[Variable], sight: Sight) -> Move:
+        head = Atom(
+            Predicate(f"{rule.head.predicate.name}?", rule.head.predicate.arity + len(ranks)),
+            (*rule.head.terms, *ranks),
+        )
+        turned = Rule(head, (Positive(start), *body))
         plan = plan_from(turned, 0, Version.DELTA, self._sizes, self._evaluation.ranks)
-        return ScalarRule(self._compiler, plan, sight)
+        asks = bool(ranks) and ranks[-1] is _STANDS
+        return Move(rule, plan, sight, len(ranks) - asks, asks, ScalarRule(self._compiler, plan, sight))
+
+    def _with_ranks(self, body: Sequence[Literal]) -> tuple[list[Literal], list[Variable]]:
+        """A body whose atoms of the own stratum are read with their ranks."""
+        literals: list[Literal] = []
+        ranks: list[Variable] = []
+        for literal in body:
+            if isinstance(literal, Positive) and literal.atom.predicate in self._own:
+                ranks.append(Variable(f"?{len(ranks)}"))
+                literals.append(Positive(ranked_atom(literal.atom, ranks[-1])))
+            else:
+                literals.append(literal)
+        return literals, ranks
+
+    def _proof(self, rule: Rule) -> Move:
+        """From facts, with the ranks they stand at, to their derivations in the new state."""
+        body, ranks = self._with_ranks(rule.body)
+        asked = [_STANDS] if self._own else []
+        return self._move(rule, start_atom((*rule.head.terms, *asked)), body, ranks + asked, Sight.NEW)
+
+    def _takes(self, rule: Rule, start: Atom, others: Sequence[Literal], started: list[Variable]) -> Move:
+        """From what went to the facts that may have rested on it: whatever the rest of the rule said before or says
+        now, `not` and counts left open."""
+        doubting = [lit for lit in others if not isinstance(lit, Negated | Cardinality)]
+        if not self._own:
+            return self._move(rule, start, [*doubting, Positive(rule.head)], [], Sight.EITHER)
+        stands = Positive(ranked_atom(rule.head, _STANDS))
+        return self._move(rule, start, [*doubting, stands], [*started, _STANDS], Sight.EITHER)
 
     def _add_triggers(self, rule: Rule, place: int, literal: Literal) -> None:
         read = read_atom(literal)
@@ -100,14 +137,13 @@ class StratumRules:
             kind, reads = "ranked", rank.candidates.predicate
         elif isinstance(literal, Cardinality):
             start = _with_own_names(start, rule)
-        # Going: whatever the rest of the rule said before or says now, `not` and counts left open.
-        doubting = tuple(lit for lit in others if not isinstance(lit, Negated | Cardinality))
-        takes = self._compile(rule, start, doubting, Sight.EITHER)
-        again = others if kind == "positive" else (*others, literal)
-        brings = self._compile(rule, start, again, Sight.NEW)
-        head = rule.head.predicate
-        self._triggers.append(Trigger(head, reads, kind, True, takes, rank, bound))
-        self._triggers.append(Trigger(head, reads, kind, False, brings, rank, bound))
+        started = [_STARTED] if reads in self._own and kind == "positive" else []
+        begin = start_atom((*start.terms, *started))
+        takes = self._takes(rule, begin, others, started)
+        again, ranks = self._with_ranks(others if kind == "positive" else (*others, literal))
+        brings = self._move(rule, begin, again, started + ranks, Sight.NEW)
+        self._triggers.append(Trigger(reads, kind, True, takes, rank, bound))
+        self._triggers.append(Trigger(reads, kind, False, brings, rank, bound))
 
     def _rank_of(self, rule: Rule, literal: Literal) -> tuple[Rank | None, int | None]:
         """The rank behind a counted literal, and the number it is compared with."""
@@ -119,6 +155,8 @@ class StratumRules:
         key = integer_key(literal.bound.value) if isinstance(literal.bound, Constant) else None
         small = key is not None and abs(key[0]) <= 18
         return rank, int(literal.bound.value) if small and isinstance(literal.bound, Constant) else None
+
+    # reading changes
 
     def starts(self, delta: Delta, ranks: RankStates) -> Starts | None:
         """The triggers that a change below sets off, with their rows; None where stepping is not possible."""
@@ -139,26 +177,9 @@ class StratumRules:
             return None
         return found
 
-    def inner(self, predicate: Predicate, *, takes: bool) -> list[Trigger]:
-        """The triggers of a predicate of this stratum."""
+    def inner(self, predicate: Predicate, *, takes: bool) -> list[Move]:
+        """What a change of a predicate of this stratum sets off."""
         return self._inner[predicate, takes]
-
-    def proves(self, predicate: Predicate, row: CodeRow) -> bool:
-        """Whether a rule derives a fact in the new state."""
-        found: list[CodeRow] = []
-
-        def note(row: CodeRow) -> bool:
-            found.append(row)
-            return False  # all of them: where the first stands depends on the order of codes, and work must not (P36)
-
-        for rule in self._proofs[predicate]:
-            rule.run(row, note)
-        return bool(found)
-
-
-def _asked(head: Atom) -> Atom:
-    """An atom that binds a head's variables to a given fact."""
-    return Atom(Predicate("?", head.predicate.arity), head.terms)
 
 
 def _asked_for_rank(literal: Cardinality, rule: Rule) -> Atom:

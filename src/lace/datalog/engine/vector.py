@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 
@@ -18,13 +18,12 @@ from lace.datalog.diagnosis import wide_join_advice
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, Rows, spread
 from lace.datalog.engine.rank import Counts, ranked_counts
-from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import Run, Selection
 from lace.datalog.engine.sorting import numbered
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import Verdicts, ordered
 from lace.datalog.meter import STEP_ROWS, Meter, plain_predicate
-from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Without
+from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Version, Without
 from lace.datalog.syntax import Constant, Predicate, Term, Variable
 
 _BATCH_ROWS = 1 << 21
@@ -47,12 +46,19 @@ class Batch:
         return Batch(len(kept), {name: column[kept] for name, column in self.columns.items()})
 
 
+class Readable(Protocol):
+    """What a scan reads."""
+
+    def views(self, version: Version, selection: Selection) -> list[Run]:
+        """The runs of a version, without the rows that do not match a selection."""
+
+
 class VectorExecutor:
     """Runs plans over relations."""
 
     def __init__(
         self,
-        relation: Callable[[Predicate], Relation],
+        relation: Callable[[Predicate], Readable],
         dictionary: Dictionary,
         verdicts: Verdicts,
         meter: Meter,
@@ -64,6 +70,7 @@ class VectorExecutor:
         self._meter = meter
         self._stats = stats
         self._ranked: dict[Rank, Counts | None] = {}
+        self._count_of: Callable[[Rank, int], int] | None = None
 
     def head_rows(self, root: Project) -> Iterator[tuple[Sequence[Codes], int]]:
         """The rows of a rule's head, repeats kept."""
@@ -79,8 +86,12 @@ class VectorExecutor:
     def views(self, scan: Scan) -> list[Run]:
         """The runs of a scan that have rows."""
         selection = self.selection(scan)
-        found = [run.select(selection) for run in self._relation(scan.predicate).runs(scan.version)]
+        found = self._relation(scan.predicate).views(scan.version, selection)
         return [view for view in found if view.rows]
+
+    def _compact_views(self, scan: Scan) -> list[Run]:
+        """The same for reading whole columns."""
+        return [view.compact() for view in self.views(scan)]
 
     def selection(self, scan: Scan) -> Selection:
         """Constants as codes."""
@@ -106,7 +117,7 @@ class VectorExecutor:
             case Unit():
                 yield Batch(1, {})
             case Scan():
-                for view in self.views(node):
+                for view in self._compact_views(node):
                     yield Batch(view.rows, {name: view.column(place) for place, name in node.variables})
             case Join():
                 yield from self._join(node)
@@ -128,7 +139,8 @@ class VectorExecutor:
         produced = 0
         views: list[Run] | None = None
         for batch in self._run(node.input):
-            views = self.views(node.scan) if views is None else views
+            if views is None:
+                views = self.views(node.scan) if node.on else self._compact_views(node.scan)
             if not node.binds:
                 kept = batch.where(self._matched(node.scan, node.on, batch))
                 self._meter.touch(kept.rows)
@@ -197,6 +209,9 @@ class VectorExecutor:
 
     def _counts(self, node: CountTest, batch: Batch) -> Counts:
         """How many facts match each row; none is a count too (030-CARD-08)."""
+        if node.rank is not None and self._count_of is not None:
+            identities = batch.columns[node.on[0]].tolist()
+            return np.array([self._count_of(node.rank, identity) for identity in identities], np.int64)
         ranked = self._ranked_counts(node.rank) if node.rank is not None else None
         if ranked is not None:
             return ranked[batch.columns[node.on[0]]]
@@ -208,6 +223,10 @@ class VectorExecutor:
         for view in views:
             counts += view.index(positions).counts(keys)
         return counts
+
+    def count_ranks_by(self, count_of: Callable[[Rank, int], int]) -> None:
+        """Ask somebody who keeps an order for counts, instead of sorting all candidates."""
+        self._count_of = count_of
 
     def forget_ranks(self) -> None:
         """Candidates changed."""
@@ -228,9 +247,7 @@ def _positions(scan: Scan, on: Sequence[str]) -> tuple[int, ...]:
 
 def _paired(node: Join, batch: Batch, view: Run, places: Rows, rows: Rows) -> Batch:
     bound = {name: place for place, name in node.binds}
-    columns = {
-        name: view.column(bound[name])[rows] if name in bound else batch.columns[name][places] for name in node.keep
-    }
+    columns = {name: view.at(bound[name], rows) if name in bound else batch.columns[name][places] for name in node.keep}
     return Batch(len(places), columns)
 
 

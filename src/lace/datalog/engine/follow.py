@@ -1,0 +1,180 @@
+"""One stratum follows what changed below it (030, incremental evaluation).
+
+Rule: what is done costs at most a part of what computing the stratum anew would cost; past that it is computed anew.
+
+Facts of a recursive stratum have ranks: a fact of rank r has a derivation that rests, within the stratum, on facts of
+lower rank only. What may have lost a derivation is looked at from the lowest rank up. A fact that still has such a
+derivation stays, and nothing that rests on it is looked at; otherwise it goes, and what rests on it and has a higher
+rank comes next. When all are decided, those that went are looked for once more, whatever the ranks: what the rest
+derives comes back with a new rank. So facts in a circle cannot keep each other alive (030-INCR-04), and hardly a fact
+is taken out that has to come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from lace.datalog.engine.difference import difference
+from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.engine.living import WithRanks
+from lace.datalog.engine.moves import Move, Mover, Ranked
+from lace.datalog.engine.path import Sight
+from lace.datalog.engine.ranking_state import Delta, RankStates
+from lace.datalog.engine.relation import Relation
+from lace.datalog.engine.runs import CodeRow, Run
+from lace.datalog.engine.table import Table, TableSight
+from lace.datalog.engine.triggers import Starts, StratumRules
+from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
+from lace.datalog.stratify import Stratum
+from lace.datalog.syntax import Predicate
+
+SHARE = 0.7  # of what computing a stratum took: what following may take
+ALLOWANCE = 16_384  # rows touched that are always worth trying
+_COMPARED_AT_ONCE = 4  # rows of two runs that are compared in the time of one row touched
+_ANY_RANK = (1 << 32) - 1
+Size = Callable[[Predicate], int]  # how many facts of a predicate changed
+
+
+class Follower:
+    """Brings the strata of a program up to date."""
+
+    def __init__(self, evaluation: Evaluation, mover: Mover, ranks: RankStates, meter: Meter) -> None:
+        self._evaluation = evaluation
+        self._mover = mover
+        self._ranks = ranks
+        self._meter = meter
+        self._limits = meter.limits
+
+    def follow(self, rules: StratumRules, tables: dict[Predicate, Table], delta: Delta, size: Size) -> None:
+        """Make the facts of a stratum what the new state below it derives."""
+        changed = sum(size(predicate) for predicate in rules.reads)
+        if not changed:
+            return
+        allowed = self._allowed(rules.stratum)
+        starts = rules.starts(delta, self._ranks) if changed * SINGLE_ROWS <= allowed else None
+        if starts is not None:
+            try:
+                with self._meter.budget(allowed):
+                    self._step(rules, starts)
+                return
+            except BudgetSpent:
+                for predicate in rules.stratum.predicates:
+                    self._mover.table(predicate).roll_back()
+        self._recompute(rules.stratum, tables)
+
+    def _allowed(self, stratum: Stratum) -> int:
+        cost = self._evaluation.costs[stratum.predicates]
+        standing = sum(self._mover.table(predicate).rows for predicate in stratum.predicates)
+        shrunk = min(1.0, (standing + 1) / (cost.facts + 1))  # fewer facts than then are computed sooner
+        return ALLOWANCE + int(SHARE * cost.work * shrunk)
+
+    def _step(self, rules: StratumRules, starts: Starts) -> None:
+        self._take_out(rules, [(trigger.move, rows) for trigger, rows in starts if trigger.takes])
+        found: dict[Predicate, Ranked] = {}
+        for trigger, rows in starts:
+            if not trigger.takes:
+                self._collect(found, trigger.move.head, self._mover.found(trigger.move, rows))
+        if rules.stratum.recursive:
+            self._look_again(rules, found)
+        self._insert(rules, found)
+        self._meter.settle()
+
+    # what goes
+
+    def _take_out(self, rules: StratumRules, moves: Iterable[tuple[Move, list[CodeRow]]]) -> None:
+        """Find what may have lost a derivation, by rank; prove it from lower ranks or let it go (030-INCR-03)."""
+        doubtful: dict[int, dict[Predicate, Ranked]] = {}
+        for move, rows in moves:
+            self._doubt(doubtful, move, rows)
+        while doubtful:
+            rank = min(doubtful)
+            for predicate, facts in doubtful.pop(rank).items():
+                lost = self.lost(rules, predicate, facts)
+                self._mover.table(predicate).take(lost)
+                rows = [(*row, rank) for row in lost]
+                for move in rules.inner(predicate, takes=True):
+                    self._doubt(doubtful, move, rows)
+
+    def _doubt(self, doubtful: dict[int, dict[Predicate, Ranked]], move: Move, rows: list[CodeRow]) -> None:
+        table = self._mover.table(move.head)
+        for fact, rank in self._mover.below(move, rows).items():
+            if fact not in table.gone:
+                doubtful.setdefault(rank, {}).setdefault(move.head, {})[fact] = rank
+
+    def lost(self, rules: StratumRules, predicate: Predicate, facts: Ranked) -> list[CodeRow]:
+        """The facts that nothing of lower rank derives."""
+        left = dict(facts)
+        ranked = self._mover.table(predicate).ranked
+        for proof in rules.proofs[predicate]:
+            asked = [(*row, rank) if ranked else row for row, rank in left.items()]
+            for fact in self._mover.below(proof, asked):
+                left.pop(fact, None)
+        return list(left)
+
+    # what comes
+
+    def _look_again(self, rules: StratumRules, found: dict[Predicate, Ranked]) -> None:
+        """Whether what went follows from what is left, whatever the ranks."""
+        for predicate in rules.stratum.predicates:
+            asked = [(*row, _ANY_RANK) for row in self._mover.table(predicate).gone]
+            for proof in rules.proofs[predicate]:
+                self._collect(found, predicate, self._mover.found(proof, asked))
+
+    def _collect(self, found: dict[Predicate, Ranked], head: Predicate, more: Ranked) -> None:
+        """Facts with the lowest rank that a derivation gives them."""
+        facts = found.setdefault(head, {})
+        for fact, rank in more.items():
+            if rank <= facts.get(fact, rank):
+                facts[fact] = rank
+
+    def _insert(self, rules: StratumRules, found: dict[Predicate, Ranked]) -> None:
+        """Add derived facts and, round by round, what follows from them in their own stratum."""
+        rounds = 0
+        while True:
+            new = {predicate: self._added(predicate, facts) for predicate, facts in found.items()}
+            if not any(new.values()):
+                return
+            rounds += 1
+            self._require_room(rules.stratum, rounds)
+            found = {}
+            for predicate, rows in new.items():
+                for move in rules.inner(predicate, takes=False):
+                    self._collect(found, move.head, self._mover.found(move, rows))
+
+    def _added(self, predicate: Predicate, facts: Ranked) -> list[CodeRow]:
+        self._meter.follow(len(facts))
+        return self._mover.table(predicate).put(facts)
+
+    def _require_room(self, stratum: Stratum, rounds: int) -> None:
+        if rounds > self._limits.max_stratum_iterations:
+            limit = self._limits.max_stratum_iterations
+            raise self._meter.exceeded("max_stratum_iterations", limit, str(stratum.predicates[0]))
+        allowed = self._limits.max_derived_facts_per_predicate
+        for predicate in stratum.predicates:
+            if self._mover.table(predicate).rows > allowed:
+                raise self._meter.exceeded("max_derived_facts_per_predicate", allowed, str(predicate))
+
+    # computing anew
+
+    def recomputed(self, stratum: Stratum, tables: dict[Predicate, Table]) -> dict[Predicate, Relation]:
+        """The relations of a stratum over the current state of everything below."""
+        evaluation = self._evaluation
+        evaluation.domain = evaluation.dictionary.size
+        ranked = {predicate for predicate, _ in evaluation.ranks}
+        below = {p: TableSight(t, Sight.NEW) for p, t in tables.items() if p not in stratum.predicates}
+        evaluation.refresh({p: table for p, table in below.items() if p not in ranked}, stratum)
+        return {predicate: evaluation.relation(predicate) for predicate in stratum.predicates}
+
+    def _recompute(self, stratum: Stratum, tables: dict[Predicate, Table]) -> None:
+        for predicate, relation in self.recomputed(stratum, tables).items():
+            table = self._mover.table(predicate)
+            before = table.current()
+            after = ranked_run(relation) if table.ranked else relation.whole()
+            self._meter.touch((before.rows + after.rows) // _COMPARED_AT_ONCE)
+            table.become(after, *difference(before, after, predicate.arity))
+
+
+def ranked_run(relation: Relation) -> Run:
+    """The rows of a relation with their ranks."""
+    whole = relation.whole()
+    return WithRanks(whole, relation.predicate.arity, relation.ranks())
