@@ -113,6 +113,9 @@ class Living(Run):
     def distinct(self, position: int) -> int:
         return self._inner.distinct(position)  # an estimate is enough for choosing an order
 
+    def evenness(self, position: int) -> float:
+        return self._inner.evenness(position)
+
     def select(self, selection: Selection) -> Run:
         return self.compact().select(selection)
 
@@ -199,6 +202,9 @@ class WithRanks(Run):
 
     def distinct(self, position: int) -> int:
         return self._inner.distinct(position)
+
+    def evenness(self, position: int) -> float:
+        return self._inner.evenness(position)
 
     def own_bytes(self) -> int:
         return self._inner.nbytes() + self._ranks.nbytes

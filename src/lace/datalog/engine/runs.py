@@ -35,6 +35,7 @@ class Run:
         self._flags: dict[int, Mask] = {}
         self._cells: list[memoryview] | None = None
         self._narrowest = -1
+        self._evenness: dict[int, float] = {}
 
     def column(self, position: int) -> Codes:
         """The codes at a position."""
@@ -87,10 +88,19 @@ class Run:
 
     def most(self, position: int) -> int:
         """How many rows share the most common code at a position."""
+        return int(self._counts(position).max(initial=0))
+
+    def _counts(self, position: int) -> npt.NDArray[np.int64]:
+        """How many rows each code has, those that have none perhaps among them."""
         column = self.column(position)
-        if is_dense(self.domain, self.rows):
-            return int(np.bincount(column).max(initial=0))
-        return int(np.bincount(numbered(column)[1]).max(initial=0))
+        return np.bincount(column if is_dense(self.domain, self.rows) else numbered(column)[1])
+
+    def evenness(self, position: int) -> float:
+        """How many different codes there would be if all were as common as the code of a row picked at random."""
+        if position not in self._evenness:
+            counts = self._counts(position).astype(np.float64)
+            self._evenness[position] = self.rows**2 / max(1.0, float(counts @ counts))
+        return self._evenness[position]
 
     def narrowest(self, arity: int) -> int:
         """The position whose most common code is the least common: the best one to look rows up by."""

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lace.datalog.comparisons import integer_key
-from lace.datalog.engine.evaluate import Evaluation, LiveSizes
+from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.moves import Move, Mover, ranked_atom, start_atom
 from lace.datalog.engine.path import Sight
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule
+from lace.datalog.engine.vector import VectorExecutor
 from lace.datalog.plan import Rank, Scan, Version
 from lace.datalog.planner import plan_from, sorted_rules
 from lace.datalog.stratify import Stratum, read_atom
@@ -45,17 +46,25 @@ class Trigger:
         return went if self.takes == (self.sign == "positive") else came
 
 
-class _OneRow:
-    """Sizes for a plan that starts from a few rows."""
+class _FewRows:
+    """Sizes for a plan that starts from a few rows.
 
-    def __init__(self, live: LiveSizes) -> None:
-        self._live = live
+    The values of these come from facts, so popular ones come often: what such a value leads to is not the average over
+    all values but the average over all facts.
+    """
+
+    def __init__(self, executor: VectorExecutor) -> None:
+        self._executor = executor
 
     def rows(self, scan: Scan) -> float:
-        return 1.0 if scan.version is Version.DELTA else self._live.rows(scan)
+        if scan.version is Version.DELTA:
+            return 1.0
+        return float(sum(view.rows for view in self._executor.views(scan)))
 
     def distinct(self, scan: Scan, position: int) -> float:
-        return 1.0 if scan.version is Version.DELTA else self._live.distinct(scan, position)
+        if scan.version is Version.DELTA:
+            return 1.0
+        return sum(view.evenness(position) for view in self._executor.views(scan))
 
 
 class StratumRules:
@@ -66,7 +75,7 @@ class StratumRules:
         self._own = frozenset(stratum.predicates) if stratum.recursive else frozenset()
         self._compiler = compiler
         self._evaluation = evaluation
-        self._sizes = _OneRow(LiveSizes(mover.executors[Sight.NEW], frozenset()))
+        self._sizes = _FewRows(mover.executors[Sight.NEW])
         self._triggers: list[Trigger] = []
         self.proofs: dict[Predicate, list[Move]] = {predicate: [] for predicate in stratum.predicates}
         for rule in sorted_rules(stratum.rules):
