@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
+    from lace.porcelain.following import RuleChanges, RuleSnapshot, RuleView, follow_rules
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, serve
@@ -91,6 +92,9 @@ __all__ = [
     "RecordHash",
     "RemoteProtocolError",
     "Row",
+    "RuleChanges",
+    "RuleSnapshot",
+    "RuleView",
     "Seal",
     "SigningKey",
     "SigningSecret",
@@ -103,6 +107,7 @@ __all__ = [
     "explain",
     "fetch",
     "follow",
+    "follow_rules",
     "generate_key",
     "open",
     "publish",
@@ -122,6 +127,7 @@ _HOMES = {
     "lace.notation.identifiers": "RecordHash Verifier",
     "lace.notation.tai": "TAI",
     "lace.porcelain.changes": "Change",
+    "lace.porcelain.following": "RuleChanges RuleSnapshot RuleView follow_rules",
     "lace.porcelain.lace": "Lace",
     "lace.porcelain.network": "connect serve",
     "lace.porcelain.node": "LinkEvent Policy",

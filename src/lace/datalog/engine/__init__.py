@@ -2,7 +2,7 @@
 
 from lace.datalog.engine.answering import evaluate
 from lace.datalog.engine.base import Base, CombinedSource, RowSource
-from lace.datalog.engine.changes import Changes
+from lace.datalog.engine.changes import Changes, LateRows
 from lace.datalog.engine.maintain import Materialized, materialize
 from lace.datalog.engine.result import Result
 from lace.datalog.engine.stats import Stats
@@ -12,6 +12,7 @@ __all__ = [
     "Base",
     "Changes",
     "CombinedSource",
+    "LateRows",
     "Materialized",
     "Meter",
     "Result",

@@ -10,7 +10,7 @@ kept honest, and when a stratum is computed as at the start instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.beyond import existence_counted
@@ -20,7 +20,7 @@ from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.follow import Follower, ranked_run
 from lace.datalog.engine.moves import Mover
 from lace.datalog.engine.ranking_state import RankStates
-from lace.datalog.engine.runs import CodeRow
+from lace.datalog.engine.runs import CodeRow, Run
 from lace.datalog.engine.scalar import ScalarCompiler
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.triggers import StratumRules
@@ -101,10 +101,17 @@ class Materialized:
 
     def rows(self, predicate: Predicate, *, ordered: bool = True) -> list[Row]:
         """The facts of a predicate, in text order unless that does not matter."""
-        run = self._current(predicate).current()
-        columns = [self._dictionary.texts(run.column(n)) for n in range(predicate.arity)]
-        rows: list[Row] = list(zip(*columns, strict=True)) if columns else [()] * run.rows
+        rows = self._text_rows(self._current(predicate).current(), predicate)
         return sorted(rows) if ordered else rows
+
+    def frozen(self, predicate: Predicate) -> Callable[[], list[Row]]:
+        """The facts of a predicate as they are now, whenever they are read; nothing is copied that stays."""
+        run = self._current(predicate).current()
+        return lambda: self._text_rows(run, predicate)
+
+    def _text_rows(self, run: Run, predicate: Predicate) -> list[Row]:
+        columns = [self._dictionary.texts(run.column(n)) for n in range(predicate.arity)]
+        return list(zip(*columns, strict=True)) if columns else [()] * run.rows
 
     def values(self, predicate: Predicate) -> list[str]:
         """The values of a predicate of one place, in no order."""
