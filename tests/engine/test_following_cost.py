@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -23,9 +25,19 @@ from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LaceError
 
-sys.path.append(str(Path(__file__).parents[2] / "bench"))
-from rulebench.programs import BY_NAME
 
+def _measured_programs() -> ModuleType:
+    """bench/ is no package of the tests (its datalog.py would hide theirs), so the module is read by its path."""
+    path = Path(__file__).parents[2] / "bench" / "rulebench" / "programs.py"
+    spec = spec_from_file_location("measured_programs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+BY_NAME = _measured_programs().BY_NAME
 seeds = st.integers(0, 2**32)
 # For every stratum: what following may try before its share counts, and steps that a change of one row has to take.
 CONSTANT = 2 * follow_module.ALLOWANCE

@@ -17,6 +17,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lace.datalog.engine.sorting import order_of
+
 Codes = npt.NDArray[np.uint32]
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -215,13 +217,15 @@ def build_index(columns: Sequence[Codes], domain: int) -> Index:
             if unique is not None:
                 return Checked(unique, (place,), columns)
     if len(columns) == 2:
-        return _build_sorted(pack(columns))
-    return Checked(_build_sorted(hashed(columns)), None, columns)
+        return _build_sorted(columns)
+    mixed = hashed(columns)
+    order = np.argsort(mixed, kind="stable")
+    return Checked(Sorted(mixed[order], order), None, columns)
 
 
 def _build_single(column: Codes, domain: int) -> Index:
     if not is_dense(domain, len(column)):
-        return _build_sorted(pack([column]))
+        return _build_sorted([column])
     unique = _build_unique(column, domain)
     return unique if unique is not None else _build_grouped(column, domain)
 
@@ -239,9 +243,9 @@ def _build_grouped(column: Codes, domain: int) -> Grouped:
     offsets[-1] = offsets[-2]
     if len(column) < 2 or bool((column[1:] >= column[:-1]).all()):
         return Grouped(offsets, None)
-    return Grouped(offsets, np.argsort(column, kind="stable").astype(np.int32))
+    return Grouped(offsets, order_of([column]).astype(np.int32))
 
 
-def _build_sorted(packed: Keys) -> Sorted:
-    order = np.argsort(packed, kind="stable")
-    return Sorted(packed[order], order)
+def _build_sorted(columns: Sequence[Codes]) -> Sorted:
+    order = order_of(columns)
+    return Sorted(pack([column[order] for column in columns]), order)

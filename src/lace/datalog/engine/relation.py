@@ -11,14 +11,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lace.datalog.engine.index import Codes, Keys
+from lace.datalog.engine.index import Codes
 from lace.datalog.engine.runs import ColumnRun, Run, Selection, merge_runs
-from lace.datalog.engine.sorting import sorted_unique
+from lace.datalog.engine.sorting import order_of, sorted_unique
 from lace.datalog.plan import Version
 from lace.datalog.syntax import Predicate
 
 _BITMAP_BITS = 27  # at most 128 MiB, and only the pages that are touched
 Columns = Sequence[Codes]
+PackedKeys = npt.NDArray[Any]  # of 32 or of 64 bits
 
 
 class Seen(Protocol):
@@ -39,17 +40,20 @@ class Packing:
         self.arity = arity
         self.bits = max(1, (max(domain, 1) - 1).bit_length())
         self.total = self.bits * arity
+        self._word = np.uint32 if self.total <= 32 else np.uint64  # keys of half the size are sorted in half the time
 
-    def pack(self, columns: Columns) -> Keys:
-        key = columns[0].astype(np.uint64)
+    def pack(self, columns: Columns) -> PackedKeys:
+        key: PackedKeys = columns[0].astype(self._word)
         for column in columns[1:]:
-            key <<= np.uint64(self.bits)
+            key <<= self._word(self.bits)
             key |= column
         return key
 
-    def unpack(self, keys: Keys) -> Columns:
-        mask = np.uint64((1 << self.bits) - 1)
-        shifts = [np.uint64(self.bits * place) for place in reversed(range(self.arity))]
+    def unpack(self, keys: PackedKeys) -> Columns:
+        if self.arity == 1:
+            return [keys.astype(np.uint32)]
+        mask = self._word((1 << self.bits) - 1)
+        shifts = [self._word(self.bits * place) for place in reversed(range(self.arity))]
         return [((keys >> shift) & mask).astype(np.uint32) for shift in shifts]
 
 
@@ -71,7 +75,7 @@ class BitmapSeen:
         if len(keys) * 32 > self._space:
             mark = np.zeros(self._space, np.bool_)
             mark[keys] = True
-            keys = np.flatnonzero(mark).astype(np.uint64)
+            keys = np.flatnonzero(mark).astype(keys.dtype)
         else:
             keys = sorted_unique(keys)
         self._given[keys] = True
@@ -83,7 +87,7 @@ class SortedSeen:
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
-        self._levels: list[Keys] = []
+        self._levels: list[PackedKeys] = []
 
     @property
     def nbytes(self) -> int:
@@ -141,7 +145,7 @@ class HashedSeen:
 
 def distinct_rows(columns: Columns) -> Columns:
     """Rows of any width, each once."""
-    order = np.lexsort(columns[::-1])
+    order = order_of(columns)
     ordered = [column[order] for column in columns]
     keep = np.ones(len(order), np.bool_)
     if len(order):
