@@ -28,7 +28,7 @@ from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
 from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import Predicate
 
-SHARE = 0.7  # of what computing a stratum took: what following may take
+SHARE = 0.8  # of what computing a stratum took: what following may take
 ALLOWANCE = 16_384  # rows touched that are always worth trying
 _COMPARED_AT_ONCE = 4  # rows of two runs that are compared in the time of one row touched
 _ANY_RANK = (1 << 32) - 1

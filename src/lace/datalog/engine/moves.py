@@ -26,13 +26,13 @@ from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.table import Table, TableSight
 from lace.datalog.engine.vector import Readable, VectorExecutor
 from lace.datalog.engine.verdicts import Verdicts
-from lace.datalog.meter import Meter
+from lace.datalog.meter import STEP_ROWS, Meter
 from lace.datalog.plan import RulePlan, Version
 from lace.datalog.syntax import Atom, Predicate, Rule, Term, Variable
 
 _FEW = 12  # rows that are followed one by one
 _FOLLOWED = 96  # rows that these may lead to, before columns are the better way
-_CARRIED_ROWS = 24  # what a row costs on its way into columns and out of them
+_CARRIED_ROWS = 32  # what a row costs on its way into columns and out of them
 Ranked = dict[CodeRow, int]  # facts of one predicate and their ranks
 START = "?start"
 _RANKED = "?ranked"
@@ -170,7 +170,7 @@ class Mover:
         return facts
 
     def _as_columns(self, move: Move, rows: Sequence[CodeRow], below: bool) -> Ranked:
-        self._meter.touch(_CARRIED_ROWS * len(rows))
+        self._meter.touch(2 * STEP_ROWS + _CARRIED_ROWS * len(rows))
         self._start.run = run_of(rows, len(rows[0]), self._dictionary.size)
         facts: Ranked = {}
         for columns, count in self.executors[move.sight].head_rows(move.plan.root):
