@@ -29,7 +29,7 @@ _SHARE = 0.15  # of the work without demand that demand may add to it
 _FREE_SHARE = 0.05  # the same for goals without constants, of which less is expected
 _GROWTH = 1.2  # how much further each turn goes
 _SHARED_LIMITS = ("max_rows_touched", "max_peer_rows_touched")  # spent for both ways, so that neither can go on
-_HEAD_START = 200_000  # rows of work, some milliseconds, that no demand is questioned for
+_HEAD_START = 600_000  # rows of work, some milliseconds, that no demand is questioned for
 _STEP_WORK = 4_000  # rows that take as long as a step takes to begin: demand takes many small ones
 
 
