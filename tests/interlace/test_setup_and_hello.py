@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from lace.limits import ExchangeLimits
 from lace.notation.digest import digest
 from lace.notation.factline import parse_fact
 from lace.notation.identifiers import ExchangePlanId, Verifier
+from lace.notation.tai import TAI
 from lace.policy.compile import agree as compile_plan
 from lace.policy.operand import Module
 
@@ -421,7 +423,7 @@ HELLO_FINE = [
     pytest.param(
         {"HelloRecordFormat": ["HelloRecordFormat('H3')"] * 2 + ["HelloRecordFormat('H9')"]},
         id="repeats",
-        marks=mark.clause("050-FACT-11", "050-FMT-01"),
+        marks=mark.clause("050-FACT-11"),
     ),
     pytest.param(
         {"HelloAdvertisedField": ["HelloAdvertisedField('Type')", "HelloAdvertisedField('Mood')"]},
@@ -529,14 +531,24 @@ def test_our_hello_announces_the_six_limits_and_no_timeout() -> None:
 def test_start_and_skew_are_the_same_on_both_sides(first: str, second: str, start: str, skew: int) -> None:
     pair = make_pair()
     hello = own_hello(pair.sides[0].config, _plan(), 0)
-    from dataclasses import replace
-
-    from lace.notation.tai import TAI
-
     a, b = replace(hello, tai=TAI.parse(first)), replace(hello, tai=TAI.parse(second))
     for ours, theirs in ((a, b), (b, a)):
         agreed = agree(ours, theirs, ExchangeLimits(), frozenset())
         assert (agreed.start, agreed.skew_seconds) == (start, skew)
+
+
+@mark.clause("050-FMT-01", "050-FMT-02")
+def test_the_agreed_formats_are_those_that_both_sides_name() -> None:
+    hello = own_hello(make_pair().sides[0].config, _plan(), 0)
+    ours, theirs = (
+        replace(hello, record_formats=frozenset(names)) for names in (("H3", "H7", "H8"), ("H9", "H8", "H3"))
+    )
+    for first, second in ((ours, theirs), (theirs, ours)):
+        assert agree(first, second, ExchangeLimits(), frozenset()).record_formats == {"H3", "H8"}
+    alone = replace(hello, record_formats=frozenset({"H9"}))
+    with pytest.raises(ProtocolAbort) as refused:
+        agree(replace(hello, record_formats=frozenset({"H3"})), alone, ExchangeLimits(), frozenset())
+    assert refused.value.reason is AbortReason.UNSUPPORTED_RECORD_FORMAT
 
 
 def _plan() -> object:
