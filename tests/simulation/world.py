@@ -94,6 +94,8 @@ class World:
             "cursor_key": rng.choice(["", "door"]),
             "tick_interval_ns": rng.choice([SECOND_NS, 10 * SECOND_NS]),
             "signed": rng.random() < 0.4,
+            "able": rng.choice([(True, True), (True, True), (True, False), (False, True), (False, False)]),  # of 070
+            "min_compared": rng.choice([0, 0, 2, 4]),  # a set may pass this between two loops
         }
         if not self.is_monotonic:
             options["send_gate"] = rng.random() < 0.8
@@ -103,7 +105,7 @@ class World:
 
     def _connect(self, pair: tuple[int, int]) -> None:
         options = dict(self.options[pair])
-        signed = options.pop("signed")
+        signed, able = options.pop("signed"), options.pop("able")
         ends = []
         for index, number in enumerate(pair):
             lace, peer = self.laces[number], self.laces[pair[1 - index]]
@@ -113,7 +115,8 @@ class World:
                     here=_verifier(lace.number), peer=_verifier(peer.number), signs_hello=True, peer_signs_hello=True
                 )
             key = f"{options['cursor_key']}{peer.number}" if options["cursor_key"] else ""
-            seat = {"link": link, "cursor_key": key, "exposures": lace.showing.exposures}
+            salt = self.rng.getrandbits(128) if able[index] else None  # type: ignore[index]
+            seat = {"link": link, "cursor_key": key, "exposures": lace.showing.exposures, "salt": salt}
             ends.append(SimEnd(lace, config_of(index, lace.selector.module, **{**options, **seat})))
         link_between = SimLink(ends[0], ends[1], self.rng)
         self.links[pair] = link_between

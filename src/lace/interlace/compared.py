@@ -141,6 +141,8 @@ class ComparedLoop:
         core.received, core.sent = mine, not mine
         if mine:
             self._advertise_all()
+        else:
+            self._peer_listing = None  # what stood beside its summary
 
     def _forget_summaries(self) -> None:
         self._is_standard = True
