@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from differences.test_exchange import RealSide
-from interlace.pair import ALL, Pair, blob, config_of, group_module, plex
+from interlace.pair import ALL, EXPOSE_ALL, Pair, blob, config_of, group_module, plex
 from lace.interlace import effects as asked
 from lace.interlace.host import Call
 from lace.policy.operand import Module
@@ -139,3 +139,21 @@ def test_the_sets_used_last_are_kept_and_no_more(store: RecordStore) -> None:
         host_of(store, group_module(group), book)()
         book.keep()
     assert len(store.settings("sendable")) == 4 + 1
+
+
+@pytest.mark.parametrize("module", [ALL, group_module("u")])
+@pytest.mark.parametrize("salts", [(None, None), (1, 2)])
+def test_who_sends_nothing_still_recognises_what_it_holds(module: Module, salts: tuple[int | None, int | None]) -> None:
+    """A client that only pulls, at an address that it has never seen: equal partitions are not listed to it."""
+    sides = [
+        RealSide(config_of(index, module, salt=salts[index], partition_threshold_bytes=0, exposures=exposures))
+        for index, exposures in enumerate(((), EXPOSE_ALL))
+    ]
+    records = [plex(f"n/{n}") for n in range(60)]
+    sides[0].put(*records[:-2])
+    sides[1].put(*records)
+    both = Pair(*sides)
+    both.exchange()
+    assert sides[0].have == sides[1].have
+    listed = [fact for fact in sides[1].facts_sent() if fact.predicate.name == "Advertised"]
+    assert 2 <= len(listed) <= 6

@@ -59,6 +59,7 @@ class _Policy:
         self.claims = claims
         self.own: Generation | None = None
         self.told: Generation | None = None  # that `differences` were last given of
+        self.held: tuple[StoreCursor, Generation] | None = None  # all records of the store, where they were needed
         self.comparer = Comparer(wanted.difference_key) if wanted.difference_key is not None else None
 
 
@@ -229,7 +230,22 @@ class LocalHost:
         """Summaries of the peer, against what is held and what we would list ourselves."""
         call.charge(rows=len(wanted.offered) + len(wanted.claims))
         self._expect(sum([partition.count for partition in wanted.offered]))
-        return self._prepared().claims.reconcile(wanted, self._set(wanted.own).standard, call)
+        return self._prepared().claims.reconcile(wanted, self._known(wanted.own).standard, call)
+
+    def _known(self, handle: asked.SetHandle) -> Generation:
+        """The claims that we can name: those of our set, or, where we send nothing, of all records that we hold.
+
+        A record's hash fixes its fields, so a peer that lists it says what our own facts say; where it does not, its
+        root differs and it is asked. Nothing of this is told to anybody.
+        """
+        own, policy = self._set(handle), self._prepared()
+        if len(own) or self._sends is None:
+            return own
+        now = self.cursor
+        if policy.held is None or policy.held[0] != now:
+            records = [record for _, record in self.store.records_since()]
+            policy.held = now, self._sends.all_of(records)
+        return policy.held[1]
 
     def _expect(self, claimed: int) -> None:
         """Workers start while it is worked out what to ask for of a long listing."""

@@ -8,7 +8,7 @@ generation; the rules, the columns and the store's changes are looked at once fo
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from lace.differences.idset import IdSet, set_of
@@ -34,6 +34,7 @@ class Sends(Protocol):
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation: ...
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]: ...
     def rest(self) -> None: ...
+    def all_of(self, records: Sequence[str]) -> Generation: ...
 
 
 class _Generations:
@@ -47,6 +48,10 @@ class _Generations:
     def cursor(self) -> StoreCursor:
         """The moment of the store that was last evaluated."""
         return self._evaluator.cursor
+
+    def all_of(self, records: Sequence[str]) -> Generation:
+        """Any records of the store, advertised as those that may be sent are."""
+        return self._newest.anew(records)
 
     def _advertise(self, records: Iterable[str]) -> list[Advertisement]:
         return self._evaluator.advertise(dict.fromkeys(records))
