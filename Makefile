@@ -29,12 +29,13 @@ check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/mypy
 	$(RUN) tools/repeated.py
 
-nightly: $(STAMP) ## everything long: slow tests, 10,000 simulator seeds, every case on Spark, fuzzing, soak, mutants
+nightly: $(STAMP) ## everything long: slow tests, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, mutants
 	$(RUN) -m pytest -n auto -m slow
 	$(MAKE) simulate SEEDS=$(or $(SEEDS),10000)
 	$(MAKE) spark-cases
 	$(MAKE) fuzz SECONDS=$(or $(SECONDS),1200)
 	$(MAKE) soak
+	$(RUN) tools/flips.py --flips 3000
 	$(MAKE) mutants SAMPLE=$(or $(SAMPLE),600)
 
 mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200)

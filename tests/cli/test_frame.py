@@ -65,9 +65,9 @@ def test_the_real_command_starts_as_a_process() -> None:
 
 
 def test_an_unknown_command_is_a_usage_error_with_a_hint() -> None:
-    result = CliRunner().invoke(app, ["complet"])
+    result = CliRunner().invoke(app, ["expot"])
     assert result.exit_code == ExitCode.USAGE
-    assert "Did you mean completion?" in result.stderr
+    assert "Did you mean export?" in result.stderr
     assert result.stdout == ""
 
 
@@ -93,7 +93,7 @@ def test_completion_prints_a_script(shell: str) -> None:
 
 def test_completion_offers_commands_without_loading_them() -> None:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "_LACE_COMPLETE": "bash_complete"}
-    environment |= {"COMP_WORDS": "lace comp", "COMP_CWORD": "1"}
+    environment |= {"COMP_WORDS": "lace compl", "COMP_CWORD": "1"}
     command = [sys.executable, "-m", "lace.cli"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout == "plain,completion\n"

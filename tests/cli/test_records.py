@@ -205,6 +205,63 @@ def test_verify_names_what_is_damaged_and_exits_1(stage: Path) -> None:
     assert json.loads(lace("verify", "a.lace", "--json").stdout.splitlines()[0])["hash"] == found
 
 
+def test_verify_tells_of_a_body_that_ends_inside_a_head(stage: Path) -> None:
+    import sqlite3
+
+    put("damage me")
+    with sqlite3.connect("a.lace") as connection:
+        connection.execute("UPDATE records SET body = ?", (b"hello PS",))
+    connection.close()
+    result = lace("verify", "a.lace")
+    assert result.exit_code == ExitCode.BAD
+    assert "record 1" in result.stdout
+
+
+def test_a_backup_is_a_lace_and_a_lace_is_restored_from_it(stage: Path) -> None:
+    found = put("hello")
+    assert lace("backup", "a.lace", "b.lace").stdout.endswith("to b.lace\n")
+    assert lace("backup", "a.lace", "b.lace").exit_code == ExitCode.STORE
+    assert json.loads(lace("backup", "a.lace", "b.lace", "--replace", "--json").stdout)["path"] == "b.lace"
+    assert lace("get", "b.lace", found).stdout == "hello"
+    assert lace("restore", "b.lace", "c.lace").stdout == "restored 1 record to c.lace\n"
+    assert lace("restore", "b.lace", "c.lace").exit_code == ExitCode.STORE
+    assert lace("verify", "c.lace").exit_code == ExitCode.OK
+    assert lace("get", "c.lace", found).stdout == "hello"
+
+
+def test_secure_rm_and_compact_leave_nothing_of_a_record(stage: Path) -> None:
+    first, second = put("sesame open", name="whispered"), put("two", name="2")
+    third = put("three words", name="muttered")
+    assert lace("rm", "a.lace", first).exit_code == ExitCode.OK
+    assert b"whispered" in Path("a.lace").read_bytes()
+    assert lace("rm", "a.lace", third, "--secure").stdout == "removed 1 record\n"
+    data = Path("a.lace").read_bytes()
+    assert not any(word in data for word in (b"whispered", b"sesame", b"muttered", b"three words"))
+    assert lace("get", "a.lace", second).stdout == "two"
+    assert json.loads(lace("compact", "a.lace", "--json").stdout)["bytes"] == Path("a.lace").stat().st_size
+    assert "bytes before" in lace("compact", "a.lace").stdout
+    assert lace("verify", "a.lace").exit_code == ExitCode.OK
+
+
+def test_repair_keeps_what_can_be_read_and_names_what_cannot(stage: Path) -> None:
+    import sqlite3
+
+    good, bad = put("good", name="1"), put("bad", name="2")
+    with sqlite3.connect("a.lace") as connection:
+        connection.execute("UPDATE records SET body = CAST(replace(body, 'bad', 'BAD') AS BLOB)")
+        connection.execute("DELETE FROM segments")
+    connection.close()
+    assert lace("verify", "a.lace").exit_code == ExitCode.BAD
+    result = lace("repair", "a.lace")
+    assert result.exit_code == ExitCode.BAD
+    assert bad in result.stdout
+    assert "kept 1 record; lost 1" in result.stdout
+    assert lace("get", "a.lace", good).stdout == "good"
+    assert lace("verify", "a.lace").exit_code == ExitCode.OK
+    assert Path("a.lace.damaged").exists()
+    assert json.loads(lace("repair", "a.lace", "--json").stdout)["damaged"] == "a.lace.damaged2"
+
+
 @pytest.mark.parametrize(
     "arguments, code, said",
     [

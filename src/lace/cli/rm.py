@@ -7,20 +7,27 @@ from pathlib import Path
 import click
 
 from lace.cli.arguments import Target, lace_argument, opened
+from lace.cli.compact import compacted
 from lace.cli.output import count_of, json_option, print_json, say
 
 
 @click.command("rm")
 @lace_argument
 @click.argument("hashes", type=Target(coordinates=False), metavar="HASH...", nargs=-1, required=True)
+@click.option("--secure", is_flag=True, help="Write the lace anew, so that nothing of them stays in the file.")
 @json_option
-def command(path: Path, hashes: tuple[str, ...], as_json: bool) -> None:
+def command(path: Path, hashes: tuple[str, ...], secure: bool, as_json: bool) -> None:
     """Remove records and their facts.
 
-    All of them or, if one is not there, none. The chunks of a manifest stay: other content may share them.
+    All of them or, if one is not there, none. The chunks of a manifest stay: other content may share them. What is
+    removed stays in free places of the file until something else is written there, and names and values stay for good;
+    with --secure the lace is compacted right away.
     """
     with opened(path, write=True) as lace:
         removed = lace.delete(*hashes)
+        left = lace.stat().records
+    if secure:
+        compacted(path, left)
     if as_json:
         print_json({"removed": removed})
     else:

@@ -73,6 +73,7 @@ class StoreFile:
                 return
             self.connection.execute(f"BEGIN {kind}")
             try:
+                self._require_same_codes()
                 yield self.connection
                 self.connection.execute("COMMIT")
             except BaseException:
@@ -81,12 +82,15 @@ class StoreFile:
                     self.connection.execute("ROLLBACK")
                 raise
 
-    def state(self) -> State:
-        """The counters of this moment; StoreError if the codes have other meanings than when the file was opened."""
-        now = state.read(self.connection)
-        if now.generation != self._generation:
+    def _require_same_codes(self) -> None:
+        """StoreError if the codes have other meanings than when the file was opened."""
+        now = self.connection.execute("SELECT generation FROM state").fetchone()
+        if now != (self._generation,):
             raise StoreError(f"{self.path}: the store was compacted or repaired meanwhile: open it again")
-        return now
+
+    def state(self) -> State:
+        """The counters of this moment."""
+        return state.read(self.connection)
 
     def save(self, now: State) -> None:
         """Move the counters."""

@@ -87,7 +87,11 @@ class SQLiteStore:
     def put_encoded(self, batch: EncodedBatch) -> int:
         return sum(self._write(batch).new)
 
-    def _write(self, batch: EncodedBatch) -> _Written:
+    def adopt(self, batch: EncodedBatch, ids: Sequence[int]) -> _Written:
+        """Store a batch under ids that its records had in another file, higher than any here."""
+        return self._write(batch, ids)
+
+    def _write(self, batch: EncodedBatch, given_ids: Sequence[int] = ()) -> _Written:
         if not batch.bodies:
             return _Written([], [])
         with self._file.writing():
@@ -96,7 +100,8 @@ class SQLiteStore:
             subjects = [table[code] for code in batch.segment.subjects]
             present = self._bodies.present([code for code in subjects if code < state.next_code])
             absent = [ordinal for ordinal, code in enumerate(subjects) if code not in present]
-            ids = dict(zip(absent, range(state.last_record + 1, state.last_record + 1 + len(absent)), strict=True))
+            numbers = range(state.last_record + 1, state.last_record + 1 + len(absent))
+            ids = dict(zip(absent, [given_ids[at] for at in absent] if given_ids else numbers, strict=True))
             if absent:
                 self._insert(batch, table, subjects, ids)
                 codes = max(state.next_code, max(table) + 1)
@@ -341,7 +346,7 @@ class SQLiteStore:
 
     def stat(self) -> StoreStat:
         with self._file.reading():
-            state = self._state()
+            state = self._file.state()
         return StoreStat(
             records=state.records,
             stored_bytes=state.stored_bytes,

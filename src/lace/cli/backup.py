@@ -1,0 +1,34 @@
+"""`lace backup PATH TARGET`: a whole copy of a lace that may be in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lace.cli.arguments import lace_argument
+from lace.cli.output import count_of, json_option, metered, print_json, say
+
+
+@click.command("backup")
+@lace_argument
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--replace", is_flag=True, help="Take the place of a file that is there.")
+@json_option
+def command(path: Path, target: Path, replace: bool, as_json: bool) -> None:
+    """Copy a lace whole, also while it is in use.
+
+    TARGET shows one moment of the lace, whoever writes meanwhile, and is a lace itself. A plain copy of the file is not
+    enough: what was written last stands in a log beside it (PATH-wal).
+    """
+    from lace.errors import StoreError
+    from lace.store.columns.upkeep import backup
+
+    if target.exists() and not replace:
+        raise StoreError(f"{target} exists already; nothing was changed (--replace overwrites it)")
+    with metered(f"copying {path}", None) as meter:
+        size = backup(path, target, lambda done, _: meter.advance(done - meter.done))
+    if as_json:
+        print_json({"path": str(target), "bytes": size})
+    else:
+        say(f"copied {count_of(size, 'byte')} to {target}")

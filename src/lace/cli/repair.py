@@ -1,0 +1,38 @@
+"""`lace repair PATH`: what can be read of a damaged lace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lace.cli.failure import ExitCode
+from lace.cli.output import count_of, json_option, metered, print_json, say
+
+
+@click.command("repair")
+@click.argument("path", metavar="PATH", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+def command(path: Path, as_json: bool) -> ExitCode:
+    """Save all that can be read of a damaged lace.
+
+    Every record whose bytes still hash to what they say goes into a new lace, with facts and indexes made anew, which
+    takes the place of the old one. The damaged file stays beside it as PATH.damaged. Exits with 1 if anything is lost.
+    """
+    from lace.limits import RecordLimits
+    from lace.store.columns.salvage import repair
+
+    with metered(f"repairing {path}", None) as meter:
+        report = repair(path, RecordLimits(), meter.advance)
+    if as_json:
+        for lost in report.lost:
+            print_json({"lost": lost.hash, "number": lost.id, "finding": lost.reason})
+        kept = {"kept": report.kept, "carved": report.carved, "lost_records": len(report.lost)}
+        print_json({**kept, "settings": report.settings, "damaged": str(report.damaged_file)})
+    else:
+        for lost in report.lost:
+            say(f"lost: record {lost.id} {lost.hash}: {lost.reason}")
+        carved = f", {report.carved:,} of them found outside its tables" if report.carved else ""
+        say(f"kept {count_of(report.kept, 'record')}{carved}; lost {len(report.lost):,}")
+        say(f"the damaged file is {report.damaged_file}", err=True)
+    return ExitCode.BAD if report.lost else ExitCode.OK

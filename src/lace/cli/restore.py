@@ -1,0 +1,33 @@
+"""`lace restore BACKUP PATH`: a lace from a backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lace.cli.output import count_of, json_option, metered, print_json, say
+
+
+@click.command("restore")
+@click.argument("backup_path", metavar="BACKUP", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", metavar="PATH", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def command(backup_path: Path, path: Path, as_json: bool) -> None:
+    """Make a lace from a backup.
+
+    PATH must not exist yet: move a lace that is there out of the way first. Peers and followers that knew a later state
+    of it compare everything anew.
+    """
+    from lace.errors import StoreError
+    from lace.store.columns.upkeep import restore
+
+    for suffix in ("", "-wal"):
+        if Path(f"{path}{suffix}").exists():
+            raise StoreError(f"{path}{suffix} exists already; nothing was changed")
+    with metered(f"restoring {path}", None) as meter:
+        count = restore(backup_path, path, lambda done, _: meter.advance(done - meter.done))
+    if as_json:
+        print_json({"path": str(path), "records": count})
+    else:
+        say(f"restored {count_of(count, 'record')} to {path}")

@@ -1,0 +1,211 @@
+"""Saving what can be read of a damaged store file.
+
+Rule: only the bytes of records count: what they hash to they are, whatever tables and indexes say. Nothing is lost on
+the way: the damaged file stays beside the new one under a name of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from lace.errors import InvalidInput, NotFound, StoreError
+from lace.limits import RecordLimits
+from lace.records.frame import claimed_hash
+from lace.records.validate import validate
+from lace.store.bundle import Frame, read_frames
+from lace.store.columns.checksum import checksum
+from lace.store.columns.rebuild import Kept, Setting, rebuild
+from lace.store.columns.state import State
+
+FILES = ("", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A record of which not all can be read; `id` is 0 where not even its number is known."""
+
+    id: int
+    hash: str
+    reason: str
+
+
+@dataclass(slots=True)
+class RepairReport:
+    """What became of the records of a damaged file."""
+
+    kept: int = 0
+    carved: int = 0  # of those: found in the file, but in none of its tables; a deleted one may be among them
+    lost: list[Lost] = field(default_factory=list)
+    settings: int = 0
+    damaged_file: Path | None = None
+
+
+def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = lambda _: None) -> RepairReport:
+    """Put a whole store in the place of a damaged one, which is kept as `<name>.damaged`."""
+    if not path.exists():
+        raise NotFound(f"{path}: there is no store")
+    aside = free_name(path.with_name(f"{path.name}.damaged"))
+    part = path.with_name(f".{path.name}.repair")
+    _remove(part)
+    report = RepairReport(damaged_file=aside)
+    try:
+        salvage = _Salvage(path, limits, report, progress)
+        report.kept = rebuild(part, salvage.records(), salvage.settings(), salvage.state())
+    except BaseException:
+        _remove(part)
+        raise
+    for suffix in FILES:
+        if Path(f"{path}{suffix}").exists():
+            os.replace(f"{path}{suffix}", f"{aside}{suffix}")
+    os.replace(part, path)
+    return report
+
+
+def free_name(path: Path) -> Path:
+    """A path that is not taken yet."""
+    number = 1
+    found = path
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.name}{number}")
+    return found
+
+
+def _remove(path: Path) -> None:
+    for suffix in FILES:
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+class _Salvage:
+    """Reads around the damage."""
+
+    def __init__(self, path: Path, limits: RecordLimits, report: RepairReport, progress: Callable[[int], None]) -> None:
+        self._path = path
+        self._limits = limits
+        self._report = report
+        self._progress = progress
+        self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
+        self._connection.text_factory = bytes
+        self._is_broken = False  # some of the table of records cannot be reached
+
+    def state(self) -> State:
+        """The counters, as far as they make sense; ids and removals must only not come again."""
+        try:
+            row = self._connection.execute("SELECT last_record, last_removal, generation FROM state").fetchone()
+        except sqlite3.Error:
+            row = None
+        numbers = [value if isinstance(value, int) and 0 < value < 1 << 48 else 0 for value in row or (0, 0, 0)]
+        return State(last_record=numbers[0], last_removal=numbers[1], generation=numbers[2] + 1)
+
+    def settings(self) -> Iterator[Setting]:
+        """The settings that are as they were written."""
+        try:
+            rows = self._connection.execute("SELECT namespace, key, value, sum FROM settings").fetchall()
+        except sqlite3.Error:
+            return
+        for namespace, key, value, said in rows:
+            try:
+                texts = namespace.decode(), key.decode()
+            except (AttributeError, UnicodeDecodeError):
+                continue
+            if checksum(*texts, value) == said:
+                self._report.settings += 1
+                yield (*texts, value)
+
+    def records(self) -> Iterator[Kept]:
+        """Every record whose bytes are whole, by its id; the others are reported."""
+        seen: set[str] = set()
+        highest = 0
+        for number, body in self._bodies():
+            highest = number
+            try:
+                record = validate(body, limits=self._limits)
+            except InvalidInput as error:
+                self._report.lost.append(Lost(number, claimed_hash(body), str(error)))
+                continue
+            seen.add(record.hash)
+            self._progress(1)
+            yield number, record
+        if self._is_broken:
+            highest = max(highest, self.state().last_record)
+            for body in self._carved():
+                record = validate(body, limits=self._limits)
+                if record.hash not in seen:
+                    seen.add(record.hash)
+                    highest += 1
+                    self._report.carved += 1
+                    yield highest, record
+
+    def _bodies(self) -> Iterator[tuple[int, bytes]]:
+        """The rows of the table of records that can be reached, in order."""
+        last = self._last_id()
+        after = 0
+        while after < last:
+            found = self._next(after)
+            if found is None:
+                self._is_broken = True
+                after = self._skip(after, last)
+                continue
+            number, body = found
+            if number <= after:  # the end, or a tree that leads back
+                self._is_broken |= number < 0
+                return
+            after = number
+            if isinstance(body, bytes):
+                yield number, body
+            else:
+                self._report.lost.append(Lost(number, "", "what stands in its place are no bytes"))
+
+    def _last_id(self) -> int:
+        known = self.state().last_record
+        try:
+            row = self._connection.execute("SELECT max(id) FROM records").fetchone()
+        except sqlite3.Error as error:
+            if known == 0:
+                raise StoreError(f"{self._path}: nothing of it can be read: {error}") from None
+            return known
+        return max(known, row[0] or 0)
+
+    def _next(self, after: int) -> tuple[int, object] | None:
+        """The next row behind an id, (0, …) if there is none; None if it cannot be read."""
+        query = "SELECT id, body FROM records WHERE id > ? ORDER BY id LIMIT 1"
+        try:
+            row = self._connection.execute(query, (after,)).fetchone()
+        except sqlite3.Error:
+            return None
+        return (0, b"") if row is None else (row[0], row[1])
+
+    def _skip(self, after: int, last: int) -> int:
+        """Past a row or page that cannot be read: its id, where that much is known, else by wider steps."""
+        query = "SELECT id FROM records WHERE id > ? ORDER BY id LIMIT 1"
+        try:
+            row = self._connection.execute(query, (after,)).fetchone()
+        except sqlite3.Error:
+            row = None
+        if row is not None and row[0] > after:
+            self._report.lost.append(Lost(row[0], "", "its page cannot be read"))
+            return int(row[0])
+        step = 1
+        while after + step < last and self._next(after + step) is None:
+            step *= 2
+        low, high = step // 2, step  # the last step that failed, the first that did not
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._next(after + middle) is None else (low, middle)
+        return min(after + high, last)
+
+    def _carved(self) -> Iterator[bytes]:
+        """Records that lie in one piece anywhere in the file."""
+        with self._path.open("rb") as file:
+            for item in read_frames(file, 0, self._path.stat().st_size, self._limits):
+                if isinstance(item, Frame):
+                    try:
+                        validate(item.data, limits=self._limits)
+                    except InvalidInput:
+                        continue
+                    yield item.data

@@ -1,0 +1,227 @@
+"""Backups, restoring, compacting, repairing: whole copies, nothing left of what was deleted, nothing readable lost."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from lace.errors import NotFound, StoreDamaged, StoreError
+from lace.facts.predicates import RECORD_PREDICATES
+from lace.limits import RecordLimits
+from lace.store import SQLiteStore, open_store
+from lace.store.columns.rebuild import CURSOR_GAP
+from lace.store.columns.salvage import repair
+from lace.store.columns.upkeep import backup, compact, restore
+from store.samples import assortment, blob, plex, seal
+
+LIMITS = RecordLimits()
+
+
+def filled(path: Path, count: int = 60) -> list[str]:
+    """A store with a history; the hashes that are left."""
+    with open_store(path, create=True) as store:
+        store.put(assortment())
+        records = [seal(f"n/{number}", headers=(("K", f"v{number % 5}"),), data=bytes(50)) for number in range(count)]
+        for at in range(0, count, 7):
+            store.put(records[at : at + 7])
+        store.put([blob(bytes(range(256)) * 200)])
+        store.delete(*(record.hash for record in records[3::9]))
+        store.put_setting("some", "key", b"value")
+        return [record for _, record in store.records_since()]
+
+
+def laces_in(folder: Path) -> list[str]:
+    """Files, but for the logs that reading leaves."""
+    return sorted(file.name for file in folder.iterdir() if not file.name.endswith(("-wal", "-shm")))
+
+
+def contents(store: SQLiteStore) -> object:
+    snapshot = store.snapshot()
+    facts = {predicate: sorted(snapshot.iterate(predicate)) for predicate in RECORD_PREDICATES}
+    return list(store.records_since()), facts, [entry.hash for entry in store.entries()], store.settings("some")
+
+
+def contents_of(path: Path) -> object:
+    with open_store(path, read_only=True) as store:
+        assert store.check_integrity() == []
+        return contents(store)
+
+
+def test_a_backup_is_the_lace_of_one_moment_while_others_write(tmp_path: Path) -> None:
+    path, target = tmp_path / "a.lace", tmp_path / "b.lace"
+    filled(path)
+    stop = threading.Event()
+
+    def write() -> None:
+        with open_store(path) as other:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                other.put([plex(f"live/{number}/{side}") for side in "ab"])
+
+    with open_store(path) as store:
+        before = contents(store)
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(3):
+                assert backup(path, target) == target.stat().st_size
+                with open_store(target, read_only=True) as copied:
+                    assert copied.check_integrity() == []
+                    live = list(copied.entries("u", "ding", "live/"))
+                    assert len(live) % 2 == 0  # no half of a put
+        finally:
+            stop.set()
+            writer.join()
+        assert set(dict(before[0]).values()) <= {record for _, record in copied_records(target)}  # type: ignore[index]
+    assert laces_in(tmp_path) == ["a.lace", "b.lace"]
+
+
+def copied_records(path: Path) -> list[tuple[int, str]]:
+    with open_store(path, read_only=True) as store:
+        return list(store.records_since())
+
+
+def test_a_restored_lace_is_the_backup_and_old_cursors_start_over(tmp_path: Path) -> None:
+    path, kept, again = tmp_path / "a.lace", tmp_path / "kept.lace", tmp_path / "again.lace"
+    filled(path)
+    backup(path, kept)
+    with open_store(path) as store:
+        store.put([plex("later")])
+        store.delete(assortment()[0].hash)
+        cursor = store.cursor()
+    assert restore(kept, again) == len(copied_records(kept))
+    assert contents_of(again)[:1] == contents_of(kept)[:1]  # type: ignore[index]
+    with open_store(again) as store:
+        store.put([plex("other"), plex("another")])
+        assert store.changes(cursor) is None
+        assert store.cursor().removal > CURSOR_GAP
+
+
+def test_compacting_keeps_every_answer_and_nothing_of_what_was_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    filled(path)
+    with open_store(path) as store:
+        secret = plex(
+            "whispered/name", group="hidden-group", headers=(("Confidential", "do not keep"),), data=b"sesame"
+        )
+        store.put([secret, plex("stays")])
+        store.delete(secret.hash)
+        before = contents(store)
+    words = (b"whispered/name", b"hidden-group", b"Confidential", b"do not keep", b"sesame")
+    assert any(word in path.read_bytes() for word in words)
+    size, after = compact(path)
+    assert after <= size
+    data = path.read_bytes()
+    assert [word for word in words if word in data] == []
+    assert contents_of(path) == before
+    assert laces_in(tmp_path) == ["a.lace"]
+
+
+def test_whoever_has_a_compacted_lace_open_is_told_to_open_it_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    filled(path)
+    with open_store(path) as store:
+        cursor = store.cursor()
+        compact(path)
+        for question in (store.snapshot, store.cursor, lambda: store.get(plex().hash), lambda: store.put([plex("x")])):
+            with pytest.raises(StoreError, match="open it again"):
+                question()
+    with open_store(path) as store:
+        assert store.changes(cursor) is None
+        store.put([plex("after")])
+        assert store.check_integrity() == []
+
+
+def test_repairing_a_whole_lace_changes_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    left = filled(path)
+    before = contents_of(path)
+    report = repair(path, LIMITS)
+    assert (report.kept, report.lost, report.carved, report.settings) == (len(left), [], 0, 1)
+    assert contents_of(path) == before
+    assert report.damaged_file is not None
+    assert contents_of(report.damaged_file) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM segments", "DELETE FROM symbol_index", "UPDATE symbol_blocks SET texts = x'00'",
+        "UPDATE state SET next_code = 3", "DELETE FROM coordinates", "DROP TABLE spaces", "DROP TABLE state",
+        "UPDATE tombstones SET code = 1", "DROP TABLE settings", "DELETE FROM removals",
+    ],
+)  # fmt: skip
+def test_facts_and_indexes_are_made_anew_from_the_records(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "a.lace"
+    left = filled(path)
+    before = contents_of(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+    report = repair(path, LIMITS)
+    assert (report.kept, report.lost) == (len(left), [])
+    assert contents_of(path)[:3] == before[:3]  # type: ignore[index]
+
+
+def test_a_record_with_a_damaged_body_is_lost_alone_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    left = filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE records SET body = CAST(replace(body, 'Group', 'grouP') AS BLOB) WHERE id = 4")
+    connection.close()
+    report = repair(path, LIMITS)
+    (lost,) = report.lost
+    assert (lost.id, lost.hash) == (4, dict(copied_records(report.damaged_file or path))[4])
+    assert report.kept == len(left) - 1
+    with open_store(path) as store:
+        assert store.check_integrity() == []
+        assert not store.have(lost.hash)  # type: ignore[arg-type]
+
+
+def test_pages_that_cannot_be_read_cost_what_stands_on_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    left = filled(path, 200)
+    whole = path.read_bytes()
+    chance = random.Random(4)
+    for _ in range(4):
+        data = bytearray(whole)
+        page = chance.randrange(2, len(data) // 16384) * 16384  # the first two hold the schema and the counters
+        data[page : page + 16384] = chance.randbytes(16384)
+        path.write_bytes(data)
+        report = repair(path, LIMITS)
+        with open_store(path) as store:
+            assert store.check_integrity() == []
+            assert {record for _, record in store.records_since()} <= set(left) | {seal_hash(n) for n in range(200)}
+        assert report.kept >= len(left) * 2 // 3
+
+
+def seal_hash(number: int) -> str:
+    return seal(f"n/{number}", headers=(("K", f"v{number % 5}"),), data=bytes(50)).hash
+
+
+def test_a_plain_copy_is_taken_as_it_is_by_repairing(tmp_path: Path) -> None:
+    import shutil
+
+    path, copied = tmp_path / "a.lace", tmp_path / "b.lace"
+    with open_store(path, create=True) as store:
+        store.put(assortment())
+        shutil.copy(path, copied)
+    with pytest.raises(StoreDamaged):
+        open_store(copied)
+    repair(copied, LIMITS)
+    with open_store(copied) as store:
+        assert store.check_integrity() == []
+
+
+def test_what_is_not_there_or_no_lace_cannot_be_repaired(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        repair(tmp_path / "none.lace", LIMITS)
+    (tmp_path / "text.lace").write_bytes(b"hello" * 1000)
+    with pytest.raises(StoreError, match="nothing of it can be read"):
+        repair(tmp_path / "text.lace", LIMITS)
+    assert [file.name for file in tmp_path.iterdir()] == ["text.lace"]
