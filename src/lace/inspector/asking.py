@@ -13,8 +13,9 @@ from threading import Lock
 
 from lace.datalog.annotations import read_annotated_all
 from lace.datalog.engine import Base, Result, evaluate
+from lace.datalog.parser import parse_atom
 from lace.datalog.source import Row
-from lace.datalog.syntax import Predicate
+from lace.datalog.syntax import Atom, Constant, Predicate, Variable
 from lace.datalog.validate import LOCAL_PROFILE, CheckedProgram, check_all, check_program
 from lace.errors import InvalidLacegram, LaceError, LimitExceeded
 from lace.inspector.opened import OpenedLace
@@ -79,8 +80,17 @@ class Asked:
         """Why the first fact that matches a goal holds, or why none does."""
         if self.explainer is None:
             raise LaceError("the rules have errors")
+        atom = parse_atom(goal, limits=TYPING_LIMITS)
         with self.work:
-            return self.explainer.explain(goal)
+            return self.explainer.explain(self._first(atom) or atom)
+
+    def _first(self, goal: Atom) -> Atom | None:
+        """The first fact of a goal that leaves all open: it is known here, and a bound goal is quickly proven."""
+        is_open = all(isinstance(term, Variable) for term in goal.terms) and len(set(goal.terms)) == len(goal.terms)
+        if goal.predicate not in self.heads or not goal.terms or not is_open:
+            return None
+        rows = self.rows(goal.predicate, 0, 1)
+        return Atom(goal.predicate, tuple(Constant(value) for value in rows[0])) if rows else None
 
 
 class Answers:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from lace.errors import LaceError
 from lace.inspector.browse import crumbs, number_of, record_url
-from lace.inspector.content import read_head
+from lace.inspector.content import Content
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page
 from lace.inspector.words import empty, hash_link, instant, pager, short, table, url
+from lace.limits import MIB
 from lace.notation.identifiers import RecordHash
 from lace.porcelain.search import find, is_searched
+from lace.records.model import ValidRecord
+from lace.records.validate import reread
 
 HERE = "Find"
 _AROUND = 60  # characters on each side of a word
+_PAGE_BYTES = 8 * MIB  # of records read for one page
 _READ = 16 << 10  # bytes in which an excerpt is looked for
 
 
@@ -29,9 +32,9 @@ def find_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLim
     searched = is_searched(opened.lace)
     if question and searched:
         found = find(opened.lace, question, before=before, limit=limits.page_rows + 1)
-        rows = [_row(opened, record, question) for _, record in found[: limits.page_rows]]
-        if len(found) > limits.page_rows:
-            following = url(f"{opened.base}/find", {"q": question, "before": found[limits.page_rows - 1][0]})
+        rows = _rows(opened, [record for _, record in found[: limits.page_rows]], question)
+        if rows and len(found) > len(rows):
+            following = url(f"{opened.base}/find", {"q": question, "before": found[len(rows) - 1][0]})
     body = join(tag("h1", "Find"), _form(opened, question), _results(opened, question, rows, searched=searched))
     first = url(f"{opened.base}/find", {"q": question}) if before is not None else None
     data: Data = {"question": question, "searched": searched, "records": rows, "next": following}
@@ -69,25 +72,26 @@ def _results(opened: OpenedLace, question: str, rows: list[Data], *, searched: b
     return table("Found", ("Record", "Time", "Signed by", "Hash"), cells)
 
 
-def _row(opened: OpenedLace, record: RecordHash, question: str) -> Data:
-    valid = opened.lace.load(record)
-    parts = valid.parts
-    coordinate = f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else ""
+def _rows(opened: OpenedLace, records: Sequence[RecordHash], question: str) -> list[Data]:
+    """What is shown of some records, all read at once; one that went away meanwhile is left out."""
+    bodies = opened.lace.store.get_first(records, _PAGE_BYTES) if records else []
+    return [_row(reread(body), question) for body in bodies if body is not None]
+
+
+def _row(record: ValidRecord, question: str) -> Data:
+    parts = record.parts
     return {
-        "hash": record,
-        "coordinate": coordinate,
+        "hash": record.hash,
+        "coordinate": f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else "",
         "tai": parts.tai,
         "signer": parts.signed_by,
-        "excerpt": _excerpt(opened, record, question),
+        "excerpt": _excerpt(record, question),
     }
 
 
-def _excerpt(opened: OpenedLace, record: RecordHash, question: str) -> str:
+def _excerpt(record: ValidRecord, question: str) -> str:
     """The first place in a text where a word of the question stands, or its beginning."""
-    try:
-        content = read_head(opened.lace.content(record), opened.lace.content_length(record), _READ)
-    except LaceError:
-        return ""
+    content = Content(bytes(record.data[:_READ]), record.data_length)
     text = " ".join((content.text or "").split())
     found = _pattern(question).search(text)
     start = max(0, found.start() - _AROUND) if found else 0
