@@ -80,11 +80,11 @@ class Fortress:
         return found
 
     def memory(self) -> int:
-        """Bytes of the server and of every process it started."""
+        """Bytes of the server and of every process it started; what they share counts once."""
         total = 0
         for process in self._family():
             try:
-                total += process.memory_info().rss
+                total += process.memory_full_info().pss
             except psutil.Error:
                 continue
         return total

@@ -13,7 +13,7 @@ from siege.gates import Gate
 from siege.plays import SCENES, Scene
 from siege.soldiers import soldier
 
-GROWTH = 256 * MIB
+GROWTH = 512 * MIB  # of all plays together; `make siege` holds each of them to half of it
 
 
 @pytest.fixture
@@ -35,11 +35,7 @@ def test_there_are_enough_plays_and_every_transport_has_them() -> None:
 
 
 def all_at_once(scheme: str) -> list[Scene]:
-    return [
-        scene
-        for scene in SCENES.values()
-        if scene.only in ("", scheme) and not scene.name.startswith(("rules: ", "listing: 8,192"))
-    ]
+    return [scene for scene in SCENES.values() if scene.only in ("", scheme)]
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "ws"])

@@ -62,12 +62,13 @@ class Call:
     over equal views cost the same.
     """
 
-    __slots__ = ("_is_cancelled", "bytes", "max_rows", "rows")
+    __slots__ = ("_is_cancelled", "bytes", "cpu_s", "max_rows", "rows")
 
     def __init__(self, max_rows: int | None = None) -> None:
         self.max_rows = max_rows
         self.rows = 0
         self.bytes = 0
+        self.cpu_s = 0.0  # of other processes: that of the calling thread its caller sees itself
         self._is_cancelled = False
 
     def cancel(self) -> None:

@@ -31,6 +31,8 @@ from lace.transports.base import ByteStream
 
 T = TypeVar("T")
 CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings without fields
+BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
+BULK_BLOCKS = 64  # while records are expected, whose headers look like ends of blocks
 _ACCOUNT_OF = (Advertising, EpochBegan)
 
 
@@ -54,6 +56,7 @@ class Driver:
         threads: Executor,
         *,
         judges: Executor | None = None,
+        evaluators: Executor | None = None,
         limits: DriveLimits | None = None,
         budget: Budget | None = None,
         on_event: Callable[[Event], None] | None = None,
@@ -67,7 +70,9 @@ class Driver:
         self._host = host
         self._threads = threads
         self._judges = judges or threads  # wait for worker processes, which nothing else should wait behind
+        self._evaluators = evaluators or threads  # wait for their turn, which nothing else should wait behind
         self._calls: set[Call] = set()  # to the host, under way
+        self._evaluation: Call | None = None  # the one of them that may take long
         self._limits = limits or DriveLimits()
         self._budget = budget
         self._on_event = on_event
@@ -87,6 +92,8 @@ class Driver:
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._counted = 0
+        self._is_taking = False  # bytes that were received are being given to the session
+        self._is_lost = False
         self._cut_because = ""
         self._on_limited = on_limited
         self._rested_at_ns: int | None = None
@@ -148,6 +155,8 @@ class Driver:
     async def _settle(self, sending: asyncio.Task[None], performing: asyncio.Task[None]) -> None:
         """A finished exchange flushes and closes; an aborted one closes without further bytes (050-ERR-20)."""
         outcome = self.session.outcome
+        if self._evaluation is not None:  # of no use to anybody any more
+            self._evaluation.cancel()
         if outcome is None or outcome.abort or self._failure is not None:
             self._stream.abort()
         else:
@@ -187,13 +196,17 @@ class Driver:
                 return
             if self._tap is not None and data:
                 self._tap.received(data)
-            for piece in slices(data):
+            is_bulk = self.session.machine.expects_records
+            self._is_taking = True
+            for piece in slices(data, BULK_BLOCKS if is_bulk else BLOCKS_AT_ONCE):
                 await self._take(piece)
                 if self._over.is_set():
                     return
-            if not data:
+            self._is_taking = False
+            if not data or self._is_lost:
                 self.session.receive_eof(self.now_ns)
                 self._after()
+                await self._give_up()
                 return
 
     async def _take(self, data: bytes) -> None:
@@ -205,6 +218,10 @@ class Driver:
         self._charge("bytes", len(data))
         self._after()
         await asyncio.sleep(0)
+        await self._afford()
+
+    async def _afford(self) -> None:
+        """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
         while not self._over.is_set() and (debt := self.meter.debt(self.now_ns)) is not None:
             if self._on_limited is not None:
                 self._on_limited(debt)
@@ -213,6 +230,19 @@ class Driver:
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), debt.wait_s)
+
+    async def _give_up(self) -> None:
+        """The peer says no more: what it left is worked off if that takes a moment, but no evaluation goes on for it.
+        Records that came are still stored."""
+        while not self._over.is_set():
+            before = self.session.blocks_in
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), self._limits.leftover_s)
+            is_stuck = self.session.blocks_in == before and not self._storing_bytes
+            if is_stuck and not self._over.is_set():
+                self.session.lose(self.now_ns)
+                self._after()
+                return
 
     def _charge(self, account: str, amount: float) -> None:
         self.meter.charge(account, amount, self.now_ns)
@@ -269,9 +299,12 @@ class Driver:
             await self._wake_send.wait()
 
     def _lose(self) -> None:
-        """The peer takes no bytes any more: for the exchange that is the end of the stream (060-DISC-01)."""
-        self.session.receive_eof(self.now_ns)
-        self._after()
+        """The peer takes no bytes any more: for the exchange that is the end of the stream (060-DISC-01), once what
+        it sent before has been taken."""
+        self._is_lost = True
+        if not self._is_taking:
+            self.session.receive_eof(self.now_ns)
+            self._after()
 
     async def _watch_time(self) -> None:
         while not self._over.is_set():
@@ -312,9 +345,20 @@ class Driver:
             case asked.Report(event):
                 await self._report(event)
             case _:
-                answer = await self._call(partial(perform, self._host, request))
+                is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
+                answer = await (self._evaluate if is_long else self._call)(partial(perform, self._host, request))
                 if answer is not None:
                     self._answer(answer)
+
+    async def _evaluate(self, work: Callable[[Call], T]) -> T:
+        await self._afford()  # what was sent ahead waits as well
+        with self._calling() as call:
+            self._evaluation = call
+            try:
+                return await self._in_thread(work, call, threads=self._evaluators)
+            finally:
+                self._evaluation = None
+                self._charge("cpu_s", call.cpu_s)
 
     async def _report(self, event: Event) -> None:
         if isinstance(event, _ACCOUNT_OF):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Protocol
 
 from lace.datalog.engine import Materialized, RowSource, evaluate, materialize
 from lace.datalog.meter import Meter
@@ -65,6 +66,24 @@ class Delta:
 
 def _without(records: Records, others: Records) -> Records:
     return {record: None for record in records if record not in others} if others else records
+
+
+class Evaluator(Protocol):
+    """What evaluates one policy over a store."""
+
+    store: RecordStore
+
+    @property
+    def lowered(self) -> LoweredPolicy: ...
+    @property
+    def cursor(self) -> StoreCursor: ...
+    @property
+    def requestable(self) -> Collection[str]: ...
+    def prepare(self, wanted: PreparePolicy) -> None: ...
+    def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta: ...
+    def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]: ...
+    def advertise(self, records: Records) -> list[Advertisement]: ...
+    def get_ready(self) -> None: ...
 
 
 class StoreEvaluator:

@@ -35,7 +35,8 @@ from lace.runtime.workers import Workers
 from lace.store.base import RecordStore, StoreCursor
 
 if TYPE_CHECKING:
-    from lace.runtime.evaluate import StoreEvaluator
+    from lace.runtime.evaluate import Evaluator
+    from lace.runtime.guesthouse import GuestHouse
     from lace.runtime.sends import Sends
 
 CURSORS = "cursor"  # the settings namespace of what is kept of a peer's claims
@@ -75,6 +76,8 @@ class LocalHost:
         verify: Verify = verify_batch,
         bounds: HostBounds | None = None,
         policies: PolicyBook | None = None,
+        house: GuestHouse | None = None,
+        guest: str = "",
     ) -> None:
         self.store = store
         self._terms = terms
@@ -83,7 +86,9 @@ class LocalHost:
         self._bounds = bounds or HostBounds()
         self._work_out = workers.summarise if workers is not None else summarise
         self._policies = policies or PolicyBook()
-        self._evaluator: StoreEvaluator | None = None  # until the first evaluation
+        self._house = house  # where rules of peers go that ask for much; without one they stay here
+        self._guest = guest
+        self._evaluator: Evaluator | None = None  # until the first evaluation
         self._sends: Sends | None = None
         self._sharing: SharingKey | None = None
         self._policy: _Policy | None = None
@@ -104,7 +109,7 @@ class LocalHost:
         """The local executable of a plan."""
         call.check()
         self._let_go()
-        self._evaluator = _make_evaluator(self.store, self._terms)
+        self._evaluator = _make_evaluator(self.store, self._terms, self._house, self._guest)
         self._evaluator.prepare(wanted)
         self._policy = _Policy(wanted, self._claims_for(wanted))
         return given.PolicyPrepared(len(self._policy.claims))
@@ -327,10 +332,12 @@ class LocalHost:
         self._policy = None
 
 
-def _make_evaluator(store: RecordStore, terms: Terms) -> StoreEvaluator:
-    from lace.runtime.evaluate import StoreEvaluator  # the engine takes its time to load: meanwhile the peer works
+def _make_evaluator(store: RecordStore, terms: Terms, house: GuestHouse | None, guest: str) -> Evaluator:
+    # Loaded here: the engine takes its time, and meanwhile the peer works.
+    from lace.runtime.evaluate import StoreEvaluator
+    from lace.runtime.guests import GuestEvaluator
 
-    return StoreEvaluator(store, terms)
+    return StoreEvaluator(store, terms) if house is None else GuestEvaluator(store, terms, house, guest)
 
 
 def _listing_bytes(own: Generation, under: asked.PreparePolicy, measured: int) -> int:

@@ -28,9 +28,9 @@ class LinkRates:
     threads and of the evaluating process that was spent for the link.
     """
 
-    blocks: Rate = Rate(200, 4_000)
-    loops: Rate = Rate(20, 400)
-    epochs: Rate = Rate(0.2, 20)
+    blocks: Rate = Rate(50, 400)
+    loops: Rate = Rate(5, 60)
+    epochs: Rate = Rate(0.1, 5)
     bytes: Rate = Rate(64 * MIB, GIB)
     cpu_s: Rate = Rate(0.25, 60)
     max_wait_s: float = 30.0  # who would have to be left unread for longer is cut

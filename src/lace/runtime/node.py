@@ -21,10 +21,11 @@ from lace.interlace.host import Host
 from lace.interlace.terms import Link, MachineConfig, Terms
 from lace.notation.identifiers import Verifier
 from lace.policy.operand import Module
-from lace.runtime.admission import Admission, Standing
+from lace.runtime.admission import Admission, Standing, peer_key
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
 from lace.runtime.drive import Driver
+from lace.runtime.guesthouse import GuestHouse, GuestLimits
 from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink
 from lace.runtime.metering import Debt, LinkRates
@@ -57,6 +58,7 @@ class Node:
         limits: NodeLimits | None = None,
         drive_limits: DriveLimits | None = None,
         rates: LinkRates | None = None,
+        guest_limits: GuestLimits | None = None,
         host_bounds: HostBounds | None = None,
         make_host: Callable[[Terms], Host[Any]] | None = None,
         hooks: Hooks | None = None,
@@ -74,10 +76,12 @@ class Node:
         self._hooks = hooks or Hooks()
         self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="lace")
         self._workers = Workers(self._limits.workers)
+        self._evaluators = ThreadPoolExecutor(self._limits.max_links, thread_name_prefix="lace-evaluate")
+        self._house = GuestHouse(getattr(store, "path", None), guest_limits, self._limits.threads)
         self._judges = ThreadPoolExecutor(self._workers.count + 1, thread_name_prefix="lace-judge")
         self._verify = SlicedVerify(self._threads, self._drive_limits.verify_slices)
         self._host_bounds = host_bounds
-        self._make_host = make_host or self._local_host
+        self._make_host = make_host
         self._policies = PolicyBook(keeps_sets=True)
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
@@ -228,10 +232,11 @@ class Node:
         return Driver(
             stream,
             Session(config),
-            self._make_host(config.terms),
+            self._make_host(config.terms) if self._make_host else self._local_host(config.terms, stream),
             self._clock,
             self._threads,
             judges=self._judges,
+            evaluators=self._evaluators,
             limits=self._drive_limits,
             budget=self._budget,
             on_event=lambda event: self._event(info, event),
@@ -241,7 +246,7 @@ class Node:
             on_limited=lambda debt: self._in_debt(info, debt),
         )
 
-    def _local_host(self, terms: Terms) -> LocalHost:
+    def _local_host(self, terms: Terms, stream: ByteStream) -> LocalHost:
         return LocalHost(
             self.store,
             terms,
@@ -249,6 +254,8 @@ class Node:
             verify=self._verify,
             bounds=self._host_bounds,
             policies=self._policies,
+            house=self._house,
+            guest=peer_key(stream.proof),
         )
 
     # --- what is told ------------------------------------------------------------------------------------------
@@ -357,7 +364,8 @@ class Node:
             await asyncio.wait(tasks, timeout=max(0.1, last - loop.time()))
         with contextlib.suppress(LaceError, TimeoutError):
             await asyncio.wait_for(self._in_thread(self._policies.keep), max(0.1, last - loop.time()))
-        for threads in (self._threads, self._judges):
+        self._house.close()
+        for threads in (self._threads, self._judges, self._evaluators):
             threads.shutdown(wait=False, cancel_futures=True)
         idle = await self._threads_end(last)
         self._workers.close()
@@ -366,7 +374,7 @@ class Node:
     async def _threads_end(self, last: float) -> bool:
         """Whether every thread ended in time."""
         loop = asyncio.get_running_loop()
-        threads = [*self._threads._threads, *self._judges._threads]
+        threads = [*self._threads._threads, *self._judges._threads, *self._evaluators._threads]
         while any(thread.is_alive() for thread in threads):
             if loop.time() > last:
                 return False

@@ -22,7 +22,7 @@ from lace.notation.fact import Fact
 from lace.runtime.claims import Feeding, feeding_of
 
 if TYPE_CHECKING:
-    from lace.runtime.evaluate import StoreEvaluator
+    from lace.runtime.evaluate import Evaluator
     from lace.runtime.sends import Sends, SharedSends
 
 
@@ -52,7 +52,7 @@ class PolicyBook:
         self._lock = threading.Lock()
 
     def take(
-        self, evaluator: StoreEvaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
+        self, evaluator: Evaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
     ) -> tuple[Sends, SharingKey | None]:
         """The sends of a policy that an evaluator was prepared for, and under which key they are to be given back."""
         from lace.runtime.sends import PrivateSends, SharedSends  # with the engine, which takes its time to load

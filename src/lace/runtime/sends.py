@@ -18,7 +18,7 @@ from lace.interlace.host import Call
 from lace.interlace.partitions import Changes
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.claims import Feeding
-from lace.runtime.evaluate import Delta, StoreEvaluator
+from lace.runtime.evaluate import Delta, Evaluator
 from lace.runtime.generation import Generation
 from lace.runtime.keptsets import keep, recall
 from lace.store.base import RecordStore, StoreCursor
@@ -40,7 +40,7 @@ class Sends(Protocol):
 class _Generations:
     """An evaluator, and its newest set."""
 
-    def __init__(self, evaluator: StoreEvaluator, max_line_bytes: int) -> None:
+    def __init__(self, evaluator: Evaluator, max_line_bytes: int) -> None:
         self._evaluator = evaluator
         self._newest = Generation(0, IdSet(), self._advertise, max_line_bytes)
 
@@ -82,7 +82,7 @@ class SharedSends(_Generations):
     """Of any number of links, each in its own thread."""
 
     def __init__(
-        self, evaluator: StoreEvaluator, max_line_bytes: int, feeding: Feeding, store: RecordStore, name: str = ""
+        self, evaluator: Evaluator, max_line_bytes: int, feeding: Feeding, store: RecordStore, name: str = ""
     ) -> None:
         super().__init__(evaluator, max_line_bytes)
         self._feeding = feeding

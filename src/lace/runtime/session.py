@@ -90,6 +90,7 @@ class Session:
         self.unsent_bytes = 0  # of records put and not yet taken by `data_to_send`
         self.unsent_blocks = 0  # ended by us and not yet taken: a peer that reads lets few of them pile up
         self.blocks_in = 0
+        self._has_ended = False
 
     # --- what goes in ------------------------------------------------------------------------------------------
 
@@ -99,15 +100,23 @@ class Session:
         self._carry_out(self.machine.start(now_ns))
 
     def receive_data(self, data: bytes, now_ns: int) -> None:
-        """Bytes of the peer."""
+        """Bytes of the peer; those that were on their way when its end was told are of no use."""
+        if self._has_ended:
+            return
         self.bytes_in += len(data)
         self._reader.receive(data)
         self._read(now_ns)
 
     def receive_eof(self, now_ns: int) -> None:
         """The peer sends no more, however that came about."""
+        self._has_ended = True
         self._reader.receive_eof()
         self._read(now_ns)
+
+    def lose(self, now_ns: int) -> None:
+        """The peer is gone and is not waited for, wherever the exchange stands."""
+        if not self.machine.is_closed:
+            self._carry_out(self.machine.receive(given.StreamEnded(clean=False), now_ns))
 
     def answer(self, answer: given.LocalInput, now_ns: int) -> None:
         """The answer to a request, or news of our own side."""

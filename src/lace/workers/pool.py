@@ -69,6 +69,15 @@ class Worker:
             raise answer
         return cast("T", answer)
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End the process from another thread than the one that asks it, which is told WorkerDied."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the process, which holds nothing worth waiting for."""
         self._process.kill()

@@ -1,0 +1,160 @@
+"""Rules of peers in a process of their own: the same answers as here, and an end when there must be one."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interlace.pair import ALL, group_module, hash_of, plex
+from lace.errors import EvaluationStopped, LimitExceeded
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.host import Call
+from lace.interlace.negotiate import NO_FIELDS
+from lace.interlace.partitions import Changes
+from lace.interlace.terms import Terms
+from lace.policy.compile import agree
+from lace.policy.exposure import expose_all
+from lace.policy.operand import Module
+from lace.records.validate import validate
+from lace.runtime.evaluate import StoreEvaluator
+from lace.runtime.guesthouse import GuestHouse, GuestLimits
+from lace.runtime.guests import GuestEvaluator
+from lace.store import open_store
+from lace.store.base import RecordStore
+from lace.store.memory import MemoryStore
+from runtime.test_evaluate import MODULES, runtime, wanted
+from siege import speech
+
+RECORDS = [plex(f"n{n}", group="uvw"[n % 3], app="ab"[n % 2]) for n in range(12)]
+TERMS = Terms(module=ALL, exposures=(expose_all(),))
+AT_ONCE = GuestLimits(first_rows=0, penalty_s=0.0)
+NOTHING = Changes([], [])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RecordStore]:
+    opened = open_store(tmp_path / "x.lace", create=True)
+    opened.put([validate(record) for record in RECORDS[:4]])
+    yield opened
+    opened.close()
+
+
+def guest(store: RecordStore, module: Module, limits: GuestLimits, house: GuestHouse | None = None) -> GuestEvaluator:
+    house = house or GuestHouse(getattr(store, "path", None), limits)
+    evaluator = GuestEvaluator(store, TERMS, house, "192.0.2.1")
+    evaluator.prepare(wanted(agree(module, ALL), NO_FIELDS, index=1))
+    return evaluator
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_process_of_its_own_answers_as_we_do_whatever_becomes_of_it(seed: int, store: RecordStore) -> None:
+    draw = random.Random(seed)
+    module = draw.choice([module for module in MODULES if module.id != ALL.id])
+    house = GuestHouse(getattr(store, "path", None), AT_ONCE)
+    far, near = guest(store, module, AT_ONCE, house), StoreEvaluator(store, TERMS)
+    near.prepare(wanted(agree(module, ALL), NO_FIELDS, index=1))
+    claims: dict[str, Advertisement] = {}
+    send: set[str] = set()
+    for step in range(6):
+        record = draw.choice(RECORDS)
+        if draw.random() < 0.5:
+            store.put([validate(record)])
+        else:
+            store.delete(hash_of(record))
+        claim = Advertisement(str(hash_of(draw.choice(RECORDS))), ())
+        added = [] if claim.hash in claims else [claim]
+        claims[claim.hash] = claim
+        expected = near.evaluate(runtime(step), Changes(added, []), Call())
+        found = far.evaluate(runtime(step), Changes(added, []), Call())
+        assert found == expected
+        assert far.cursor == near.cursor
+        assert set(far.requestable) == set(near.requestable)
+        send = (send | set(found.send_added)) - set(found.send_removed)
+        if draw.random() < 0.5:
+            house.leave(house._rooms[0])  # somebody else needed it: it begins anew
+    assert far.requestable_with(list(claims.values()), "Opq_p", Call()) == near.requestable_with(
+        list(claims.values()), "Opq_p", Call()
+    )
+    house.close()
+
+
+def test_rules_that_ask_for_little_never_leave(store: RecordStore) -> None:
+    house = GuestHouse(getattr(store, "path", None))
+    evaluator = guest(store, group_module("u"), GuestLimits(), house)
+    assert evaluator.evaluate(runtime(0), NOTHING, Call()).send_added
+    assert house._rooms == []
+
+
+def test_our_own_rules_never_leave_whoever_brings_them(store: RecordStore) -> None:
+    house = GuestHouse(getattr(store, "path", None), AT_ONCE)
+    assert guest(store, ALL, AT_ONCE, house).evaluate(runtime(0), NOTHING, Call()).send_added
+    assert house._rooms == []
+
+
+def test_fuel_ends_what_joins_for_ever_and_it_is_not_tried_again_at_once(store: RecordStore) -> None:
+    limits = GuestLimits(first_rows=1 << 12, max_rows=1 << 18)
+    house = GuestHouse(getattr(store, "path", None), limits)
+    evaluator = guest(store, speech.joins(), limits, house)
+    with pytest.raises(LimitExceeded, match="max_peer_rows_touched"):
+        evaluator.evaluate(runtime(0), NOTHING, Call())
+    with pytest.raises(LimitExceeded, match="a moment ago"):
+        evaluator.evaluate(runtime(0), NOTHING, Call())
+    other = guest(store, group_module("u"), limits, house)
+    assert other.evaluate(runtime(0), NOTHING, Call()).send_added
+    house.close()
+
+
+def test_memory_has_an_end(store: RecordStore) -> None:
+    limits = GuestLimits(first_rows=1 << 12, base_held_bytes=1 << 20)
+    house = GuestHouse(getattr(store, "path", None), limits)
+    with pytest.raises(LimitExceeded):
+        guest(store, speech.products(), limits, house).evaluate(runtime(0), NOTHING, Call())
+    house.close()
+
+
+def test_processor_time_has_an_end(store: RecordStore) -> None:
+    limits = GuestLimits(first_rows=1 << 12, max_rows=1 << 40, max_cpu_s=0.1)
+    house = GuestHouse(getattr(store, "path", None), limits)
+    with pytest.raises(EvaluationStopped, match="processor time"):
+        guest(store, speech.joins(), limits, house).evaluate(runtime(0), NOTHING, Call())
+    house.close()
+
+
+def test_work_that_nobody_waits_for_is_killed_and_so_is_what_waits_behind_it(store: RecordStore) -> None:
+    limits = GuestLimits(first_rows=1 << 12, max_rows=1 << 40, max_cpu_s=1e9, processes=1)
+    house = GuestHouse(getattr(store, "path", None), limits)
+    stopped: list[str] = []
+
+    def run(call: Call, module: Module) -> None:
+        try:
+            guest(store, module, limits, house).evaluate(runtime(0), NOTHING, call)
+        except EvaluationStopped as error:
+            stopped.append(str(error))
+
+    calls = [Call(), Call()]
+    threads = [
+        threading.Thread(target=run, args=(call, speech.joins(100 + number))) for number, call in enumerate(calls)
+    ]
+    for thread in threads:
+        thread.start()
+    while not any(room.is_busy for room in house._rooms):
+        pass
+    for call in calls:
+        call.cancel()
+    for thread in threads:
+        thread.join(60)
+    assert len(stopped) == 2
+    assert house._rooms == []
+    house.close()
+
+
+def test_a_store_without_a_file_keeps_its_guests_here() -> None:
+    memory = MemoryStore()
+    memory.put([validate(record) for record in RECORDS])
+    house = GuestHouse(None, AT_ONCE)
+    assert guest(memory, group_module("u"), AT_ONCE, house).evaluate(runtime(0), NOTHING, Call()).send_added
+    assert house._rooms == []
