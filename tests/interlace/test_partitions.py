@@ -483,8 +483,9 @@ def test_what_comes_while_roots_are_worked_out_waits_or_ends_the_exchange() -> N
 
 
 def test_roots_that_nobody_asked_for_are_a_fault_of_the_driver() -> None:
-    pair = make_pair()
+    pair = make_pair(is_open=True)
     pair.start()
+    pair.run()
     with pytest.raises(LocalProtocolError, match="no question"):
         pair.sides[0].machine.receive(given.Summarised([]), pair.now_ns)
 

@@ -11,10 +11,12 @@ from operator import itemgetter
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
 from lace.interlace.advertisement import Advertisement, ListingReader
+from lace.interlace.agreement import Agreement
 from lace.interlace.effects import TakeClaims
 from lace.interlace.inputs import ChangesReceived
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import TICK_READY, Block, require_vocabulary
+from lace.limits import ExchangeLimits
 from lace.notation.fact import Fact, FactColumn
 
 _all_but_first = itemgetter(slice(1, None))
@@ -97,3 +99,15 @@ class BlockReader:
     def claims(self) -> list[Advertisement]:
         """The listed claims, sorted by P."""
         return [] if self._listing is None else self._listing.finish()
+
+
+def reader_for(kind: Block, agreement: Agreement | None, own: ExchangeLimits) -> BlockReader:
+    """A reader for the next block of a kind; listings are read under the agreed schema and the peer's label."""
+    if agreement is None:
+        return BlockReader(kind, own.max_fact_block_size)
+    negotiated, listing = agreement.negotiated, None
+    limits = negotiated.limits
+    if kind in (Block.LISTING, Block.ANSWER, Block.REPLY, Block.TOLD):
+        most = limits.max_advertisement_records_listed
+        listing = ListingReader(agreement.peer_source, negotiated.schema.names, most)
+    return BlockReader(kind, limits.max_fact_block_size, listing, differences=negotiated.differences)

@@ -14,6 +14,7 @@ from lace.interlace.phases import QUESTIONS, Move, Phase, Question, move
 from lace.interlace.terms import MachineConfig
 from lace.interlace.transfer import RequestBook
 from lace.notation.fact import Fact
+from lace.policy.operand import Module
 
 
 class Core:
@@ -28,6 +29,8 @@ class Core:
         self.sent = False  # our part of the current phase
         self.received = False  # the peer's part of it
         self.question: Question | None = None  # what the exchange stands still for
+        self.close_requested = False
+        self.next_module: Module | None = None  # our operand of the next epoch
         self.local_changed = False  # something that an evaluation reads changed since the last one for a listing
         self.storing: set[str] = set()  # received and not yet answered
         self.requests = RequestBook()
@@ -43,6 +46,11 @@ class Core:
     def be_patient(self) -> None:
         """From now on the peer has the whole time of a phase."""
         self.deadline_ns = self.now_ns + self.terms.limits.phase_timeout_ns
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether both sides are at a fixed point and nothing was asked of ours."""
+        return self.phase is Phase.IDLE and self.question is None
 
     @property
     def is_phase_done(self) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lace.errors import LocalProtocolError
 from lace.interlace.advertise import measured_bytes
 from lace.interlace.agreement import Agreement
 from lace.interlace.blocks import BlockReader
@@ -232,10 +231,3 @@ class Epoch:
             return False
         waited = (self.ticks.tick.to_ns() - self.ticks.start.to_ns()) // self.ticks.interval_ns
         return not self._core.local_changed and self.is_advertised and waited >= terms.ticks_before_close
-
-
-def require_epoch(epoch: Epoch | None) -> Epoch:
-    """The epoch; our own program's fault if there is none yet."""
-    if epoch is None:
-        raise LocalProtocolError("nothing is agreed yet")
-    return epoch

@@ -63,10 +63,6 @@ class Loop(ComparedLoop):
 
     # --- advertisement -----------------------------------------------------------------------------------------
 
-    def evaluate(self) -> None:
-        """What to list, over everything that is known now."""
-        self._epoch.evaluate(Question.WHAT_TO_LIST)
-
     def advertise(self) -> None:
         """Our `adv`: the whole current send set, listed or summarised (P14, P16)."""
         core, epoch = self._core, self._epoch
@@ -130,10 +126,8 @@ class Loop(ComparedLoop):
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "partitions were not agreed", "050-LIST-09")
         if summaries:
             self._peer_summaries = summaries
-            self.offered = sum([partition.count for partition in summaries])
         else:
             self._peer_listing = block.listing()
-            self.offered = len(self._peer_listing.added)
         self._core.received = True
         self._compare_listings()
 
