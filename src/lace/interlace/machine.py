@@ -10,7 +10,7 @@ docs/machine.md explains how they follow each other.
 
 from __future__ import annotations
 
-from typing import assert_never, get_args
+from typing import get_args
 
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given

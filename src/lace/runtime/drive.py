@@ -174,6 +174,7 @@ class Driver:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         self._host.close()
+        self.session.close()
 
     async def _guarded(self, loop: Coroutine[Any, Any, None]) -> None:
         """A fault of our own ends this link and no other."""

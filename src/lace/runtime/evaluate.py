@@ -131,7 +131,7 @@ class StoreEvaluator:
             limits=self._terms.engine_limits,
         )
         self._schema = wanted.schema
-        self._reset()
+        self.close()
         self._claims = ClaimBook(feeding_of(wanted.plan))
         self._source = wanted.peer_source
 
@@ -150,6 +150,12 @@ class StoreEvaluator:
         if feed:
             delta = delta.then(self._follow(runtime, feed, []) or self._start(runtime, self._claims.fed))
         return delta
+
+    def close(self) -> None:
+        """Let go of what was derived."""
+        if self._derived is not None:
+            self._derived.close()
+        self._reset()
 
     def get_ready(self) -> None:
         """From here on small changes are likely: prepare to follow them."""
@@ -185,7 +191,10 @@ class StoreEvaluator:
         limits = self._terms.engine_limits
         meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
         self._is_ready = False
+        before = self._derived
         self._derived = materialize(policy.program, snapshot, limits, extra=extra, ready=False, meter=meter)
+        if before is not None:
+            before.close()
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
         send, request = self._send, self._request

@@ -89,6 +89,7 @@ class LocalHost:
         self._house = house  # where rules of peers go that ask for much; without one they stay here
         self._guest = guest
         self._evaluator: Evaluator | None = None  # until the first evaluation
+        self._own_policies = policies is None
         self._sends: Sends | None = None
         self._sharing: SharingKey | None = None
         self._policy: _Policy | None = None
@@ -162,6 +163,8 @@ class LocalHost:
     def _let_go(self) -> None:
         if self._sharing is not None:
             self._policies.give_back(self._sharing)
+        elif self._sends is not None:
+            self._sends.close()
         self._evaluator = self._sends = self._sharing = None
 
     def rest(self, call: Call) -> None:
@@ -330,6 +333,8 @@ class LocalHost:
         """Let go of the evaluator, the set and the claims."""
         self._let_go()
         self._policy = None
+        if self._own_policies:
+            self._policies.close()
 
 
 def _make_evaluator(store: RecordStore, terms: Terms, house: GuestHouse | None, guest: str) -> Evaluator:

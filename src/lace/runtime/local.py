@@ -112,6 +112,8 @@ class LocalExchange:
 
     def __exit__(self, *_: object) -> None:
         self._resources.close()
+        for side in self.sides:
+            side.host.close()
 
     # --- moving ------------------------------------------------------------------------------------------------
 
@@ -304,11 +306,12 @@ def exchange(
         running.start()
         running.run()
         results = running.results()
+        seen = running.sides[0].host.evaluated_at, running.sides[1].host.evaluated_at
         for side in running.sides:
             if side.aborted is not None:
                 raise ExchangeAborted(side.aborted.reason, side.aborted.detail, side.index, results)
     for party, peer, result in zip((first, second), (second, first), results, strict=True):
         if party.receipts is not None and peer.here is not None:
             publish_receipts(party.store, result.received_hashes, peer.here, party.receipts, now.tai())
-    known.remember(results, (running.sides[0].host.evaluated_at, running.sides[1].host.evaluated_at))
+    known.remember(results, seen)
     return results

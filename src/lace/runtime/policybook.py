@@ -84,7 +84,13 @@ class PolicyBook:
             self._known[key].users -= 1
             idle = [found for found, known in self._known.items() if not known.users]
             for found in idle[: max(0, len(idle) - self._max_idle)]:
-                del self._known[found]
+                self._known.pop(found).sends.close()
+
+    def close(self) -> None:
+        """Let go of what is kept for links to come."""
+        with self._lock:
+            for found in [found for found, known in self._known.items() if not known.users]:
+                self._known.pop(found).sends.close()
 
 
 def _name_of(key: SharingKey) -> str:

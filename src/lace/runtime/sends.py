@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Protocol
 
 from lace.differences.idset import IdSet, set_of
@@ -35,6 +36,7 @@ class Sends(Protocol):
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]: ...
     def rest(self) -> None: ...
     def all_of(self, records: Sequence[str]) -> Generation: ...
+    def close(self) -> None: ...
 
 
 class _Generations:
@@ -42,7 +44,8 @@ class _Generations:
 
     def __init__(self, evaluator: Evaluator, max_line_bytes: int) -> None:
         self._evaluator = evaluator
-        self._newest = Generation(0, IdSet(), self._advertise, max_line_bytes)
+        # A generation may outlive this, so it holds the evaluator and not what holds the generation.
+        self._newest = Generation(0, IdSet(), partial(_advertise, evaluator), max_line_bytes)
 
     @property
     def cursor(self) -> StoreCursor:
@@ -53,13 +56,18 @@ class _Generations:
         """Any records of the store, advertised as those that may be sent are."""
         return self._newest.anew(records)
 
-    def _advertise(self, records: Iterable[str]) -> list[Advertisement]:
-        return self._evaluator.advertise(dict.fromkeys(records))
+    def close(self) -> None:
+        """Nobody uses this any more."""
+        self._evaluator.close()
 
     def _follow(self, delta: Delta) -> Generation:
         if delta.send_added or delta.send_removed:
             self._newest = self._newest.then(list(delta.send_added), list(delta.send_removed))
         return self._newest
+
+
+def _advertise(evaluator: StoreEvaluator, records: Iterable[str]) -> list[Advertisement]:
+    return evaluator.advertise(dict.fromkeys(records))
 
 
 class PrivateSends(_Generations):

@@ -153,6 +153,13 @@ class Session:
         self._outgoing.extend(pieces)
         self.unsent_bytes += sum(map(len, pieces))
 
+    def close(self) -> None:
+        """Nothing more comes in or goes out: let go of what waits, and of the reader that asks this session."""
+        self._reader.record_gate = None
+        self._outgoing.clear()
+        self._arrived.clear()
+        self._items.clear()
+
     # --- what comes out ----------------------------------------------------------------------------------------
 
     def data_to_send(self) -> bytes:

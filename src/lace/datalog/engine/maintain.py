@@ -93,6 +93,11 @@ class Materialized:
         """Predicates that are only counted by rank: readable, but not kept and not among the changes (P31)."""
         return frozenset(self._ranked)
 
+    def close(self) -> None:
+        """Let go of everything: compiled rules and the evaluation hold each other in circles."""
+        for held in (*self._tables.values(), self._evaluation, self):
+            held.__dict__.clear()
+
     # reading
 
     def count(self, predicate: Predicate) -> int:

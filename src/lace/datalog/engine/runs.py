@@ -161,6 +161,10 @@ class ColumnRun(Run):
     def column(self, position: int) -> Codes:
         return self._columns[position]
 
+    def _select(self, selection: Selection) -> Run:
+        # Of a twin over the same columns: a view of this very run, which remembers it, would make a circle.
+        return View(ColumnRun(self._columns, self.rows, self.domain), self._matching(*selection))
+
     def own_bytes(self) -> int:
         return sum(column.nbytes for column in self._columns)
 

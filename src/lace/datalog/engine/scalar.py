@@ -36,7 +36,7 @@ class ScalarRule:
         start, *nodes = chain(plan.root)
         assert isinstance(start, Scan)
         self._slots: dict[str, int] = {}
-        self._found: dict[CodeRow, None] = {}
+        self._receiver: list[dict[CodeRow, None]] = [{}]  # of the rows of a run: the steps hold it, and not the rule
         self._constants = [(n, compiler.dictionary.code(text)) for n, text in start.constants]
         self._equal = start.equal
         self._taken = [(n, self._slot(name)) for n, name in start.variables]
@@ -54,9 +54,10 @@ class ScalarRule:
         codes = [compiler.dictionary.code(t.value) if isinstance(t, Constant) else -1 for t in terms]
         slots = [self._slot(t.name) if isinstance(t, Variable) else -1 for t in terms]
         parts = list(zip(codes, slots, strict=True))
+        receiver = self._receiver
 
         def project(values: Assignment) -> None:
-            self._found[tuple([values[slot] if slot >= 0 else code for code, slot in parts])] = None
+            receiver[0][tuple([values[slot] if slot >= 0 else code for code, slot in parts])] = None
 
         return project
 
@@ -71,7 +72,7 @@ class ScalarRule:
         values = [0] * self._width
         for n, slot in self._taken:
             values[slot] = row[n]
-        self._found = found
+        self._receiver[0] = found
         self._step(values)
 
 
