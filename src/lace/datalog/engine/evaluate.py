@@ -6,9 +6,10 @@ order of rules, atoms or facts: rules run in canonical order and see what stood 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from time import perf_counter
 from typing import NamedTuple
+from weakref import ref
 
 from lace.datalog.engine.base import Base, RowSource
 from lace.datalog.engine.relation import Relation
@@ -50,6 +51,18 @@ class LiveSizes:
         return float(sum(view.distinct(position) for view in self._executor.views(scan)))
 
 
+def _readable_of(evaluation: Evaluation) -> Callable[[Predicate], Readable]:
+    """How an executor reads relations, without holding them: the two would hold each other in a circle."""
+    held = ref(evaluation)
+
+    def readable(predicate: Predicate) -> Readable:
+        alive = held()
+        assert alive is not None, "an executor is used by its own evaluation only"
+        return alive._readable(predicate)
+
+    return readable
+
+
 class Evaluation:
     """One program over one snapshot."""
 
@@ -67,7 +80,7 @@ class Evaluation:
         self._deferred = {predicate for predicate, _ in self.ranks}
         self._below: Mapping[Predicate, Readable] = {}
         self.costs: dict[tuple[Predicate, ...], Cost] = {}
-        self.executor = VectorExecutor(self._readable, self.dictionary, base.verdicts, meter, self.stats)
+        self.executor = VectorExecutor(_readable_of(self), self.dictionary, base.verdicts, meter, self.stats)
         self.stats.load_seconds = perf_counter() - started
 
     def _load(self, own: RowSource) -> dict[Predicate, Relation]:

@@ -95,7 +95,7 @@ class Materialized:
 
     def close(self) -> None:
         """Let go of everything: compiled rules and the evaluation hold each other in circles."""
-        for held in (*self._tables.values(), self._evaluation, self):
+        for held in (*self._tables.values(), self._mover, self._evaluation, self):
             held.__dict__.clear()
 
     # reading
