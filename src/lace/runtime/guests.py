@@ -131,6 +131,11 @@ class GuestEvaluator:
         if not self._has_moved:
             self._near.get_ready()
 
+    def close(self) -> None:
+        """Let go of what was derived, here and in a room."""
+        self._leave_room()
+        self._near.close()
+
     def _leave_room(self) -> None:
         if self._room is not None:
             self._house.leave(self._room)

@@ -66,7 +66,7 @@ class _Generations:
         return self._newest
 
 
-def _advertise(evaluator: StoreEvaluator, records: Iterable[str]) -> list[Advertisement]:
+def _advertise(evaluator: Evaluator, records: Iterable[str]) -> list[Advertisement]:
     return evaluator.advertise(dict.fromkeys(records))
 
 
