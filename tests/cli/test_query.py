@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
+import pyarrow
 import pytest
 from click.testing import CliRunner, Result
+from pyarrow.parquet import read_table
 
 import lace
 from lace.cli.app import app
 from lace.datalog.parser import parse_facts
+from lace.datalog.syntax import Fact, Predicate
 
 LINKS = "Selected(P) :- Have(P), Field(P,'Group',_,'u'), Field(P,'Name',_,K), TextShape(K,'links/','','')."
 PATHS = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y)."
@@ -88,3 +92,71 @@ def test_python_gets_rows_arrow_and_pandas(store: Path) -> None:
     assert set(lace.query(store, "N(V) :- Field(_,'Name',_,V).")) > {("links/1",), ("links/5",)}
     assert lace.query(parse_facts(EDGES), PATHS, "Path('x',Y)").rows() == [("x", "y")]
     assert len(lace.query(store, "Both(P) :- Have(P), Extra(P).", extra=parse_facts("Extra('nobody')"))) == 0
+
+
+AWKWARD = ["plain", 'quo"te', "back\\slash", "é", "🦆", "tab\there", "", "a\u2028b", "\x1b[31m"]
+
+
+def awkward_answer() -> lace.Answer:
+    pairs = [Fact(Predicate("Pair", 2), (a, b)) for a in AWKWARD for b in reversed(AWKWARD)]
+    return lace.query(pairs, "Both(X,Y) :- Pair(X,Y), X != Y.")
+
+
+def test_every_form_of_an_answer_says_the_same_sorted_rows() -> None:
+    answer = awkward_answer()
+    rows = sorted((a, b) for a in AWKWARD for b in AWKWARD if a != b)
+    assert answer.rows() == rows
+    lines = "".join(answer.json_lines()).removesuffix("\n").split("\n")
+    assert [tuple(json.loads(line).values()) for line in lines] == rows
+    assert list(zip(*answer.to_arrow().to_pydict().values(), strict=True)) == rows
+    assert list(answer.to_pandas().itertuples(index=False, name=None)) == rows
+    assert answer.to_arrow().schema.names == ["X", "Y"]
+    assert len(answer) == len(rows)
+
+
+def test_an_answer_is_an_arrow_stream_that_other_tools_take_as_it_is() -> None:
+    answer = awkward_answer()
+    reader = pyarrow.RecordBatchReader.from_stream(answer)
+    assert list(zip(*reader.read_all().to_pydict().values(), strict=True)) == answer.rows()
+    polars = pytest.importorskip("polars")
+    assert polars.DataFrame(answer).rows() == answer.rows()
+
+
+def test_a_notebook_shows_the_first_facts_and_how_many_there_are() -> None:
+    shown = awkward_answer()._repr_html_()
+    assert shown.count("<tr>") == 21
+    assert "72 facts, the first 20 of them shown" in shown
+    small = lace.query(list(parse_facts("E('<b>')")), "A(X) :- E(X).")._repr_html_()
+    assert "&lt;b&gt;" in small
+    assert "shown" not in small
+    assert repr(awkward_answer()) == "<Answer Both(X, Y): 72 facts>"
+
+
+def test_arrow_and_parquet_files_hold_the_answer(edges: Path, tmp_path: Path) -> None:
+    expected = [{"X": x, "Y": y} for x, y in lace.query(list(parse_facts(EDGES)), PATHS)]
+    arrow, parquet = tmp_path / "a.arrow", tmp_path / "a.parquet"
+    assert run("query", "--facts", str(edges), PATHS, "--arrow", str(arrow)).exit_code == 0
+    assert pyarrow.ipc.open_stream(arrow).read_all().to_pylist() == expected
+    assert run("query", "--facts", str(edges), PATHS, "--parquet", str(parquet)).exit_code == 0
+    assert read_table(parquet).to_pylist() == expected
+    piped = run("query", "--facts", str(edges), PATHS, "--arrow", "-")
+    assert pyarrow.ipc.open_stream(piped.stdout_bytes).read_all().to_pylist() == expected
+    both = run("query", "--facts", str(edges), PATHS, "--arrow", str(arrow), "--parquet", str(parquet))
+    assert both.exit_code == 2
+
+
+def test_an_empty_answer_has_columns_in_every_form() -> None:
+    answer = lace.query(list(parse_facts("E('a','b')")), "A(X,Y) :- E(X,Y), X != 'a'.")
+    assert answer.rows() == []
+    assert list(answer.json_lines()) == []
+    assert answer.to_arrow().schema.names == ["X", "Y"]
+    assert answer.to_arrow().num_rows == 0
+    assert list(answer.to_pandas().columns) == ["X", "Y"]
+    assert answer._repr_html_().count("<tr>") == 1
+
+
+def test_columns_of_several_places_are_sorted_as_rows_are() -> None:
+    random = Random(3)
+    rows = {tuple(random.choice("abcé🦆") for _ in range(4)) for _ in range(200)}
+    answer = lace.query([Fact(Predicate("R", 4), row) for row in rows], "A(X,Y,Z,W) :- R(X,Y,Z,W).")
+    assert answer.rows() == sorted(rows)

@@ -98,7 +98,7 @@ def test_rows_columns_membership_arrow_and_pandas_agree() -> None:
     result = evaluate(checked(SELECT), records(30))
     selected = Predicate("Selected", 1)
     rows = result.rows(selected)
-    assert result.to_arrow(selected, ["id"]).column("id").to_pylist() == result.text_columns(selected)[0]
+    assert result.to_arrow(selected, ["id"]).column("id").to_pylist() == [row[0] for row in rows]
     assert sorted(result.to_pandas(selected)["c0"]) == [row[0] for row in rows]
     assert len(result.columns(selected)[0]) == result.count(selected) == len(rows)
     assert all(result.contains(Fact(selected, row)) for row in rows)

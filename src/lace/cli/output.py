@@ -107,6 +107,12 @@ def print_json_lines(values: Iterable[Mapping[str, object]]) -> None:
     _echo_lines(map(json_line, values))
 
 
+def print_json_pages(pages: Callable[[Callable[[str], str]], Iterable[str]]) -> None:
+    """Lines of JSON that come in pages, made by a writer that is told how to spell a value."""
+    for page in pages(_visible_json):
+        say(Shown(page), nl=False)
+
+
 def _echo_lines(lines: Iterable[str]) -> None:
     """Many lines, written a thousand at a time: each call costs more than a line."""
     coming = iter(lines)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.arguments import opened
-from lace.cli.output import json_option, print_json_lines, print_table, say, shown_hash
+from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, say, shown_hash
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lace.limits import EngineLimits
     from lace.porcelain.query import Answer
 
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
     help="Where to evaluate; with spark PATH may be a bundle or a directory of bundles too.",
 )
 @click.option("--master", help="Spark master for --engine spark: local[*] (default), spark://… or sc://….")
+@click.option(
+    "--arrow", "arrow_file", metavar="FILE", help="Write an Arrow stream to a file, or to standard output (-)."
+)
+@click.option("--parquet", "parquet_file", metavar="FILE", help="Write a Parquet file.")
 @limit_option
 @json_option
 def command(
@@ -38,6 +45,8 @@ def command(
     columns: str | None,
     engine: str,
     master: str | None,
+    arrow_file: str | None,
+    parquet_file: str | None,
     limit_words: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -48,9 +57,12 @@ def command(
     over_facts = facts_file is not None
     if len(arguments) != (1 if over_facts else 2):
         raise click.UsageError("give --facts FILE and RULES" if over_facts else "give PATH and RULES")
+    form = Form(as_json, arrow_file, parquet_file)
     chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else []
     name, text = read_rules(arguments[-1])
     limits = chosen_limits(text, limit_words, name)
+    if (arrow_file or parquet_file) and (chosen or as_json or engine == "spark" or (arrow_file and parquet_file)):
+        raise click.UsageError("--arrow and --parquet go alone, with the embedded engine and without --columns")
     if engine == "spark":
         if chosen:
             raise click.UsageError("--columns goes with the embedded engine; read a field in the rules instead")
@@ -62,10 +74,10 @@ def command(
         from lace.datalog.parser import parse_facts
 
         facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
-        _print(query(facts, text, goal, name=name, limits=limits), chosen, as_json)
+        _give(query(facts, text, goal, name=name, limits=limits), form, chosen)
         return
     with opened(Path(arguments[0])) as lace:
-        _print(query(lace, text, goal, name=name, limits=limits), chosen, as_json)
+        _give(query(lace, text, goal, name=name, limits=limits), form, chosen)
 
 
 def _query_on_spark(
@@ -89,6 +101,35 @@ def _query_on_spark(
     else:
         answer = query_archive(spark, [Path(path)], text, goal, name=name, limits=limits)
     _print_rows(answer.names, [(row, []) for row in answer.rows()], [], as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is given."""
+
+    as_json: bool
+    arrow_file: str | None
+    parquet_file: str | None
+
+
+def _give(answer: Answer, form: Form, columns: list[str]) -> None:
+    if form.arrow_file is not None:
+        _write_arrow(answer.to_arrow(), form.arrow_file)
+    elif form.parquet_file is not None:
+        from pyarrow import parquet
+
+        parquet.write_table(answer.to_arrow(), form.parquet_file)
+    elif form.as_json and not columns:
+        print_json_pages(answer.json_lines)
+    else:
+        _print(answer, columns, form.as_json)
+
+
+def _write_arrow(table: pa.Table, file: str) -> None:
+    import pyarrow
+
+    with click.open_file(file, "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
 
 
 def _print(answer: Answer, columns: list[str], as_json: bool) -> None:

@@ -6,9 +6,10 @@ Rule: a query reads one snapshot and leaves nothing behind in the store. The ans
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from html import escape
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DEFAULT_LIMITS = EngineLimits()
+_SHOWN_ROWS = 20  # in a notebook
 _SHOWN, _WANTED = Predicate("_Shown", 3), Predicate("_Wanted", 1)
 
 
@@ -79,13 +81,33 @@ class Answer:
         """The facts as texts, sorted."""
         return self.result.rows(self.predicate)
 
+    def json_lines(self, shown: Callable[[str], str] = str) -> Iterator[str]:
+        """The facts as JSON objects, one a line, sorted, in pages of some thousand; `shown` may respell values."""
+        return self.result.json_lines(self.predicate, self.names, shown)
+
     def to_arrow(self) -> pa.Table:
-        """The facts as an Arrow table."""
+        """The facts as an Arrow table of strings, sorted."""
         return self.result.to_arrow(self.predicate, self.names)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The facts as an Arrow stream: `polars.DataFrame(answer)` and DuckDB's `FROM answer` take it as it is."""
+        stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)
+        return stream
+
     def to_pandas(self) -> pd.DataFrame:
-        """The facts as a pandas frame."""
+        """The facts as a pandas frame, sorted."""
         return self.result.to_pandas(self.predicate, self.names)
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.predicate.name}({', '.join(self.names)}): {len(self):,} facts>"
+
+    def _repr_html_(self) -> str:
+        """The first facts as a table, for notebooks."""
+        rows = self.result.rows_between(self.predicate, 0, _SHOWN_ROWS)
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.names)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows)
+        more = f"<p>{len(self):,} facts, the first {len(rows)} of them shown</p>" if len(self) > len(rows) else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
     def fields(self, records: Iterable[str], names: Sequence[str]) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """The values of some fields of some records, by (record, field name)."""
@@ -132,7 +154,7 @@ def query(
 
         with open_lace(asked, read_only=True) as lace:
             answer = _over_base(base_of(lace, limits), program, goal, extra, limits)
-            answer.result.text_columns(answer.predicate)  # read while the store is open
+            answer.result.keep(answer.predicate)  # read while the store is open
             return answer
     base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
     return _over_base(base, program, goal, extra, limits)

@@ -5,8 +5,8 @@ Rule: reading a result changes nothing; texts are looked up only for what is rea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from lace.datalog.engine.index import Codes
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
+from lace.datalog.engine.texts import TextColumn, arrow_table, in_text_order, json_lines, text_column
 from lace.datalog.engine.verdicts import distinct_codes
 from lace.datalog.source import Row
 from lace.datalog.syntax import Fact, Predicate
@@ -38,7 +39,7 @@ class Result:
         self._derived = derived  # without goals: the predicates of the program as it was written
         self.demanded = demanded  # with goals: the program that was run for them
         self._base = base
-        self._kept: dict[Predicate, list[list[str]]] = {}
+        self._kept: dict[Predicate, list[TextColumn]] = {}
         self._answers: Mapping[Predicate, Predicate] = (
             demanded.answers if demanded else {}
         )  # with goals: the predicates that hold what was asked for
@@ -77,11 +78,11 @@ class Result:
         return [run.column(position) for position in range(predicate.arity)]
 
     def text_columns(self, predicate: Predicate) -> list[list[str]]:
-        """The same as texts; kept, so that they can be read after the source was closed."""
-        found = self._kept.get(predicate)
-        if found is None:
-            found = self._kept[predicate] = [self._texts(column) for column in self.columns(predicate)]
-        return found
+        """The same as texts."""
+        kept = self._kept.get(predicate)
+        if kept is not None:
+            return [column.whole() for column in kept]
+        return [self._texts(column) for column in self.columns(predicate)]
 
     def _texts(self, column: Codes) -> list[str]:
         dictionary = self._base.dictionary
@@ -92,12 +93,35 @@ class Result:
         found: list[str] = texts[np.searchsorted(codes, column)].tolist()
         return found
 
+    def keep(self, predicate: Predicate) -> list[TextColumn]:
+        """The same, sorted, with each distinct text once; they can be read after the source was closed."""
+        found = self._kept.get(predicate)
+        if found is None:
+            columns = [text_column(column, self._base.dictionary) for column in self.columns(predicate)]
+            found = self._kept[predicate] = in_text_order(columns) if columns else []
+        return found
+
     def rows(self, predicate: Predicate, *, ordered: bool = True) -> list[Row]:
         """The facts of a predicate, in text order unless that does not matter."""
         if not predicate.arity:
             return [()] * self.count(predicate)
-        rows = list(zip(*self.text_columns(predicate), strict=True))
-        return sorted(rows) if ordered else rows
+        if ordered:
+            self.keep(predicate)
+        return list(zip(*self.text_columns(predicate), strict=True))
+
+    def rows_between(self, predicate: Predicate, start: int, end: int) -> list[Row]:
+        """Some facts of a predicate, counted in text order."""
+        if not predicate.arity:
+            return self.rows(predicate)[start:end]
+        return list(zip(*(column.part(start, end) for column in self.keep(predicate)), strict=True))
+
+    def json_lines(
+        self, predicate: Predicate, names: Sequence[str] = (), shown: Callable[[str], str] = str
+    ) -> Iterator[str]:
+        """The facts of a predicate in text order as JSON objects, one a line, in pages of some thousand lines."""
+        if not predicate.arity:
+            return iter(["{}\n"] * self.count(predicate))
+        return json_lines(self._labels(predicate, names), self.keep(predicate), shown)
 
     def contains(self, fact: Fact) -> bool:
         """Whether a fact holds."""
@@ -111,19 +135,16 @@ class Result:
         return len(relation.whole().index(tuple(range(predicate.arity))).find(codes)) > 0
 
     def to_arrow(self, predicate: Predicate, names: Sequence[str] = ()) -> pa.Table:
-        """The facts of a predicate as an Arrow table with dictionary columns."""
-        with naming_extras():
-            import pyarrow
-
-        return pyarrow.table(self._named(predicate, names, pyarrow.array))
+        """The facts of a predicate in text order as an Arrow table of strings."""
+        return arrow_table(self._labels(predicate, names), self.keep(predicate))
 
     def to_pandas(self, predicate: Predicate, names: Sequence[str] = ()) -> pd.DataFrame:
-        """The facts of a predicate as a pandas frame."""
+        """The facts of a predicate in text order as a pandas frame."""
         with naming_extras():
             import pandas
 
-        return pandas.DataFrame(self._named(predicate, names, list))
+        columns = [column.whole() for column in self.keep(predicate)]
+        return pandas.DataFrame(dict(zip(self._labels(predicate, names), columns, strict=True)))
 
-    def _named(self, predicate: Predicate, names: Sequence[str], make: Any) -> dict[str, Any]:
-        labels = list(names) or [f"c{position}" for position in range(predicate.arity)]
-        return {label: make(column) for label, column in zip(labels, self.text_columns(predicate), strict=True)}
+    def _labels(self, predicate: Predicate, names: Sequence[str]) -> list[str]:
+        return list(names) or [f"c{position}" for position in range(predicate.arity)]
