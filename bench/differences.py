@@ -1,18 +1,28 @@
 """How many bytes it takes two sides to learn how a million records differ, beside other ways to do it.
 
-    python bench/differences.py [--quick]
+    python bench/differences.py [--quick] [--stores FOLDER]
 
-The first table counts messages alone, ids only. What an exchange of two real laces costs is in `network`.
+First the messages alone, ids only; then two real laces over tcp that differ in 1,000 records, as processes. The laces
+are made once, which takes longest; with --stores they stay in a folder and are used again.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import psutil
+from network import ENVIRONMENT, free_port, interlace, served
 from report import Report
 from yardsticks.negentropy import Side, reconcile
 
@@ -24,6 +34,11 @@ from lace.differences.keyed import derive_key, keyed_ids
 from lace.differences.peel import Peeler
 from lace.differences.sums import bucket_sums, range_sums
 from lace.differences.wire import encode_short_ids, encode_summary, encode_symbols
+from lace.notation.tai import TAI
+from lace.records.model import Blob, Plex
+from lace.records.validate import validate
+from lace.records.write import encode_record
+from lace.store import open_store
 
 RECORDS = 1_000_000
 LABEL = "Opq_s"
@@ -154,6 +169,94 @@ def ways_compared(report: Report, a: Ids, b: Ids, newest: bool) -> None:
         )
 
 
+# --- two laces -------------------------------------------------------------------------------------------------------
+
+DIFFERENT = 1_000
+
+
+def small_record(number: int) -> bytes:
+    tai = TAI.from_ns((1_640_995_200 + number) * 10**9)
+    return encode_record(
+        Plex(group="u/people", app="ding", name=f"links/{number:07}", tai=tai, blob=Blob(b"%d" % number))
+    )
+
+
+def fill(path: Path, numbers: range) -> None:
+    with open_store(path, create=not path.exists()) as store:
+        for start in range(numbers.start, numbers.stop, 10_000):
+            store.put([validate(small_record(n)) for n in range(start, min(start + 10_000, numbers.stop))])
+
+
+def make_laces(folder: Path, count: int) -> tuple[Path, Path]:
+    """Two laces that share all but half of DIFFERENT records each; copies of those in the folder, made if need be."""
+    names = folder / f"near-{count}.lace", folder / f"far-{count}.lace"
+    if not all(path.exists() for path in names):
+        fill(names[0], range(count - DIFFERENT // 2))
+        shutil.copy(names[0], names[1])
+        for side, path in enumerate(names, start=1):
+            fill(path, range(side * 10 * count, side * 10 * count + DIFFERENT // 2))
+    near, far = (Path(shutil.copy(path, path.with_suffix(".used"))) for path in names)
+    return near, far
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """What one `lace interlace` cost."""
+
+    size: int
+    payload: int
+    seconds: float
+    near_cpu_s: float
+    near_mb: float
+    far_cpu_s: float
+
+
+def exchange_of(near: Path, address: str, server: psutil.Process, *more: str) -> Exchanged:
+    before, started = sum(server.cpu_times()[:2]), time.perf_counter()
+    child = subprocess.Popen(interlace(near, address, *more), stdout=subprocess.PIPE, env=ENVIRONMENT)
+    assert child.stdout is not None
+    said = json.loads(child.stdout.read())
+    _, _, used = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - started
+    return Exchanged(
+        size=said["bytes_received"] + said["bytes_sent"],
+        payload=said["record_bytes_received"] + said["record_bytes_sent"],
+        seconds=seconds,
+        near_cpu_s=used.ru_utime + used.ru_stime,
+        near_mb=used.ru_maxrss / 1000,
+        far_cpu_s=sum(server.cpu_times()[:2]) - before,
+    )
+
+
+def claim(report: Report, name: str, count: int, cost: Exchanged) -> None:
+    if name == "1,000 differ":
+        size = cost.size - cost.payload
+        report.at_most(f"{count:,} each, 1,000 differ, all but records", wanted=100_000, got=size, unit=" B")
+    else:
+        what = f"{count:,} each, nothing new, a fresh process"
+        report.at_most(f"{what}: memory", wanted=300, got=cost.near_mb, unit=" MB")
+        report.at_most(what, wanted=1.0, got=cost.seconds, unit=" s")
+
+
+def laces(report: Report, folder: Path, count: int) -> None:
+    """First contact and nothing new, compared and by the standard alone."""
+    for standard in (False, True):
+        near, far = make_laces(folder, count)
+        more = ("--standard",) if standard else ()
+        way = "standard" if standard else "compared"
+        address = f"tcp:127.0.0.1:{free_port()}"
+        with served(far, address, folder) as child:
+            server = psutil.Process(child.pid)
+            for name in ("1,000 differ", "nothing new"):
+                cost = exchange_of(near, address, server, *more)
+                row = f"two laces of {count:,}, {way}, {name}: bytes beside {cost.payload:,} of records"
+                report.row(row, cost.size - cost.payload, "", f"{cost.seconds:.1f} s", cost.near_cpu_s, cost.far_cpu_s)
+                if not standard:
+                    claim(report, name, count, cost)
+        near.unlink()
+        far.unlink()
+
+
 def main() -> None:
     report = Report.start(
         "differences",
@@ -194,6 +297,12 @@ def main() -> None:
         )
     worst = max(costs[1_000][0].asker_s, costs[1_000][0].teller_s)
     report.at_most("1,000 differ, CPU of either side over open columns", wanted=1.0, got=worst, unit=" s")
+    kept = sys.argv[sys.argv.index("--stores") + 1] if "--stores" in sys.argv else ""
+    with tempfile.TemporaryDirectory() as made:
+        laces(report, Path(kept or made), 20_000 if report.quick else RECORDS)
+    report.note(
+        "Two laces: preface, setup and hello are counted; the CPU of the dialling side is that of the whole process."
+    )
     report.note("Bytes are those of the fact lines of both directions; advertisements have no fields.")
     report.note(
         "negentropy is our own implementation of its version 1, byte for byte; its ids are 32 bytes and binary."
