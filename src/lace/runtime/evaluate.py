@@ -53,6 +53,7 @@ class Delta:
     send_removed: Records = field(default_factory=dict)
     request_added: Records = field(default_factory=dict)
     request_removed: Records = field(default_factory=dict)
+    whole: Sequence[str] | None = None  # all that may be sent, instead of what changed
 
     def then(self, later: Delta) -> Delta:
         """Both changes, one after the other, as one."""
@@ -94,6 +95,7 @@ class StoreEvaluator:
         self.store = store
         self._terms = terms
         self._max_followed = max_followed_facts
+        self.keeps_sets = True  # or whoever asks does, and is told all when it was evaluated anew
         self.policy: LoweredPolicy | None = None
         self._schema = NO_FIELDS
         self._watch = _Watch()
@@ -146,6 +148,8 @@ class StoreEvaluator:
         delta = self._follow(runtime, feed, forget)
         if delta is None:
             delta = self._start(runtime, self._claims.begin_anew())
+        if not self.keeps_sets:
+            return delta
         self._claims.note_sendable(delta.send_added, delta.send_removed)
         feed = self._claims.feed()
         if feed:
@@ -198,6 +202,8 @@ class StoreEvaluator:
             before.close()
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
+        if not self.keeps_sets:
+            return Delta(whole=self._derived.values(policy.sendable))
         send, request = self._send, self._request
         self._send, self._request = (dict.fromkeys(self._derived.values(found)) for found in policy.goals)
         return Delta(
@@ -231,13 +237,14 @@ class StoreEvaluator:
         derived = self._derived.apply(added, removed)
         self._watch.call.charge(rows=self._derived.meter.rows)
         policy = self.lowered
-        delta = Delta(
-            *(
-                {row[0]: None for row in side.get(predicate, ())}
-                for predicate in (policy.sendable, policy.requestable)
-                for side in (derived.added, derived.removed)
-            )
-        )
+        sets = [
+            {row[0]: None for row in side.get(predicate, ())}
+            for predicate in (policy.sendable, policy.requestable)
+            for side in (derived.added, derived.removed)
+        ]
+        delta = Delta(sets[0], sets[1], sets[2], sets[3])
+        if not self.keeps_sets:
+            return delta
         for held, came, went in (
             (self._send, delta.send_added, delta.send_removed),
             (self._request, delta.request_added, delta.request_removed),

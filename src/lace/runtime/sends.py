@@ -93,6 +93,7 @@ class SharedSends(_Generations):
         self, evaluator: Evaluator, max_line_bytes: int, feeding: Feeding, store: RecordStore, name: str = ""
     ) -> None:
         super().__init__(evaluator, max_line_bytes)
+        evaluator.keeps_sets = False
         self._feeding = feeding
         self._busy = threading.Lock()
         self._store = store
@@ -112,11 +113,11 @@ class SharedSends(_Generations):
             delta = self._evaluator.evaluate(runtime, Changes([], []), call)
             if self._evaluator.cursor != before:
                 self._answers.clear()
-            if self._recalled is None:
-                return self._follow(delta)
             self._recalled = None
-            self._newest = self._newest.anew(list(delta.send_added))
-            return self._newest
+            if delta.whole is not None:
+                self._newest = self._newest.anew(delta.whole)
+                return self._newest
+            return self._follow(delta)
 
     @property
     def cursor(self) -> StoreCursor:
