@@ -1,6 +1,6 @@
 """How many bytes it takes two sides to learn how a million records differ, beside other ways to do it.
 
-    python bench/differences.py [--quick] [--stores FOLDER]
+    python bench/differences.py [--quick] [--laces 1000000] [--stores FOLDER]
 
 First the messages alone, ids only; then two real laces over tcp that differ in 1,000 records, as processes. The laces
 are made once, which takes longest; with --stores they stay in a folder and are used again.
@@ -257,6 +257,10 @@ def laces(report: Report, folder: Path, count: int) -> None:
         far.unlink()
 
 
+def option(name: str, otherwise: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else otherwise
+
+
 def main() -> None:
     report = Report.start(
         "differences",
@@ -297,9 +301,9 @@ def main() -> None:
         )
     worst = max(costs[1_000][0].asker_s, costs[1_000][0].teller_s)
     report.at_most("1,000 differ, CPU of either side over open columns", wanted=1.0, got=worst, unit=" s")
-    kept = sys.argv[sys.argv.index("--stores") + 1] if "--stores" in sys.argv else ""
+    kept, count = option("--stores", ""), int(option("--laces", "20000" if report.quick else "100000"))
     with tempfile.TemporaryDirectory() as made:
-        laces(report, Path(kept or made), 20_000 if report.quick else RECORDS)
+        laces(report, Path(kept or made), count)
     report.note(
         "Two laces: preface, setup and hello are counted; the CPU of the dialling side is that of the whole process."
     )

@@ -81,6 +81,7 @@ class Evaluator(Protocol):
     @property
     def requestable(self) -> Collection[str]: ...
     def prepare(self, wanted: PreparePolicy) -> None: ...
+    def forget_sets(self) -> None: ...
     def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta: ...
     def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]: ...
     def advertise(self, records: Records) -> list[Advertisement]: ...
@@ -95,7 +96,7 @@ class StoreEvaluator:
         self.store = store
         self._terms = terms
         self._max_followed = max_followed_facts
-        self.keeps_sets = True  # or whoever asks does, and is told all when it was evaluated anew
+        self._keeps_sets = True
         self.policy: LoweredPolicy | None = None
         self._schema = NO_FIELDS
         self._watch = _Watch()
@@ -138,6 +139,10 @@ class StoreEvaluator:
         self._claims = ClaimBook(feeding_of(wanted.plan))
         self._source = wanted.peer_source
 
+    def forget_sets(self) -> None:
+        """Whoever asks keeps what may be sent: it is told all of it when it was evaluated anew, and no claims come."""
+        self._keeps_sets = False
+
     def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta:
         """What changed in the two sets, over the store's newest snapshot: first over what changed here, then with the
         claims that this makes necessary."""
@@ -148,7 +153,7 @@ class StoreEvaluator:
         delta = self._follow(runtime, feed, forget)
         if delta is None:
             delta = self._start(runtime, self._claims.begin_anew())
-        if not self.keeps_sets:
+        if not self._keeps_sets:
             return delta
         self._claims.note_sendable(delta.send_added, delta.send_removed)
         feed = self._claims.feed()
@@ -202,7 +207,7 @@ class StoreEvaluator:
             before.close()
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
-        if not self.keeps_sets:
+        if not self._keeps_sets:
             return Delta(whole=self._derived.values(policy.sendable))
         send, request = self._send, self._request
         self._send, self._request = (dict.fromkeys(self._derived.values(found)) for found in policy.goals)
@@ -243,7 +248,7 @@ class StoreEvaluator:
             for side in (derived.added, derived.removed)
         ]
         delta = Delta(sets[0], sets[1], sets[2], sets[3])
-        if not self.keeps_sets:
+        if not self._keeps_sets:
             return delta
         for held, came, went in (
             (self._send, delta.send_added, delta.send_removed),

@@ -44,6 +44,7 @@ class GuestEvaluator:
         self._room: Room | None = None
         self._wanted: PreparePolicy | None = None
         self._is_ours = False
+        self._forgets = False
         self._has_moved = False
         self._reset()
 
@@ -89,6 +90,12 @@ class GuestEvaluator:
         self._has_moved = not self._is_ours and self._house.is_known_as_costly(self._name)
         self._leave_room()
         self._reset()
+
+    def forget_sets(self) -> None:
+        """Only for rules that never leave: for others it has to be known what was told before they did."""
+        if self._is_ours:
+            self._near.forget_sets()
+            self._forgets = True
 
     def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta:
         """What changed in the two sets."""
@@ -142,6 +149,8 @@ class GuestEvaluator:
             self._room = None
 
     def _note(self, delta: Delta) -> Delta:
+        if self._forgets:
+            return delta
         for held, came, went in (
             (self._send, delta.send_added, delta.send_removed),
             (self._request, delta.request_added, delta.request_removed),

@@ -93,7 +93,7 @@ class SharedSends(_Generations):
         self, evaluator: Evaluator, max_line_bytes: int, feeding: Feeding, store: RecordStore, name: str = ""
     ) -> None:
         super().__init__(evaluator, max_line_bytes)
-        evaluator.keeps_sets = False
+        evaluator.forget_sets()
         self._feeding = feeding
         self._busy = threading.Lock()
         self._store = store
@@ -113,9 +113,10 @@ class SharedSends(_Generations):
             delta = self._evaluator.evaluate(runtime, Changes([], []), call)
             if self._evaluator.cursor != before:
                 self._answers.clear()
+            whole = delta.whole if self._recalled is None or delta.whole is not None else list(delta.send_added)
             self._recalled = None
-            if delta.whole is not None:
-                self._newest = self._newest.anew(delta.whole)
+            if whole is not None:
+                self._newest = self._newest.anew(whole)
                 return self._newest
             return self._follow(delta)
 

@@ -1,0 +1,187 @@
+"""What 070 allows and refuses, clause by clause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from differences.test_exchange import Liar, RealSide, control, fill, flipped, once, pair
+from interlace.pair import Pair, config_of, plex
+from lace.differences.choose import Choice, CompareLimits, Way
+from lace.interlace import comparing
+from lace.interlace import inputs as given
+from lace.interlace.agreement import own_hello
+from lace.interlace.blocks import BlockReader
+from lace.interlace.reasons import ProtocolAbort
+from lace.interlace.terms import Link
+from lace.interlace.vocabulary import (
+    DIFFERENCE_LACKS,
+    DIFFERENCE_MORE,
+    DIFFERENCE_SUMMARY,
+    DIFFERENCE_SYMBOLS,
+    TICK_READY,
+    Block,
+)
+from lace.notation.fact import Fact, Predicate
+from lace.policy.exposure import Exposure
+
+SUMMARY = Fact(DIFFERENCE_SUMMARY, ("0", "0" * 22, "0" * 64))
+
+
+def read(kind: Block, *facts: Fact, differences: bool = True) -> BlockReader:
+    block = BlockReader(kind, 1 << 20, differences=differences)
+    block.read(facts, 100)
+    return block
+
+
+@pytest.mark.clause("070-CAP-02", "070-FACT-01")
+@pytest.mark.parametrize(
+    ("kind", "fact"),
+    [(Block.LISTING, SUMMARY), (Block.REQUEST, comparing.DROP), (Block.REQUEST, comparing.ASK)],
+)
+def test_where_it_is_off_its_facts_are_unknown(kind: Block, fact: Fact) -> None:
+    assert read(kind, fact).facts == [fact]
+    with pytest.raises(ProtocolAbort):
+        read(kind, fact, differences=False)
+
+
+@pytest.mark.clause("070-FACT-03")
+@pytest.mark.parametrize("kind", [Block.SYMBOLS, Block.REPLY, Block.TOLD])
+def test_no_tick_rides_in_a_comparison(kind: Block) -> None:
+    with pytest.raises(ProtocolAbort):
+        read(kind, Fact(TICK_READY, ("1640995200:000000000",)))
+
+
+@pytest.mark.clause("070-FACT-02")
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [SUMMARY, SUMMARY],
+        [Fact(DIFFERENCE_SUMMARY, ("01", "0" * 22, "0" * 64))],
+        [Fact(Predicate("DifferenceWithdrawn", 1), ("P.x.H3",))],
+        [SUMMARY, Fact(Predicate("DifferenceWithdrawn", 1), ("nothing",))],
+    ],
+)
+def test_summaries_that_break_the_rules_abort(facts: list[Fact]) -> None:
+    with pytest.raises(ProtocolAbort):
+        comparing.read_summary(facts)
+
+
+def symbols_at(start: str, count: int = 1) -> Fact:
+    return Fact(DIFFERENCE_SYMBOLS, (start, "0" * ((13 * count * 8 + 5) // 6)))
+
+
+@pytest.mark.clause("070-FACT-02")
+@pytest.mark.parametrize(
+    ("index", "facts"),
+    [
+        (0, [symbols_at("1")]),
+        (0, [symbols_at("0"), symbols_at("0")]),
+        (0, [symbols_at("0"), symbols_at("1")]),
+        (0, [Fact(DIFFERENCE_SYMBOLS, ("0", "abc"))]),
+        (0, [comparing.DROP, symbols_at("0")]),
+        (1, [Fact(DIFFERENCE_MORE, ("1",))]),
+        (1, [Fact(DIFFERENCE_MORE, ("99999999999",))]),
+        (1, [Fact(DIFFERENCE_MORE, ("100",)), Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
+        (1, [Fact(DIFFERENCE_LACKS, ("0" * 22,))]),
+        (1, [Fact(DIFFERENCE_LACKS, ("0" * 5,))]),
+        (1, [comparing.DROP, Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
+    ],
+)
+def test_a_comparison_that_breaks_the_rules_ends_the_exchange(index: int, facts: list[Fact]) -> None:
+    """What 050 calls malformed: numbers, lengths and orders that no honest side writes."""
+    both = pair()
+    fill(both, 40, 3, 3)
+    victim, other = both.sides[index], both.sides[1 - index]
+    wanted = {0: "sketching a set", 1: "naming what differs"}[index]
+    both.start()
+    both.run(until=lambda: victim.machine.phase.value == wanted and victim.machine.wants_peer_input)
+    victim.inbox.clear()
+    other.results.clear()
+    both.give(victim, given.FactsReceived(tuple(facts), 10))
+    if not victim.machine.is_closed:
+        both.give(victim, given.BlockEnded())
+    assert victim.aborted is not None
+    assert victim.aborted.reason.value == "malformed fact block"
+
+
+@pytest.mark.clause("070-CAP-04", "070-ZIP-06")
+def test_hellos_announce_what_the_link_allows() -> None:
+    config = config_of(0, salt=77)
+    plan_side = RealSide(config)
+    peer = RealSide(config_of(1, salt=78))
+    Pair(plan_side, peer).exchange()
+    plan = plan_side.machine.agreement.plan
+    assert own_hello(config, plan, 0).capabilities == (
+        ("x_differences", 1), ("x_differences_salt", 77), ("x_compression", 1),
+    )  # fmt: skip
+    secret = replace(config, link=Link(encrypted=True))
+    assert ("x_compression", 1) not in own_hello(secret, plan, 0).capabilities
+    assert own_hello(replace(config, salt=None), plan, 0).capabilities == ()
+
+
+@pytest.mark.clause("070-ADV-01", "070-ADV-02", "070-ADV-03")
+@pytest.mark.parametrize("few", [0, 1])
+def test_a_summary_that_meets_a_listing_is_followed_by_one(few: int) -> None:
+    both = pair(min_compared=10)
+    both.sides[few].put(*[plex(f"few/{n}") for n in range(3)])
+    both.sides[1 - few].put(*[plex(f"many/{n}") for n in range(30)])
+    both.exchange()
+    assert both.sides[0].have == both.sides[1].have
+    assert control(both.sides[few])[:20].count("Advertised") == 3
+    assert control(both.sides[1 - few]).count("Advertised") == 30
+
+
+@pytest.mark.clause("070-BASE-04", "070-DROP-01")
+@pytest.mark.parametrize("index", [0, 1])
+def test_who_cannot_make_out_a_change_asks(index: int) -> None:
+    made = [RealSide(config_of(n, salt=n + 5, min_compared=0, is_open=True)) for n in (0, 1)]
+    made[index] = Liar(config_of(index, salt=index + 5, min_compared=0, is_open=True))
+    both = Pair(*made)
+    fill(both, 60, 2, 2)
+    both.start()
+    both.run()
+    lie = once("DifferenceSummary", lambda v: (v[0], flipped(v[1]), v[2]))
+    made[index].lie = lie  # type: ignore[attr-defined]
+    made[index].put(plex("late"))
+    both.give(made[index], given.LocalChanged())
+    both.run()
+    assert both.sides[0].have == both.sides[1].have
+    assert "DifferenceAsk" in control(both.sides[1 - index])
+
+
+@pytest.mark.clause("070-TELL-02", "070-SKETCH-02")
+def test_symbols_that_do_not_suffice_are_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "choose", lambda *_: Choice(Way.SKETCH, 5))
+    both = pair()
+    fill(both, 60, 20, 20)
+    both.exchange()
+    assert both.sides[0].have == both.sides[1].have
+    assert len(both.sides[0].named("DifferenceMore")) >= 2
+    assert control(both.sides[0]).count("Advertised") == 20
+
+
+@pytest.mark.clause("070-LIM-01", "070-DROP-02", "070-DROP-03")
+@pytest.mark.parametrize("most", [5, 30])
+def test_a_bound_of_either_side_leads_to_the_standard_listing(most: int) -> None:
+    both = pair(compare_limits=CompareLimits(max_symbols=most))
+    fill(both, 60, 20, 20)
+    both.exchange()
+    assert both.sides[0].have == both.sides[1].have
+    assert "DifferenceDrop" in {*control(both.sides[0]), *control(both.sides[1])}
+    assert control(both.sides[0]).count("Advertised") >= 80
+
+
+@pytest.mark.clause("070-SEC-01")
+def test_what_is_not_exposed_is_in_no_summary() -> None:
+    """Two stores of ours that differ in a hidden record say the same to a peer."""
+    shown = (Exposure.author("AllowQueryRecord(V,P) :- Have(P), Field(P,'Group',_,'u')."),)
+    said = []
+    for hidden in (0, 3):
+        both = pair(exposures=shown)
+        fill(both, 0, 40, 40)
+        both.sides[0].put(*[plex(f"secret/{n}", group="s") for n in range(hidden)])
+        both.exchange()
+        said.append(both.sides[0].named("DifferenceSummary")[0])
+    assert said[0] == said[1]
