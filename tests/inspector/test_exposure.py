@@ -73,3 +73,26 @@ def test_a_strange_viewer_sees_what_a_stranger_sees(visitor: Visitor) -> None:
     for viewer in ("Opq_A", "V.nonsense", "<script>", "x" * 5000):
         page = ask(visitor, expose=MINE, viewer=viewer)
         assert page["visible"]["count"] == 0, viewer
+
+
+def test_the_gates_of_one_record_are_walked(visitor: Visitor, world: World) -> None:
+    record = world.records["image"]
+    walked = ask(visitor, record=record, expose="all")["why"]
+    assert walked["stops"] is None
+    shut = ask(visitor, record=record, expose="all", ours="//u//notes//")["why"]
+    assert shut["stops"]
+    assert shut["gates"][-1]["open"] is False
+    text = visitor.get(f"/lace/notes/exposure?{urlencode({'record': record, 'ours': '//u//notes//'})}").text
+    assert "It stops here" in text
+    assert ask(visitor, record="//u//notes//books/reading", expose="all")["why"]["record"] == world.records["third"]
+    for wrong in ("nonsense", "//u//nobody//here", "<script>"):
+        assert visitor.get(f"/lace/notes/exposure?{urlencode({'record': wrong})}").status == 200
+
+
+def test_gates_agree_with_what_would_be_sent(visitor: Visitor, world: World) -> None:
+    for expose in ("all", "none", NOTES, MINE):
+        choice = {"expose": expose, "ours": SIGNED, "viewer": world.bob}
+        sent = set(ask(visitor, **choice)["sent"]["records"])
+        for record in world.records.values():
+            stops = ask(visitor, record=record, **choice)["why"]["stops"]
+            assert (stops is None) == (record in sent), (expose, record)

@@ -217,7 +217,8 @@ def test_hostile_records_do_nothing(reader: Reader, inspector: Inspector, world:
 
 
 PATHS = ("/", "/lace/notes", "/lace/notes?group=u&app=log&under=day/", "/lace/notes/recent", "/lace/notes/rules",
-         "/lace/notes/exposure", "/lace/notes/find?q=power", "/lace/notes/record/{third}", "/lace/notes/record/{image}",
+         "/lace/notes/exposure", "/lace/notes/find?q=power",
+    "/lace/notes/exposure?record={image}&ours=//u//notes//", "/lace/notes/record/{third}", "/lace/notes/record/{image}",
          "/lace/notes/compare?older={first}&newer={third}", "/lace/notes?group=nobody",
          "/lace/notes/rules?rules=Bad(")  # fmt: skip
 

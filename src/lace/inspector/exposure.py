@@ -19,6 +19,7 @@ from lace.errors import InvalidInput, LaceError
 from lace.facts.predicates import CAN_QUERY_RECORD, HAVE
 from lace.inspector.asking import TYPING_LIMITS
 from lace.inspector.browse import crumbs, record_table, summaries
+from lace.inspector.gates import show_walk, walk_data, walk_to
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import OpenedLace
 from lace.inspector.page import Data, Page
@@ -35,6 +36,7 @@ from lace.policy.rewrite import reachable
 from lace.porcelain.exchange import exposures, selector
 from lace.porcelain.exposed import runtime_facts
 from lace.porcelain.query import base_of
+from lace.porcelain.why import Walk
 from lace.runtime.clock import SystemClock
 
 T = TypeVar("T")
@@ -52,17 +54,22 @@ class Choice:
     theirs: str
     expose: str
     viewer: str
+    record: str
     send_gate: bool
 
     @classmethod
     def of(cls, asked: Mapping[str, str]) -> Choice:
         """The form, with what stands there at first."""
-        text = {key: asked.get(key, "").replace("\r\n", "\n").strip() for key in ("ours", "theirs", "expose", "viewer")}
+        text = {
+            key: asked.get(key, "").replace("\r\n", "\n").strip()
+            for key in ("ours", "theirs", "expose", "viewer", "record")
+        }
         return cls(
             text["ours"] or "all",
             text["theirs"] or "all",
             text["expose"] or "selected",
             text["viewer"],
+            text["record"],
             asked.get("send_gate", "on") == "on",
         )
 
@@ -78,6 +85,7 @@ class Shown:
     visible: Part = (0, ())
     sent: Part = (0, ())
     limit: str = ""
+    walked: Walk | None = None
 
 
 def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
@@ -105,6 +113,7 @@ def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
         "view": str(shown.policy.view) if shown.policy else None,
         "visible": {"count": shown.visible[0], "start": start, "records": list(shown.visible[1])},
         "sent": {"count": shown.sent[0], "start": start, "records": list(shown.sent[1])},
+        "why": walk_data(shown.walked) if shown.walked else None,
         "notices": [{"code": one.code, "text": one.text, "remedy": one.remedy} for one in shown.notices],
         "plan": shown.plan.id if shown.plan else None,
         "transcript": list(shown.plan.contents.lines) if shown.plan else [],
@@ -151,7 +160,11 @@ def _work_out(
         return len(found), base.dictionary.texts(found[start : start + limit])
 
     visible = _every(opened, start, limit) if policy.view is ViewKind.ALL else part(CAN_QUERY_RECORD, 1)
-    return Shown([], plan, policy, exposure_notices(policy, options), visible, part(policy.sendable, 0))
+    walked = None
+    if choice.record:
+        walked = walk_to(opened, choice.record, modules, exposed, viewer, send_gate=choice.send_gate)
+    notices = exposure_notices(policy, options)
+    return Shown([], plan, policy, notices, visible, part(policy.sendable, 0), walked=walked)
 
 
 def _flat(policy: LoweredPolicy) -> CheckedProgram:
@@ -207,6 +220,17 @@ def _form(opened: OpenedLace, choice: Choice, outcome: Markup) -> Markup:
             class_="wide-field",
         ),
         tag("p", "A verifier counts as proven; empty means a peer that proves nobody.", class_="note"),
+        tag("label", "Why would this record arrive, or not?", for_="record"),
+        tag(
+            "input",
+            name="record",
+            id="record",
+            value=choice.record,
+            placeholder="a hash, or //u//notes//books/reading",
+            spellcheck="false",
+            data_live=True,
+            class_="wide-field",
+        ),
         tag("input", type="hidden", name="send_gate", value="off"),
         tag("p", gate),
         tag("button", "Show", class_="primary"),
@@ -278,7 +302,8 @@ def _outcome(opened: OpenedLace, shown: Shown, start: int) -> Markup:
         figure(str(shown.policy.view), "is what the view holds"),
         class_="figures",
     )
-    return join(warnings, figures, seen, sent, _plan(shown.plan), _rules(shown.policy))
+    way = show_walk(shown.walked) if shown.walked else None
+    return join(warnings, figures, way, seen, sent, _plan(shown.plan), _rules(shown.policy))
 
 
 def _records(opened: OpenedLace, title: str, found: Part, start: int, note: str) -> Markup:

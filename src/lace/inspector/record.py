@@ -56,6 +56,7 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
     body = join(
         tag("h1", title, " ", _badges(record, is_tip, bool(versions))),
         _about(record, tip.hash if tip is not None and not is_tip else None, opened),
+        tag("p", link("Would a peer get this?", url(f"{opened.base}/exposure", {"record": record.hash}))),
         write and link("Remove this record", url(f"{opened.base}/delete", {"record": record.hash}), class_="button"),
         section("Content", shown),
         section("Headers", _headers(record)),
