@@ -16,6 +16,7 @@ import lace
 from lace.errors import StoreDamaged
 from lace.store import open_store
 from lace.store.columns import schema
+from lace.store.columns.checksum import checksum, plain_sum
 from store.samples import assortment, plex
 
 ROOT = Path(__file__).parent.parent.parent
@@ -28,6 +29,11 @@ def test_no_flipped_bit_changes_an_answer_unnoticed() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "120 flips" in done.stdout
     assert "refused" in done.stdout  # some bits must hit something
+
+
+def test_sums_taken_at_once_are_the_sums_taken_one_by_one() -> None:
+    for parts in ((), (1,), ("é", None, -3), (7, "a\nb", "c", 0)):
+        assert plain_sum(parts) == checksum(*parts) or not parts
 
 
 def old_store(path: Path) -> None:

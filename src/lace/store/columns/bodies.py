@@ -71,6 +71,11 @@ class BodyTable:
                 break
         return found
 
+    def one(self, record_hash: RecordHash, code: int) -> bytes | None:
+        """The body of one record."""
+        row = self._connection.execute("SELECT body FROM records WHERE code = ?", (code,)).fetchone()
+        return None if row is None else self._own(record_hash, row[0])
+
     @staticmethod
     def _own(record_hash: RecordHash, body: bytes | None) -> bytes | None:
         if body is not None and (not isinstance(body, bytes) or claimed_hash(body) != record_hash):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
-from lace.store.columns.checksum import checksum, require_sum
+from lace.store.columns.checksum import checksum, damaged, plain_sum, require_sum
 from lace.store.columns.encode import NO_SIGNER, EncodedBatch
 from lace.store.columns.segments import as_codes
 from lace.store.columns.symbols import SymbolTable
@@ -55,7 +55,7 @@ class CoordinateIndex:
             if ordinal in ids
         ]  # fmt: skip
         prepared.sort(key=itemgetter(0, 1, 2, 3))  # in the tree's order
-        summed = [(*row, checksum(*row)) for row in prepared]
+        summed = [(*row, plain_sum(row)) for row in prepared]
         self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?,?)", summed)
 
     def remove(self, record: int, group: str, app: str, name: str, tai: str) -> None:
@@ -104,8 +104,9 @@ class CoordinateIndex:
         columns = "name, tai, record, code, signer, data_length, sum"
         query = f"SELECT {columns} FROM coordinates WHERE space = ? AND {where}"
         rows = self._connection.execute(query, (space.id, *values)).fetchall()
-        for *kept, said in rows:
-            require_sum("the index of coordinates", said, space.id, *kept)
+        for row in rows:
+            if plain_sum((space.id, *row[:-1])) != row[-1]:
+                raise damaged("the index of coordinates")
         hashes = self._symbols.texts(as_codes(row[3] for row in rows))
         signers = self._symbols.texts(as_codes(row[4] or 0 for row in rows))
         return [

@@ -160,7 +160,8 @@ class SQLiteStore:
     # --- reading records
 
     def get(self, record_hash: RecordHash) -> bytes | None:
-        return self.get_first([record_hash], 1)[0]
+        with self._file.reading():
+            return self._bodies.one(record_hash, self._symbols.codes([str(record_hash)])[0])
 
     def get_first(self, record_hashes: Sequence[RecordHash], max_bytes: int) -> list[bytes | None]:
         with self._file.reading():
