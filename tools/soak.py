@@ -37,7 +37,8 @@ from lace.runtime.clock import SystemClock  # noqa: E402
 from lace.runtime.node import Node, NodeLimits  # noqa: E402
 from lace.transports.dial import TransportOptions  # noqa: E402
 
-LEAK_FACTOR = 1.5  # last fifth of the memory samples against the second
+GROWTH_MB = 64  # of the last fifth of the memory samples over the second, and what the records below explain
+RECORD_BYTES = 4096  # of memory for a record that came meanwhile: its facts, its place in the sets of twenty links
 TERMS = Terms(module=select_all(), exposures=(expose_all(),), is_open=True)
 
 
@@ -57,8 +58,9 @@ class Samples:
         found = []
         if max(self.descriptors[late]) > max(self.descriptors[early]) + 20:
             found.append(f"descriptors grew from {max(self.descriptors[early])} to {max(self.descriptors[late])}")
-        grown = max(1.0, max(self.records[late]) / max(1, max(self.records[early])))
-        if max(self.memory_mb[late]) > max(self.memory_mb[early]) * LEAK_FACTOR * grown:
+        # A fixed allowance: one that grew with the memory that it judges could never fail.
+        came = max(self.records[late]) - max(self.records[early])
+        if max(self.memory_mb[late]) > max(self.memory_mb[early]) + GROWTH_MB + came * RECORD_BYTES / (1 << 20):
             found.append(f"memory grew from {max(self.memory_mb[early]):.0f} to {max(self.memory_mb[late]):.0f} MB")
         return found
 

@@ -23,7 +23,7 @@ from interop.harness import (
     terms_of,
 )
 from lace.errors import TransportError
-from lace.iltp.address import UnixAddress
+from lace.iltp.address import TcpAddress, UnixAddress
 from lace.interlace.events import Event, FixedPoint
 from lace.limits import MIB
 from lace.records.validate import validate
@@ -308,5 +308,25 @@ def test_worker_processes_judge_what_threads_would(tmp_path: Path) -> None:
             assert list(outcome.result.rejected_hashes) == [str(hash_of(blob(b"7")))]
             assert len(outcome.result.received_hashes) == 39
             assert len(hashes(server.store)) == 39
+
+    asyncio.run(run())
+
+
+@pytest.mark.clause("040-LOCAL-04")
+@pytest.mark.parametrize(("host", "is_open"), [("127.0.0.1", False), ("0.0.0.0", False), ("0.0.0.0", True)])
+def test_a_stranger_from_elsewhere_gives_nothing_unless_the_owner_says_so(host: str, is_open: bool) -> None:
+    """It gets what is exposed; what it offers is not requested."""
+
+    async def run() -> None:
+        ours, theirs = filled([blob(b"ours")]), filled([blob(b"theirs")])
+        node = make_node(ours, takes_from_strangers=is_open)
+        bound = await node.listen(TcpAddress(host, 0), terms_of())
+        assert isinstance(bound, TcpAddress)
+        outcome, _ = await exchange_once(TcpAddress("127.0.0.1", bound.port), theirs)
+        assert outcome.result.fixed_point
+        await node.shutdown()
+        both = {hash_of(blob(b"ours")), hash_of(blob(b"theirs"))}
+        assert hashes(theirs) == both
+        assert hashes(ours) == (both if is_open or host == "127.0.0.1" else {hash_of(blob(b"ours"))})
 
     asyncio.run(run())

@@ -140,6 +140,7 @@ class LinkChoices:
     names: Sequence[WebSocketAddress] = ()
     origins: Sequence[str] = ()
     unix_mode: int = 0o600
+    takes_from_strangers: bool = False
     standard: bool = False  # no capability is announced (P33)
 
     def transport(self) -> tuple[TransportOptions, Verifier | None]:
@@ -198,6 +199,7 @@ def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limi
         limits=limits,
         hooks=hooks,
         standard=choices.standard,
+        takes_from_strangers=choices.takes_from_strangers,
     )
 
 

@@ -95,6 +95,7 @@ class NodeFile:
     certificate_key: Path | None = None
     names: Sequence[Address] = ()
     origins: Sequence[str] = ()
+    takes_from_strangers: bool = False
     metrics_port: int | None = None
     log: str = "text"
     unix_mode: int = 0o600
@@ -141,6 +142,7 @@ class _Reader:
             certificate_key=self._file("certificate_key"),
             names=self._addresses("names"),
             origins=self._texts("origins"),
+            takes_from_strangers=self._flag("take_from_strangers"),
             metrics_port=self._number("metrics_port"),
             log=self._choice("log", ("text", "json")),
             unix_mode=self._mode("unix_mode"),
@@ -197,6 +199,12 @@ class _Reader:
         value = self._table.pop(name, default)
         if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
             self._refuse(name, f"this is a {kind.__name__}")
+        return value
+
+    def _flag(self, name: str) -> bool:
+        value = self._table.pop(name, False)
+        if not isinstance(value, bool):
+            self._refuse(name, "this is true or false")
         return value
 
     def _text(self, name: str) -> str | None:

@@ -76,6 +76,12 @@ class Serving:
 @click.option("--cert-key", "certificate_key", type=click.Path(exists=True, path_type=Path), help="For wss: its key.")
 @click.option("--name", "names", type=AddressType(), multiple=True, help="For ws: another address that peers dial.")
 @click.option("--origin", "origins", multiple=True, metavar="URL", help="For ws: let web pages of this origin speak.")
+@click.option(
+    "--take-from-strangers",
+    "takes_from_strangers",
+    is_flag=True,
+    help="Request records of peers from elsewhere that prove no identity, too.",
+)
 @click.option("--metrics", "metrics_port", type=click.IntRange(1, 65535), help="Counters for Prometheus on this port.")
 @click.option(
     "--watch", type=click.Path(path_type=Path), metavar="SOCKET", help="Where `lace inspect --node` may look."
@@ -171,6 +177,7 @@ def _file_choices(file: NodeFile) -> LinkChoices:
         certificate_key=file.certificate_key,
         names=[name for name in file.names if isinstance(name, WebSocketAddress)],
         origins=file.origins,
+        takes_from_strangers=file.takes_from_strangers,
         unix_mode=file.unix_mode,
     )
 

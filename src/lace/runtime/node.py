@@ -11,6 +11,7 @@ import contextlib
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from lace.errors import LaceError, TransportError
@@ -36,7 +37,7 @@ from lace.runtime.session import Outcome, Session
 from lace.runtime.workers import SlicedVerify, Workers
 from lace.store.base import RecordStore
 from lace.transports.base import ByteStream, Listener, TransportProof
-from lace.transports.dial import TransportOptions, check_trust, dial, listen
+from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
 
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
@@ -63,8 +64,10 @@ class Node:
         make_host: Callable[[Terms], Host[Any]] | None = None,
         hooks: Hooks | None = None,
         standard: bool = False,
+        takes_from_strangers: bool = False,
     ) -> None:
         self.store = store
+        self._takes_from_strangers = takes_from_strangers
         self.pulse = Pulse()
         self.metrics = Metrics(self._live)
         self._rates = rates or LinkRates()
@@ -142,7 +145,10 @@ class Node:
                 stream = await listener.accept()
             except TransportError:
                 return
-            offered = terms if isinstance(terms, Terms) else terms(stream.proof)
+            if isinstance(terms, Terms):
+                offered: Terms | None = self._terms_for(stream, listener, terms)
+            else:
+                offered = terms(stream.proof)  # who gives terms peer by peer has thought of this one
             reason = await self._refusal(stream) if offered is not None else "not wanted"
             if reason or offered is None:
                 self.metrics.add("connections_refused_total", label=reason)
@@ -151,6 +157,12 @@ class Node:
                 continue
             self._admission.enter(stream.proof)
             self._spawn(self._serve(stream, offered))
+
+    def _terms_for(self, stream: ByteStream, listener: Listener, terms: Terms) -> Terms:
+        """040 allows a stricter lowering: a peer from elsewhere that proved nothing gives nothing, unless the owner
+        said otherwise. So nothing is requested of it."""
+        is_stranger = stream.proof.peer is None and not is_local(listener.address)
+        return replace(terms, max_requests=0) if is_stranger and not self._takes_from_strangers else terms
 
     async def _refusal(self, stream: ByteStream) -> str:
         """Why a connection is turned away, or nothing; somebody may leave for it."""

@@ -14,6 +14,7 @@ from lace.errors import TransportError
 from lace.iltp.address import Address, StdioAddress, TcpAddress, UnixAddress, WebSocketAddress
 from lace.notation.identifiers import Verifier
 from lace.transports.base import ByteStream, Listener, TransportLimits, UidMap
+from lace.transports.prefix import is_loopback
 from lace.transports.proof import Clock, ProofRefused, Signer
 from lace.transports.stdio import STDIO, open_stdio, spawn_child
 from lace.transports.tcp import dial_tcp, listen_tcp
@@ -90,6 +91,11 @@ async def listen(address: Address, options: TransportOptions) -> Listener:
             return await listen_websocket(address, identity, options.server_tls, limits)
         case _:
             assert_never(address)
+
+
+def is_local(address: Address) -> bool:
+    """Whether only processes of this machine can come in at an address."""
+    return isinstance(address, StdioAddress | UnixAddress) or is_loopback(address.host)
 
 
 def check_trust(stream: ByteStream, trusted: Sequence[Verifier]) -> None:
