@@ -36,6 +36,8 @@ def store_errors(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise as_ours(error, path) from error
+    except UnicodeDecodeError as error:  # SQLite complains, and quotes what stands there
+        raise StoreDamaged(f"{path}: {_MEANINGS['SQLITE_CORRUPT']} ({error})") from error
 
 
 def as_ours(error: sqlite3.Error, path: str) -> StoreError:

@@ -149,7 +149,7 @@ def _guarded(part: Callable[[], Iterable[str]]) -> Iterator[str]:
         yield from part()
     except StoreDamaged as error:
         yield str(error)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         yield f"what stands there cannot be read: {error}"
 
 

@@ -22,6 +22,7 @@ from lace.store.columns.checksum import checksum
 from lace.store.columns.rebuild import Kept, Setting, rebuild
 from lace.store.columns.state import State
 
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints
 FILES = ("", "-wal", "-shm")
 
 
@@ -97,7 +98,7 @@ class _Salvage:
         """The counters, as far as they make sense; ids and removals must only not come again."""
         try:
             row = self._connection.execute("SELECT last_record, last_removal, generation FROM state").fetchone()
-        except sqlite3.Error:
+        except UNREADABLE:
             row = None
         numbers = [value if isinstance(value, int) and 0 < value < 1 << 48 else 0 for value in row or (0, 0, 0)]
         return State(last_record=numbers[0], last_removal=numbers[1], generation=numbers[2] + 1)
@@ -106,7 +107,7 @@ class _Salvage:
         """The settings that are as they were written."""
         try:
             rows = self._connection.execute("SELECT namespace, key, value, sum FROM settings").fetchall()
-        except sqlite3.Error:
+        except UNREADABLE:
             return
         for namespace, key, value, said in rows:
             try:
@@ -165,7 +166,7 @@ class _Salvage:
         known = self.state().last_record
         try:
             row = self._connection.execute("SELECT max(id) FROM records").fetchone()
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             if known == 0:
                 raise StoreError(f"{self._path}: nothing of it can be read: {error}") from None
             return known
@@ -176,7 +177,7 @@ class _Salvage:
         query = "SELECT id, body FROM records WHERE id > ? ORDER BY id LIMIT 1"
         try:
             row = self._connection.execute(query, (after,)).fetchone()
-        except sqlite3.Error:
+        except UNREADABLE:
             return None
         return (0, b"") if row is None else (row[0], row[1])
 
@@ -185,7 +186,7 @@ class _Salvage:
         query = "SELECT id FROM records WHERE id > ? ORDER BY id LIMIT 1"
         try:
             row = self._connection.execute(query, (after,)).fetchone()
-        except sqlite3.Error:
+        except UNREADABLE:
             row = None
         if row is not None and row[0] > after:
             self._report.lost.append(Lost(row[0], "", "its page cannot be read"))
