@@ -30,8 +30,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lace.spark.jobs.facts import field_facts, link_facts
+from lace.spark.schemas import WIDE
 
 INBOX = {inbox!r}
+COLUMNS = [*WIDE.names, "stored"]
 spark = SparkSession.active()
 
 
@@ -42,7 +44,7 @@ def judged() -> DataFrame:
 
 @dp.table(comment="Valid records, one row each.")
 def records() -> DataFrame:
-    return spark.readStream.table("judged").where("_corrupt_record is null").drop("_corrupt_record")
+    return spark.readStream.table("judged").where("_corrupt_record is null").select(*COLUMNS)
 
 
 @dp.table(comment="What is no record, with its bytes and the reason.")

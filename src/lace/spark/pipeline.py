@@ -31,6 +31,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.errors import InvalidInput
 from lace.limits import EngineLimits
 from lace.spark.executor import SparkSettings
+from lace.spark.failure import told_plainly
 from lace.spark.files import input_files
 from lace.spark.jobs import advertise, evaluate, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.listing import read_listing
@@ -86,8 +87,18 @@ class Pipeline:
         unknown = set(steps) - set(STEPS)
         if unknown:
             raise InvalidInput(f"no such step: {', '.join(sorted(unknown))}", rule="pipeline-step")
+        by_name = {
+            "ingest": self._ingest,
+            "validate": self._validate,
+            "facts": self._facts,
+            "evaluate": self._evaluate,
+            "advertise": self._advertise,
+            "reconcile": self._reconcile,
+            "report": self._report,
+            "publish": self._publish,
+        }
         for step in (step for step in STEPS if step in steps):
-            getattr(self, f"_{step}")()
+            by_name[step]()
         return self.manifest
 
     # tables
@@ -112,7 +123,8 @@ class Pipeline:
             return
         self.progress(name, "running")
         began = time.monotonic()
-        counts = work()
+        with told_plainly(name):
+            counts = work()
         self.manifest.steps[name] = StepRecord(fingerprint=mark, counts=counts, seconds=time.monotonic() - began)
         self.manifest.write(self.settings.output)
         self.progress(name, ", ".join(f"{key} {value:,}" for key, value in counts.items()))

@@ -6,6 +6,7 @@ is worked out again against what that writer left.
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ class Archive:
         """Work out a change and commit it; None from `work` means that there is nothing to change."""
         for _ in range(RETRIES):
             state = self.log.state()
-            change = work(state)
+            change = self._worked_out(work, state)
             if change is None:
                 return state
             try:
@@ -97,6 +98,30 @@ class Archive:
             except LostRace:
                 self.progress(change.operation, f"version {state.version + 1} went to another writer: again")
         raise LostRace(f"{self.files.uri}: other writers were first {RETRIES} times; run again when they have finished")
+
+    def _worked_out(self, work: Callable[[State], Commit | None], state: State) -> Commit | None:
+        """The change; a job that fails is told with the step that was said last."""
+        last = ["archive"]
+        said = self.progress
+
+        def remember(step: str, what: str) -> None:
+            last[0] = step
+            said(step, what)
+
+        self.progress = remember
+        try:
+            return work(state)
+        except Exception as error:
+            if "pyspark" not in sys.modules:  # no job has run, and none can have failed
+                raise
+            from lace.spark.failure import plainly
+
+            plain = plainly(last[0], error)
+            if plain is None:
+                raise
+            raise plain from error
+        finally:
+            self.progress = said
 
     # Adding
 

@@ -1,0 +1,45 @@
+"""A failed job is told in words."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from lace.spark.failure import JobFailed, reason_of, told_plainly
+
+WORKER = """[PYTHON_EXCEPTION] Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times:
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/x/source.py", line 190, in _fail_on_bad
+    raise InvalidRecord(reason, rule="failfast", place=f"{raw.bundle} byte {raw.offset}")
+lace.errors.InvalidRecord: hash-digest: the data has another digest (in /data/a.bundle byte 17)
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:572)
+"""
+
+
+def test_what_a_worker_raised_is_the_reason() -> None:
+    assert reason_of(WORKER) == "hash-digest: the data has another digest (in /data/a.bundle byte 17)"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "advice"),
+    [
+        ("java.io.IOException: No space left on device\n\tat x", "No space left on device", "disk is full"),
+        ("[TASK] ExecutorLostFailure (executor 1 exited)\nDriver stacktrace:", "ExecutorLostFailure", "run the same"),
+        ("java.lang.OutOfMemoryError: Java heap space", "Java heap space", "more"),
+        ("[TABLE_NOT_FOUND] The table x cannot be found.\n\tat y", "[TABLE_NOT_FOUND]", ""),
+        ("", "no reason", ""),
+    ],
+)
+def test_a_reason_and_what_to_do(text: str, reason: str, advice: str) -> None:
+    with pytest.raises(JobFailed) as told, told_plainly("validate"):
+        raise PySparkException(text)
+    assert reason in str(told.value)
+    assert str(told.value).startswith("validate: ")
+    assert advice in told.value.advice
+    assert len(str(told.value)) < 700
+
+
+def test_errors_of_ours_pass() -> None:
+    with pytest.raises(ValueError, match="ours"), told_plainly("step"):
+        raise ValueError("ours")
