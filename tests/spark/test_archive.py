@@ -272,16 +272,13 @@ def test_a_crash_at_the_commit_of_any_change_leaves_the_version_before(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = make_records(12, seed=23)
-    write_bundle(tmp_path / "a.bundle", records[:8])
-    write_bundle(tmp_path / "b.bundle", records[8:])
+    write_bundle(tmp_path / "a.bundle", records)
     archive = Archive(str(tmp_path / "root"), lambda: spark)
     archive.init()
     changes = [
         lambda: archive.add([tmp_path / "a.bundle"]),
-        lambda: archive.add([tmp_path / "b.bundle"]),
-        lambda: run(archive, PEERS[:1]),
+        lambda: run(archive, PEERS[:1], listings=False),
         lambda: archive.remove([str(records[0].hash)]),
-        lambda: archive.compact(),
     ]
 
     def crash(name: str, data: bytes) -> bool:
