@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: siege simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
+.PHONY: siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -63,6 +63,9 @@ fuzz: $(STAMP) ## throw broken streams at the codec and the session, guided by c
 
 siege: $(STAMP) ## hostile peers against a real server: is a good one served, what does it cost (ONLY=text, SECONDS=6)
 	$(RUN) tools/siege.py --seconds $(or $(SECONDS),6) --only "$(ONLY)" $(if $(ONLY),,--publish)
+
+security: $(STAMP) ## lint of class S over the source (asserts state types; SQL is put together of our own names only)
+	$(VENV)/bin/ruff check --select S --ignore S101,S608 src
 
 soak: $(STAMP) ## 20 peers coming and going for ten minutes (MINUTES=10), cuts at random; memory and descriptors plotted
 	$(RUN) tools/soak.py --minutes $(or $(MINUTES),10)

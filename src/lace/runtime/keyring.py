@@ -24,7 +24,7 @@ KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SUFFIX = ".key"
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 MAX_KEY_FILE_BYTES = 1024
-PASSPHRASE_FILE = "LACE_PASSPHRASE_FILE"
+PASSPHRASE_FILE = "LACE_PASSPHRASE_FILE"  # noqa: S105 - a name, not a secret
 
 
 def default_home(environment: Mapping[str, str], user_home: Path) -> Path:

@@ -66,7 +66,7 @@ def _find_java() -> Path:
 def _major(java: Path) -> int | None:
     """The major version that a `java` command reports, None if it does not run."""
     try:
-        probe = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)
+        probe = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)  # noqa: S603 - a list of our own words, no shell
     except (OSError, subprocess.SubprocessError):
         return None
     found = re.search(r'version "(?:1\.)?(\d+)', probe.stderr)
@@ -83,7 +83,7 @@ def _wrapped(java: Path) -> Path:
     launcher.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=launcher.parent, delete=False, encoding="utf-8") as file:
         file.write(text)
-    os.chmod(file.name, 0o755)
+    os.chmod(file.name, 0o755)  # noqa: S103 - a program has to be run
     os.replace(file.name, launcher)  # several processes may do this at once: each writes the same text
     return cache
 

@@ -47,7 +47,7 @@ class Worker:
     """The near end of one worker process."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - a list of our own words, no shell
             [sys.executable, "-I", "-c", PROGRAM, *search_path()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             bufsize=PIPE_BYTES, pipesize=PIPE_BYTES,
