@@ -42,7 +42,7 @@ from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.runtime.clock import SystemClock
 from lace.runtime.node import Node, NodeLimits
-from lace.runtime.trace import Teller, read_capture
+from lace.runtime.trace import TraceReader, read_capture
 from lace.store import MemoryStore
 from lace.store.bundle import BundleWriter
 from lace.transports.dial import TransportOptions
@@ -387,7 +387,7 @@ def turns(report: Report, folder: Path, records: Sequence[bytes]) -> None:
     address, capture = f"unix:{folder}/t.sock", folder / "capture"
     with served(folder / "t-far.lace", address, folder):
         exchange(folder / "t-near.lace", address, "--trace", str(capture))
-    teller = Teller()
+    teller = TraceReader()
     heard = [told for row in read_capture(capture) if row.way == "in" for told in teller.feed(row)]
     ends = sum(told.kind == "end" for told in heard)
     # Setup crosses ours, so nobody waits for it; the two ends of the one response are one wait.

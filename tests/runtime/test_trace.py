@@ -11,7 +11,7 @@ from interlace.pair import blob
 from interop.harness import honest_stream
 from lace.errors import InvalidStream
 from lace.runtime.clock import SystemClock
-from lace.runtime.trace import Capture, Passed, Teller, read_capture
+from lace.runtime.trace import Capture, Passed, TraceReader, read_capture
 
 STREAM = honest_stream([blob(b"hello world")], [blob(b"data!")])
 
@@ -44,7 +44,7 @@ def test_a_file_that_is_no_capture_is_refused_with_its_line(line: str, tmp_path:
 
 @pytest.mark.parametrize("piece", [1, 50, 1 << 20])
 def test_a_stream_is_told_item_by_item_with_sizes_that_add_up(piece: int) -> None:
-    teller = Teller()
+    teller = TraceReader()
     told = [
         line for at in range(0, len(STREAM), piece) for line in teller.feed(Passed(at, "out", STREAM[at : at + piece]))
     ]
@@ -60,7 +60,7 @@ def test_a_stream_is_told_item_by_item_with_sizes_that_add_up(piece: int) -> Non
 
 
 def test_a_fault_is_told_once() -> None:
-    teller = Teller()
+    teller = TraceReader()
     told = [*teller.feed(Passed(0, "in", b"nonsense")), *teller.feed(Passed(1, "in", b"more"))]
     assert [line.kind for line in told] == ["fault"]
     assert next(line.kind for line in teller.feed(Passed(2, "out", STREAM))) == "preface"

@@ -14,7 +14,7 @@ from lace.cli.failure import ExitCode
 from lace.cli.output import human_size, json_option, print_json, say, short_hash
 
 if TYPE_CHECKING:
-    from lace.runtime.trace import Teller, Told, Way
+    from lace.runtime.trace import Told, TraceReader, Way
     from lace.transports.base import ByteStream
 
 ARROW = {"in": "<", "out": ">"}
@@ -32,11 +32,11 @@ def command(source: str, target: str | None, show_facts: bool, as_json: bool) ->
     pass everything on to the second, and show it as it goes by; > is what the dialing side says, < the answer. The
     bytes are passed unchanged, but a proof of identity is bound to its connection and will not survive being relayed.
     """
-    from lace.runtime.trace import Teller
+    from lace.runtime.trace import TraceReader
 
     printer = _Printer(show_facts=show_facts, as_json=as_json)
     if target is None:
-        return _show_file(Path(source), Teller(), printer)
+        return _show_file(Path(source), TraceReader(), printer)
     from lace.cli.links import AddressType
 
     addresses = [AddressType().convert(text, None, None) for text in (source, target)]
@@ -70,7 +70,7 @@ class _Printer:
                 say(f"{'':>30}{line}")
 
 
-def _show_file(path: Path, teller: Teller, printer: _Printer) -> ExitCode:
+def _show_file(path: Path, teller: TraceReader, printer: _Printer) -> ExitCode:
     from lace.runtime.trace import read_capture
 
     last = 0
@@ -123,9 +123,9 @@ async def _relay(listen_on: Any, pass_to: Any, printer: _Printer) -> None:
 
 
 async def _pass_both(near: ByteStream, far: ByteStream, link: int, printer: _Printer) -> None:
-    from lace.runtime.trace import Passed, Teller
+    from lace.runtime.trace import Passed, TraceReader
 
-    teller, started = Teller(), time.monotonic_ns()
+    teller, started = TraceReader(), time.monotonic_ns()
 
     def show(way: Way, data: bytes) -> None:
         now = time.monotonic_ns() - started

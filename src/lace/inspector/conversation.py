@@ -16,7 +16,7 @@ from lace.inspector.opened import InspectorLimits
 from lace.inspector.page import Data, Page
 from lace.inspector.words import empty, notice, pager, size, table, url
 from lace.interlace import vocabulary as said
-from lace.runtime.trace import Teller, Told, Way, read_capture
+from lace.runtime.trace import Told, TraceReader, Way, read_capture
 
 _FACTS_SHOWN = 200
 WHO = {"in": "peer", "out": "we"}
@@ -89,7 +89,7 @@ def capture_page(name: str, path: Path, asked: Mapping[str, str], limits: Inspec
 
 def read_told(path: Path) -> Iterator[Told]:
     """A capture, item by item."""
-    teller, last, ways = Teller(), 0, list[Way]()
+    teller, last, ways = TraceReader(), 0, list[Way]()
     for passed in read_capture(path):
         last = passed.ns
         if passed.way not in ways:

@@ -109,9 +109,9 @@ class ClaimBook:
         if not fed and len(wanted) == len(claims):  # all of them: what is missing was claimed
             self._fed = dict(claims)
             return list(claims.values())
-        hungry = {record: claims[record] for record in wanted if record not in fed}
-        fed.update(hungry)
-        return list(hungry.values())
+        unfed = {record: claims[record] for record in wanted if record not in fed}
+        fed.update(unfed)
+        return list(unfed.values())
 
     def begin_anew(self) -> Collection[Advertisement]:
         """The engine starts over: the claims it needs from the start."""

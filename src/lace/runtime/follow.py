@@ -1,7 +1,7 @@
 """An open exchange between two laces of this process, as a stream of events (050, open exchange).
 
-Rule: both sides run in one worker thread, so that a slow listener or a busy event loop delays only itself. Records
-are noticed by the stores' cursors, whoever stored them.
+Rule: both sides run in one worker thread, so that a slow listener or a busy event loop delays only itself. What this
+process stores it says; what another one does is noticed by the stores' cursors, which are looked at now and then.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
 from lace.interlace.result import InterlaceResult
+from lace.limits import SECOND_NS
 from lace.policy.operand import Module
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.local import ExchangeAborted, LocalExchange
 from lace.runtime.party import Party
 from lace.store.base import StoreCursor
 
-POLL_S = 0.002  # how soon a commit is noticed
+POLL_S = 0.1  # how soon a commit of another process is noticed
 
 
 class LocalFollow:
@@ -77,7 +79,18 @@ class LocalFollow:
         await self.close()
 
     async def __aiter__(self) -> AsyncIterator[tuple[int, Event]]:
+        wake = partial(asyncio.get_running_loop().call_soon_threadsafe, self._wake.set)
+        unlisten = [party.store.news.listen(wake) for party in self._parties]
+        try:
+            async for heard in self._turns():
+                yield heard
+        finally:
+            for end in unlisten:
+                end()
+
+    async def _turns(self) -> AsyncIterator[tuple[int, Event]]:
         while True:
+            self._wake.clear()  # before the stores are looked at: what comes then wakes us once more
             await self._in_thread(self._turn)
             while self._events:
                 yield self._events.popleft()
@@ -118,9 +131,13 @@ class LocalFollow:
         self._exchange.run()
 
     async def _pause(self) -> None:
-        self._wake.clear()
+        timers = (side.machine.next_timer for side in self._exchange.sides)
+        until_ns = min((due for due in timers if due is not None), default=None)
+        pause_s = self._poll_s
+        if until_ns is not None:
+            pause_s = min(pause_s, max(0.0, (until_ns - self._exchange.now_ns) / SECOND_NS))
         try:
-            async with asyncio.timeout(self._poll_s):
+            async with asyncio.timeout(pause_s):
                 await self._wake.wait()
         except TimeoutError:
             return

@@ -98,7 +98,7 @@ class Told:
     facts: tuple[str, ...] = ()
 
 
-class Teller:
+class TraceReader:
     """Turns the bytes of both directions into lines; a direction that breaks the rules is told once, then ignored."""
 
     def __init__(self) -> None:

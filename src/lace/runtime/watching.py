@@ -21,7 +21,7 @@ from lace.errors import TransportError
 from lace.interlace import events as ev
 from lace.runtime.links import Hooks, LinkInfo
 from lace.runtime.session import Outcome
-from lace.runtime.trace import Passed, Teller, Told, Way
+from lace.runtime.trace import Passed, Told, TraceReader, Way
 
 QUESTION_BYTES = 256
 QUESTION_SECONDS = 5.0
@@ -46,7 +46,7 @@ class _Link:
     info: LinkInfo
     opened: float
     items: deque[Json]
-    teller: Teller = field(default_factory=Teller)
+    teller: TraceReader = field(default_factory=TraceReader)
     phase: str = "exchanging operands"
     ended: float | None = None
     plan: str = ""

@@ -99,9 +99,9 @@ class _Run:
         self.settings = settings
         self.records = None if records is None else require_columns(records, WIDE, "evaluate")
         flat = unfold(checked.program, wanted, is_star, MAX_UNFOLDED_BODY)
-        sky = split(flat) if records is not None else Constellation(flat, ())
-        self.program = sky.program
-        self.stars: dict[Predicate, Star] = {star.predicate: star for star in sky.stars}
+        parted = split(flat) if records is not None else Constellation(flat, ())
+        self.program = parted.program
+        self.stars: dict[Predicate, Star] = {star.predicate: star for star in parted.stars}
         self.known: dict[Predicate, Sized] = {p: Sized(_renamed(f, p)) for p, f in relations.items()}
         self.ranks = {place: rank for place, rank in ranked_predicates(self.program, wanted).items() if supported(rank)}
         self.keyed: dict[Predicate, int] = {}  # relations with one row a record, and where the record stands in it

@@ -20,6 +20,7 @@ from lace.records.validate import ValidRecord
 
 if TYPE_CHECKING:
     from lace.store.columns.encode import EncodedBatch
+from lace.store.news import StoreNews
 
 StoreRecordId = NewType("StoreRecordId", int)
 """Insertion order: a later put has a higher id, and no id is ever used twice."""
@@ -93,6 +94,10 @@ class Changes:
 
 class RecordStore(Protocol):
     """A durable set of valid records with their facts."""
+
+    @property
+    def news(self) -> StoreNews:
+        """Tells listeners of this process when something was stored or removed through this object."""
 
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         """Store a batch in one transaction, durable on return; a record that is there already stays as it is."""

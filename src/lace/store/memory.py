@@ -20,6 +20,7 @@ from lace.records.validate import ValidRecord, reread
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.encode import EncodedBatch
 from lace.store.columns.segments import as_codes
+from lace.store.news import StoreNews
 
 
 @dataclass(slots=True)
@@ -120,10 +121,13 @@ class MemoryStore:
         self._settings: dict[str, dict[str, bytes]] = {}
         self._dictionary = MemoryDictionary()
         self._lock = RLock()
+        self.news = StoreNews()
 
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         with self._lock:
-            return [self._put(record) for record in list(records)]
+            results = [self._put(record) for record in list(records)]
+        self.news.tell()
+        return results
 
     def put_encoded(self, batch: EncodedBatch) -> int:
         return sum([result.new for result in self.put(map(reread, batch.bodies))])
@@ -160,7 +164,8 @@ class MemoryStore:
                 self._last_removal += 1
                 self._removals.append((self._last_removal, found))
                 del self._removals[: -self._max_kept_removals]
-            return len(found)
+        self.news.tell()
+        return len(found)
 
     def records_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, RecordHash]]:
         return iter([(kept.id, record_hash) for record_hash, kept in self._listed() if kept.id > after])

@@ -29,6 +29,7 @@ from lace.store.columns.segments import Segment, as_codes, as_ids, translate, wi
 from lace.store.columns.state import State
 from lace.store.columns.symbols import SymbolTable, keyed_hash
 from lace.store.columns.view import SegmentView
+from lace.store.news import StoreNews
 from lace.store.search import SearchIndex
 
 HASHES_PER_READ = 4096
@@ -56,6 +57,7 @@ class SQLiteStore:
         self._bodies = BodyTable(connection)
         self._search = SearchIndex(connection)
         self._file.forget = self._forget
+        self.news = StoreNews()
 
     def _forget(self) -> None:
         for part in (self._symbols, self._coordinates, self._log):
@@ -111,6 +113,7 @@ class SQLiteStore:
                 self._save(state._replace(last_record=last, next_code=codes, records=count, stored_bytes=stored_bytes))
         if sum(map(len, batch.bodies)) < SMALL_WRITE_BYTES:
             self._file.keep_log_short()
+        self.news.tell()
         if not present:
             return _Written(list(ids.values()), [True] * len(ids))
         return _Written([present.get(code) or ids[ordinal] for ordinal, code in enumerate(subjects)],
@@ -145,6 +148,7 @@ class SQLiteStore:
             connection.execute("DELETE FROM removals WHERE seq <= ?", (removal - self._limits.max_kept_removals,))
             count = state.records - len(present)
             self._save(state._replace(last_removal=removal, records=count, stored_bytes=state.stored_bytes - freed))
+        self.news.tell()
         return len(present)
 
     def _remove(self, record: int) -> int:

@@ -1,0 +1,42 @@
+"""Who wants to hear that a store has changed, in this process.
+
+Rule: a signal and nothing else. It says that the cursor may have moved; what changed, the listener reads himself. What
+another process stores is not heard here: whoever has to know of that looks at the cursor now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+Tell = Callable[[], object]
+
+
+class StoreNews:
+    """The listeners of one open store."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[int, Tell] = {}
+        self._lock = Lock()
+        self._numbers = 0
+
+    def listen(self, tell: Tell) -> Callable[[], None]:
+        """Have this called after each commit, in the thread that committed; what is returned ends that."""
+        with self._lock:
+            self._numbers += 1
+            number = self._numbers
+            self._listeners[number] = tell
+
+        def unlisten() -> None:
+            with self._lock:
+                self._listeners.pop(number, None)
+
+        return unlisten
+
+    def tell(self) -> None:
+        """Something was committed."""
+        if self._listeners:
+            with self._lock:
+                listeners = list(self._listeners.values())
+            for tell in listeners:
+                tell()
