@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lace.datalog.engine import evaluate
-from lace.datalog.syntax import Predicate, Program
+from lace.datalog.syntax import Atom, Positive, Predicate, Program, Variable
 from lace.datalog.unfold import unfold
 from lace.datalog.validate import CheckedProgram, check_program
 from lace.errors import InvalidInput, LaceError
@@ -42,6 +42,7 @@ from lace.runtime.clock import SystemClock
 T = TypeVar("T")
 Part = tuple[int, Sequence[str]]  # how many records, and some of them
 HERE = "Exposure"
+_EVERY_RECORD = (Positive(Atom(HAVE, (Variable("P"),))),)  # the body of a rule that lowering writes, variable and all
 _ROWS = 20  # of each list: there are two, and the plan below them
 _WORDS = "all, a coordinate such as //u//notes//, a hash, or rules"
 
@@ -148,10 +149,24 @@ def _work_out(
     options = LoweringOptions(send_gate=choice.send_gate)
     viewer = Viewer(choice.viewer or plan.operands[1].origin)
     policy = lower(plan, local_index=0, viewer=viewer, exposures=exposed, options=options, limits=TYPING_LIMITS)
-    moment = runtime_facts(viewer, SystemClock().tai())
+    visible, sent = _parts(opened, policy, viewer, start, limit)
+    walked = None
+    if choice.record:
+        walked = walk_to(opened, choice.record, modules, exposed, viewer, send_gate=choice.send_gate)
+    notices = exposure_notices(policy, options)
+    return Shown([], plan, policy, notices, visible, sent, walked=walked)
+
+
+def _parts(opened: OpenedLace, policy: LoweredPolicy, viewer: Viewer, start: int, limit: int) -> tuple[Part, Part]:
+    """What a viewer sees and what it would be sent; where rules say "every record" nothing has to be worked out."""
+    program = _flat(policy)
+    every = _every(opened, start, limit)
+    if policy.view is ViewKind.ALL and [rule.body for rule in program.program.rules] == [_EVERY_RECORD]:
+        return every, every
     with opened.work:
         base = base_of(opened.lace)
-        result = evaluate(_flat(policy), base, extra=moment, limits=TYPING_LIMITS)
+        moment = runtime_facts(viewer, SystemClock().tai())
+        result = evaluate(program, base, extra=moment, limits=TYPING_LIMITS)
 
     def part(predicate: Predicate, column: int) -> Part:
         if predicate not in result.derived:
@@ -159,12 +174,7 @@ def _work_out(
         found = result.columns(predicate)[column]
         return len(found), base.dictionary.texts(found[start : start + limit])
 
-    visible = _every(opened, start, limit) if policy.view is ViewKind.ALL else part(CAN_QUERY_RECORD, 1)
-    walked = None
-    if choice.record:
-        walked = walk_to(opened, choice.record, modules, exposed, viewer, send_gate=choice.send_gate)
-    notices = exposure_notices(policy, options)
-    return Shown([], plan, policy, notices, visible, part(policy.sendable, 0), walked=walked)
+    return every if policy.view is ViewKind.ALL else part(CAN_QUERY_RECORD, 1), part(policy.sendable, 0)
 
 
 def _flat(policy: LoweredPolicy) -> CheckedProgram:
