@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from network import ENVIRONMENT, free_port, interlace, served
+from network import ENVIRONMENT, Memory, free_port, interlace, served
 from report import Report
 from yardsticks.negentropy import Side, reconcile
 
@@ -214,6 +214,7 @@ class Exchanged:
 def exchange_of(near: Path, address: str, server: psutil.Process, *more: str) -> Exchanged:
     before, started = sum(server.cpu_times()[:2]), time.perf_counter()
     child = subprocess.Popen(interlace(near, address, *more), stdout=subprocess.PIPE, env=ENVIRONMENT)
+    memory = Memory(child.pid)
     assert child.stdout is not None
     said = json.loads(child.stdout.read())
     _, _, used = os.wait4(child.pid, 0)
@@ -223,7 +224,7 @@ def exchange_of(near: Path, address: str, server: psutil.Process, *more: str) ->
         payload=said["record_bytes_received"] + said["record_bytes_sent"],
         seconds=seconds,
         near_cpu_s=used.ru_utime + used.ru_stime,
-        near_mb=used.ru_maxrss / 1000,
+        near_mb=memory.stop() / 1e6,
         far_cpu_s=sum(server.cpu_times()[:2]) - before,
     )
 

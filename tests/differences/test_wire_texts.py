@@ -29,7 +29,7 @@ from lace.errors import InvalidText
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "differences.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.clause("070-SUM-02", "070-EST-03")
+@pytest.mark.clause("070-SUM-02", "070-EST-01", "070-EST-03")
 @given(st.integers(0, 200))
 def test_a_summary_is_read_back(count: int) -> None:
     given_ = measured(random_ids(count, seed=count), KEY)
