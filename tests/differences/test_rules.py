@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from differences.test_exchange import Liar, RealSide, control, fill, flipped, once, pair
 from interlace.pair import Pair, config_of, plex
+from lace.cli.nodefile import read_node_file
+from lace.cli.serve import _file_choices
 from lace.differences.choose import Choice, CompareLimits, Way
+from lace.errors import InvalidText
 from lace.interlace import comparing
 from lace.interlace import inputs as given
 from lace.interlace.agreement import own_hello
@@ -185,3 +189,18 @@ def test_what_is_not_exposed_is_in_no_summary() -> None:
         both.exchange()
         said.append(both.sides[0].named("DifferenceSummary")[0])
     assert said[0] == said[1]
+
+
+@pytest.mark.clause("070-CAP-03")
+@pytest.mark.parametrize(("line", "standard"), [("", False), ('speaks = "all"', False), ('speaks = "standard"', True)])
+def test_a_node_file_switches_capabilities_off(line: str, standard: bool, tmp_path: Path) -> None:
+    path = tmp_path / "lace.toml"
+    path.write_text(f'store = "a.lace"\n{line}\n')
+    assert _file_choices(read_node_file(path)).standard is standard
+
+
+def test_a_node_file_that_speaks_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "lace.toml"
+    path.write_text('store = "a.lace"\nspeaks = "esperanto"\n')
+    with pytest.raises(InvalidText, match="all, standard"):
+        read_node_file(path)

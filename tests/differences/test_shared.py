@@ -9,8 +9,9 @@ import pytest
 
 from differences.test_exchange import RealSide
 from interlace.pair import ALL, EXPOSE_ALL, Pair, blob, config_of, group_module, plex
+from lace.datalog.engine import Materialized
 from lace.interlace import effects as asked
-from lace.interlace.host import Call
+from lace.interlace.host import Call, Cancelled
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime import keptsets
@@ -76,6 +77,23 @@ def test_rules_that_read_the_time_are_evaluated_for_each_link() -> None:
     first, second = host_of(store, TIMELY, book)(), host_of(store, TIMELY, book)()
     assert first is not second
     assert len(first) == len(second) == 5  # type: ignore[arg-type]
+
+
+def test_a_link_that_breaks_off_leaves_the_others_a_whole_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, book = filled(), PolicyBook()
+    first, second = host_of(store, ALL, book), host_of(store, ALL, book)
+    assert len(first()) == 5  # type: ignore[arg-type]
+    store.put([validate(plex("late"))])
+
+    def stop(*_: object) -> None:
+        raise Cancelled("hung up")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Materialized, "apply", stop)
+        with pytest.raises(Cancelled):
+            first()
+    assert len(second()) == 6  # type: ignore[arg-type]
+    assert first() is second()
 
 
 def test_policies_that_nobody_uses_are_let_go() -> None:

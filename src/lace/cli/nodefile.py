@@ -98,6 +98,7 @@ class NodeFile:
     takes_from_strangers: bool = False
     metrics_port: int | None = None
     log: str = "text"
+    speaks: str = "all"  # or "standard": no capability is announced (P33)
     unix_mode: int = 0o600
     uids: Mapping[int, str] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
@@ -145,6 +146,7 @@ class _Reader:
             takes_from_strangers=self._flag("take_from_strangers"),
             metrics_port=self._number("metrics_port"),
             log=self._choice("log", ("text", "json")),
+            speaks=self._choice("speaks", ("all", "standard")),
             unix_mode=self._mode("unix_mode"),
             uids=self._uids(),
             limits=self._limits(),

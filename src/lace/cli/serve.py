@@ -179,6 +179,7 @@ def _file_choices(file: NodeFile) -> LinkChoices:
         origins=file.origins,
         takes_from_strangers=file.takes_from_strangers,
         unix_mode=file.unix_mode,
+        standard=file.speaks == "standard",
     )
 
 

@@ -97,6 +97,11 @@ class GuestEvaluator:
             self._near.forget_sets()
             self._forgets = True
 
+    def start_over(self) -> None:
+        """A call was broken off in the middle: the next one evaluates anew."""
+        self._near.start_over()
+        self._leave_room()
+
     def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta:
         """What changed in the two sets."""
         self._facts = facts

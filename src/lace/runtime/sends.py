@@ -8,7 +8,8 @@ generation; the rules, the columns and the store's changes are looked at once fo
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
@@ -106,7 +107,7 @@ class SharedSends(_Generations):
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, whatever anybody claims."""
-        with self._busy:
+        with self._undivided():
             if self._recalled is not None and self._recalled == self._store.cursor():
                 return self._newest
             before = self._evaluator.cursor
@@ -119,6 +120,16 @@ class SharedSends(_Generations):
                 self._newest = self._newest.anew(whole)
                 return self._newest
             return self._follow(delta)
+
+    @contextmanager
+    def _undivided(self) -> Iterator[None]:
+        """One link at a time; what one of them breaks off in the middle must not be what the next one finds."""
+        with self._busy:
+            try:
+                yield
+            except BaseException:
+                self._evaluator.start_over()
+                raise
 
     @property
     def cursor(self) -> StoreCursor:
@@ -149,7 +160,7 @@ class SharedSends(_Generations):
         if self._feeding is not Feeding.SEPARATE:
             fed = claims.listing()
         asked = claims.source, tuple(fed)
-        with self._busy:
+        with self._undivided():
             found = self._answers.get(asked)
             if found is None:
                 found = self._answers[asked] = self._evaluator.requestable_with(fed, claims.source, call)
