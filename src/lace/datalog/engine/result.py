@@ -101,6 +101,10 @@ class Result:
             found = self._kept[predicate] = in_text_order(columns) if columns else []
         return found
 
+    def forget_texts(self) -> None:
+        """Drop what `keep` made."""
+        self._kept.clear()
+
     def rows(self, predicate: Predicate, *, ordered: bool = True) -> list[Row]:
         """The facts of a predicate, in text order unless that does not matter."""
         if not predicate.arity:
