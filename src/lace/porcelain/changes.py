@@ -6,7 +6,6 @@ process. Nothing is kept for a reader: its place is a cursor, which is a text th
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -69,6 +68,8 @@ class ChangeStream:
                 time.sleep(self.poll_s)
 
     async def __aiter__(self) -> AsyncIterator[Change]:
+        import asyncio  # only here: every command opens a lace, and few of them wait in an event loop
+
         cursor, heard = self.since, time.monotonic()
         while True:
             change, cursor = await asyncio.to_thread(self._after, cursor)
