@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlace.pair import ALL, group_module, hash_of, plex
+from interlace.pair import ALL, VERIFIER_A, group_module, hash_of, plex
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.host import Call
@@ -19,6 +19,8 @@ from lace.interlace.terms import Terms
 from lace.policy.compile import agree
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
+from lace.policy.select import select_coordinate
+from lace.porcelain.rulefiles import fill, templates
 from lace.records.validate import validate
 from lace.runtime.evaluate import StoreEvaluator
 from lace.runtime.guesthouse import GuestHouse, GuestLimits
@@ -158,3 +160,23 @@ def test_a_store_without_a_file_keeps_its_guests_here() -> None:
     house = GuestHouse(None, AT_ONCE)
     assert guest(memory, group_module("u"), AT_ONCE, house).evaluate(runtime(0), NOTHING, Call()).send_added
     assert house._rooms == []
+
+
+def honest_selectors() -> list[Module]:
+    """The templates of `lace rules`, the helpers, and every policy of the evaluator's tests."""
+    values = {"group": "u", "app": "a", "admin": VERIFIER_A, "count": "100"}
+    texts = [fill(template.name, values)["select.lace"] for template in templates()]
+    helpers = [select_coordinate("//u//"), select_coordinate("//u//a//n1"), group_module("u")]
+    return [*map(Module.author, texts), *helpers, *MODULES]
+
+
+def test_honest_selectors_never_need_more_than_the_first_fuel(tmp_path: Path) -> None:
+    """Over 2,000 records; the same fuel ends every hostile program of the siege."""
+    store = open_store(tmp_path / "x.lace", create=True)
+    store.put([validate(plex(f"n{n}", group="uvw"[n % 3], app="ab"[n % 2])) for n in range(2_000)])
+    house = GuestHouse(getattr(store, "path", None))
+    for module in honest_selectors():
+        guest(store, module, house.limits, house).evaluate(runtime(0), NOTHING, Call())
+    assert house._rooms == []
+    assert not house._costly
+    store.close()
