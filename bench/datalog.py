@@ -1,6 +1,6 @@
 """How fast the embedded Datalog engine is, beside clingo and nemo in the same run, over a store, and how it grows.
 
-python bench/datalog.py [--quick] [--only SECTION]      SECTION: peers, changes, store, growth
+python bench/datalog.py [--quick] [--only SECTION]      SECTION: peers, changes, deletions, packages, store, growth
 
 A run of one section only is shown, not kept.
 """
@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 
 from report import Report
+from rulebench.deletions import DELETIONS, Deletion
 from rulebench.growth import draw, exponent
 from rulebench.programs import QUESTIONS, Question
 
@@ -143,6 +144,55 @@ def claim_changes(report: Report, what: str, found: Figures) -> None:
     )
 
 
+def deletions(report: Report) -> None:
+    """One fact less, where whatever rests on it may rest on something else too; and how that grows."""
+    for deletion in DELETIONS:
+        size = deletion.quick if report.quick else deletion.size
+        found = module_step("rulebench.deletions", deletion.name, str(size))
+        report.row(f"{deletion.name}: anew", size, "lace", int(found["facts"]), "", found["full"], "", "")
+        if not report.quick:  # some milliseconds in all: setting up is what a quick run would measure
+            claim_deletion(report, f"{deletion.name}, {size:,}: one less, of evaluating anew", deletion, found)
+    report.note("One less: 25 facts or records go and come back one by one, picked by a seed; answers are all facts.")
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for deletion in DELETIONS:
+        steps = [module_step("rulebench.deletions", deletion.name, str(size)) for size in growth_of(report, deletion)]
+        if steps:
+            curves[f"{deletion.name}: anew"] = [(found["facts"], found["full"]) for found in steps]
+            less = [(found["facts"], found["full"] * found["median"]) for found in steps]
+            curves[f"{deletion.name}: one less, median"] = less
+    picture(report, "deletions", curves, "seconds of the processor")
+
+
+def claim_deletion(report: Report, what: str, deletion: Deletion, found: Figures) -> None:
+    report.at_most(f"{what}, median", wanted=deletion.usual, got=found["median"], unit="×")
+    report.at_most(f"{what}, worst", wanted=2, got=found["worst"], unit="×")
+    report.at_most(f"{what}, worst, in rows touched", wanted=2, got=found["worst rows"], unit="×")
+
+
+def growth_of(report: Report, deletion: Deletion) -> tuple[int, ...]:
+    return deletion.growth[:2] if report.quick else deletion.growth
+
+
+def packages(report: Report) -> None:
+    """The closure of a distribution's dependencies, by DuckDB's recursive query on one thread."""
+    size = 4_000 if report.quick else 63_436
+    runs = {way: module_step("rulebench.duck", way, str(size)) for way in ("lace", "duckdb")}
+    for way, found in runs.items():
+        name = "duckdb, 1 thread" if way == "duckdb" else way
+        report.row(
+            "closure of packages", size, name, int(found["count"]), "", "", found["seconds"], found["peak"] / MIB
+        )
+    own, other = runs["lace"], runs["duckdb"]
+    if own["count"] != other["count"]:
+        raise SystemExit(f"duckdb answers {other['count']} to the closure of packages, lace {own['count']}")
+    if report.quick:
+        return
+    what = f"closure of {size:,} packages"
+    report.at_least(f"{what}, against duckdb", wanted=1.2, got=other["seconds"] / own["seconds"], unit="×")
+    report.at_most(f"{what}, memory of duckdb's", wanted=1, got=own["peak"] / other["peak"], unit="×")
+    report.note("Packages: seconds of the processor with reading, memory beyond what the pairs of names took.")
+
+
 def over_a_store(report: Report) -> None:
     """The same questions to a real store, by the command and by an open lace."""
     size = 20_000 if report.quick else 1_000_000
@@ -190,8 +240,13 @@ def over_a_store(report: Report) -> None:
 
 
 def store_step(*arguments: str) -> Figures:
-    """One step of `rulebench.stores` in a process of its own."""
-    command = [sys.executable, "-m", "rulebench.stores", *arguments]
+    """One step of `rulebench.stores`."""
+    return module_step("rulebench.stores", *arguments)
+
+
+def module_step(module: str, *arguments: str) -> Figures:
+    """What a module prints as JSON, run in a process of its own."""
+    command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT / "bench", timeout=1200)
     figures: Figures = json.loads(done.stdout)
     return figures
@@ -218,12 +273,23 @@ def growth(report: Report) -> None:
         curves[question.name] = points
         slope = exponent(points)
         report.note(f"{question.name}: time grows with the number of facts to the power {slope:.2f}.")
-    target = ROOT / ("bench/results/quick" if report.quick else "docs/benchmarks") / "datalog.svg"
-    draw(target, curves)
+    picture(report, "datalog", curves, "seconds, load and evaluation")
+
+
+def picture(report: Report, name: str, curves: dict[str, list[tuple[float, float]]], unit: str) -> None:
+    target = ROOT / ("bench/results/quick" if report.quick else "docs/benchmarks") / f"{name}.svg"
+    draw(target, curves, unit)
     report.plot(target.relative_to(ROOT))
 
 
-SECTIONS = {"peers": beside_peers, "changes": changes, "store": over_a_store, "growth": growth}
+SECTIONS = {
+    "peers": beside_peers,
+    "changes": changes,
+    "deletions": deletions,
+    "packages": packages,
+    "store": over_a_store,
+    "growth": growth,
+}
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ def exponent(points: Points) -> float:
     return sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / spread
 
 
-def draw(target: Path, curves: dict[str, Points]) -> None:
+def draw(target: Path, curves: dict[str, Points], unit: str) -> None:
     """One line a program, both axes logarithmic."""
     import matplotlib
 
@@ -27,7 +27,7 @@ def draw(target: Path, curves: dict[str, Points]) -> None:
     for name, points in curves.items():
         axes.loglog(*zip(*points, strict=True), marker="o", label=f"{name} (power {exponent(points):.2f})")
     axes.set_xlabel("facts, given and derived")
-    axes.set_ylabel("seconds, load and evaluation")
+    axes.set_ylabel(unit)
     axes.grid(True, which="both", alpha=0.3)
     axes.legend(fontsize=8)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -97,6 +97,9 @@ def test_a_lace_that_changed_too_much_is_read_anew_with_the_same_outcome(most: i
         assert set(changes.removed[SHOWN]) == {(record,) for record in old[1:3]}
         assert view.since(start).added == changes.added
         assert (old[0],) not in view.rows("Shown")
+        kept, shown = view.snapshot(), view.rows("Shown")
+        view.close()
+        assert kept.rows("Shown") == shown
 
 
 def test_a_change_that_fails_leaves_the_view_as_it_was() -> None:
@@ -151,3 +154,15 @@ def test_facts_are_asked_for_by_name_and_unknown_names_are_refused() -> None:
     for name in ("P", "Edge", "R"):
         with pytest.raises(lace.NotFound, match="P/1"):
             view.rows(name)
+
+
+def test_an_explanation_can_be_stopped_too() -> None:
+    from lace.porcelain.explain import Explainer
+
+    stop = [False]
+    explainer = Explainer(edges("ab", "bc"), CLOSURE, interrupt=lambda: stop[0])
+    assert explainer.explain("Path('a','c')").holds
+    stop[0] = True
+    for goal in ("Path('a','b')", "Path('c','a')", "Edge('c','a')"):
+        with pytest.raises(lace.EvaluationStopped):
+            explainer.explain(goal)

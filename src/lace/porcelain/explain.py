@@ -16,6 +16,7 @@ from lace.datalog.explain.data import Json, absence_json, proof_dot, proof_json
 from lace.datalog.explain.text import format_absence, format_proof
 from lace.datalog.formatting import format_atom
 from lace.datalog.limiting import stated_limits
+from lace.datalog.meter import Interrupt, never
 from lace.datalog.parser import parse_atom
 from lace.datalog.source import FactSource
 from lace.datalog.syntax import Atom, Fact
@@ -68,16 +69,18 @@ class Explainer:
         name: str = "<rules>",
         limits: EngineLimits | None = None,
         explain_limits: ExplainLimits = _DEFAULT_EXPLAIN_LIMITS,
+        interrupt: Interrupt = never,
     ) -> None:
         limits = limits or stated_limits(rules, name=name)
         self._base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
         annotated = read_annotated(rules, name=name, limits=limits)
         self.annotations = annotated.sidecar
         self.checked = check_program(annotated.program, profile_of(self._base), limits)
-        self._derived = AskedFacts(self.checked, self._base, limits)
+        self._derived = AskedFacts(self.checked, self._base, limits, interrupt)
         in_columns = self._base.columns is not None
         source: FactSource = CombinedSource(self._base.parts) if in_columns else BaseFacts(self._base)
-        self._known = Known(self.checked, source, self._derived, **({} if in_columns else {"max_indexed_rows": 0}))
+        most = {} if in_columns else {"max_indexed_rows": 0}
+        self._known = Known(self.checked, source, self._derived, interrupt=interrupt, **most)
         self._limits = limits
         self._explain_limits = explain_limits
 

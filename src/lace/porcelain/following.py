@@ -109,6 +109,10 @@ class RuleView:
         """The work of the last change, or of the evaluation before the first (P36)."""
         return self._meter.rows
 
+    def close(self) -> None:
+        """Let go of everything at once; snapshots and changes that were given out stay readable."""
+        self._facts.close()
+
     # following
 
     @property
@@ -147,8 +151,9 @@ class RuleView:
     def _start_anew(self, came: list[Fact], went: list[Fact]) -> RuleChanges:
         """The lace changed too much, or no longer knows how: evaluate as at the start, and compare."""
         before = {p: set(self._facts.rows(p, ordered=False)) for p in self._followed()}
-        self._facts = self._origin.start_with(self._program, self._meter, came, went)
+        old, self._facts = self._facts, self._origin.start_with(self._program, self._meter, came, went)
         after = {p: set(self._facts.rows(p, ordered=False)) for p in self._followed()}
+        old.close()
         added = {p: tuple(sorted(after[p] - before[p])) for p in after if after[p] - before[p]}
         removed = {p: tuple(sorted(before[p] - after[p])) for p in after if before[p] - after[p]}
         return self._keep(added, removed)

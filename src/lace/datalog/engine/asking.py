@@ -19,6 +19,7 @@ from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.result import Result
 from lace.datalog.engine.runs import Run
 from lace.datalog.engine.verdicts import distinct_codes
+from lace.datalog.meter import Interrupt, Meter, never
 from lace.datalog.source import Row
 from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Predicate, Variable
 from lace.datalog.validate import CheckedProgram
@@ -34,7 +35,8 @@ _KEPT_RESULTS = 64
 class AskedFacts:
     """The derived facts of a program over base facts, derived when they are asked for."""
 
-    def __init__(self, checked: CheckedProgram, base: Base, limits: EngineLimits) -> None:
+    def __init__(self, checked: CheckedProgram, base: Base, limits: EngineLimits, interrupt: Interrupt = never) -> None:
+        self._interrupt = interrupt
         self._checked = checked
         self._base = base
         self._limits = limits
@@ -111,7 +113,8 @@ class AskedFacts:
         self._evaluated(goals, limits, only_answers=False)
 
     def _evaluated(self, goals: list[Atom], limits: EngineLimits, *, only_answers: bool) -> Result:
-        result = evaluate(self._checked, self._base, goals=goals, limits=limits, only_answers=only_answers)
+        meter = Meter(limits, interrupt=self._interrupt)
+        result = evaluate(self._checked, self._base, goals=goals, limits=limits, only_answers=only_answers, meter=meter)
         self.latest = result
         self.rows_touched += result.stats.rows_touched
         self._results.append(result)

@@ -18,17 +18,16 @@ from lace.datalog.engine.difference import difference
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.living import WithRanks
 from lace.datalog.engine.moves import Move, Mover, Ranked
-from lace.datalog.engine.path import Sight
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import CodeRow, Run
-from lace.datalog.engine.table import Table, TableSight
+from lace.datalog.engine.table import FixedSight, Table
 from lace.datalog.engine.triggers import Starts, StratumRules
 from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
 from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import Predicate
 
-SHARE = 0.8  # of what computing a stratum took: what following may take
+SHARE = 0.5  # of what computing a stratum took: what following may take
 ALLOWANCE = 16_384  # rows touched that are always worth trying
 _COMPARED_AT_ONCE = 4  # rows of two runs that are compared in the time of one row touched
 _ANY_RANK = (1 << 32) - 1
@@ -161,8 +160,8 @@ class Follower:
         evaluation = self._evaluation
         evaluation.domain = evaluation.dictionary.size
         ranked = {predicate for predicate, _ in evaluation.ranks}
-        below = {p: TableSight(t, Sight.NEW) for p, t in tables.items() if p not in stratum.predicates}
-        evaluation.refresh({p: table for p, table in below.items() if p not in ranked}, stratum)
+        own = ranked.union(stratum.predicates)
+        evaluation.refresh({p: FixedSight(table) for p, table in tables.items() if p not in own}, stratum)
         return {predicate: evaluation.relation(predicate) for predicate in stratum.predicates}
 
     def _recompute(self, stratum: Stratum, tables: dict[Predicate, Table]) -> None:

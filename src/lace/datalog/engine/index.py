@@ -4,6 +4,7 @@ Rule: an index answers for exactly one set of positions of one immutable run of 
 answers with row numbers, for whole columns at once or for a single key.
 
 `Unique`    an array code → row, where no two rows share a key (most record fields)
+`UniquePair` the same for pairs of codes, where these are few
 `Grouped`   offsets by code into rows in key order, where codes are dense enough
 `Sorted`    binary search in sorted keys of 64 bits: one or two codes packed
 `Checked`   one of these on fewer columns or on a hash, and the remaining columns compared
@@ -26,6 +27,7 @@ Keys = npt.NDArray[np.uint64]
 
 NO_ROWS: Rows = np.empty(0, np.int64)
 _DENSE_SLACK = 1 << 16
+_PAIR_BITS = 22  # at most 16 MiB for an array over all pairs of codes
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
@@ -105,6 +107,40 @@ class Unique:
     def find(self, key: Sequence[int]) -> Sequence[int]:
         row = self._cells[key[0]] if key[0] < self._domain else -1
         return (row,) if row >= 0 else ()
+
+
+class UniquePair:
+    """The same by pairs of codes, where there are few and no two rows share one."""
+
+    def __init__(self, rows: Unique, bits: int, domain: int) -> None:
+        self._rows = rows
+        self._bits = np.uint32(bits)
+        self._domain = domain
+        self.nbytes = rows.nbytes
+        self.most = 1
+
+    @classmethod
+    def build(cls, columns: Sequence[Codes], domain: int) -> UniquePair | None:
+        """None where a pair comes twice."""
+        bits = domain.bit_length()
+        unique = _build_unique((columns[0] << np.uint32(bits)) | columns[1], 1 << 2 * bits)
+        return None if unique is None else cls(unique, bits, domain)
+
+    def _packed(self, keys: Sequence[Codes]) -> list[Codes]:
+        """Codes given later are none of these: they fall on the pair that no row has."""
+        first, second = (clipped(column, self._domain) for column in keys)
+        return [(first << self._bits) | second]
+
+    def counts(self, keys: Sequence[Codes]) -> Rows:
+        return self._rows.counts(self._packed(keys))
+
+    def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        return self._rows.expand(self._packed(keys))
+
+    def find(self, key: Sequence[int]) -> Sequence[int]:
+        if max(key) >= self._domain:
+            return ()
+        return self._rows.find((key[0] << int(self._bits) | key[1],))
 
 
 class Grouped:
@@ -216,6 +252,10 @@ def build_index(columns: Sequence[Codes], domain: int) -> Index:
             unique = _build_unique(column, domain)
             if unique is not None:
                 return Checked(unique, (place,), columns)
+    if len(columns) == 2 and 2 * domain.bit_length() <= _PAIR_BITS:
+        pairs = UniquePair.build(columns, domain)
+        if pairs is not None:
+            return pairs
     if len(columns) == 2:
         return _build_sorted(columns)
     mixed = hashed(columns)
@@ -231,6 +271,8 @@ def _build_single(column: Codes, domain: int) -> Index:
 
 
 def _build_unique(column: Codes, domain: int) -> Unique | None:
+    if len(column) > domain:
+        return None  # there are not so many codes
     row_of = np.full(domain + 1, -1, np.int32)
     numbers = np.arange(len(column), dtype=np.int32)
     row_of[column] = numbers

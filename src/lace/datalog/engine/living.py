@@ -16,6 +16,7 @@ from lace.datalog.engine.runs import CodeRow, ColumnRun, Run, Selection, View
 from lace.datalog.engine.sorting import sorted_unique
 
 _COMPARE_ROWS = 64  # from here on rows are compared as columns
+_FEW_ROWS = 6  # and from here on if there is an index of whole rows
 _MARKS_FROM = 256  # one row in so many: from here on marks are worth their memory
 
 
@@ -148,7 +149,7 @@ def places_of(run: Run, rows: Collection[CodeRow], arity: int) -> Rows:
     """Where rows stand in a run."""
     if not arity:
         return np.arange(run.rows)
-    if len(rows) < _COMPARE_ROWS:
+    if len(rows) < (_FEW_ROWS if run.is_indexed(tuple(range(arity))) else _COMPARE_ROWS):
         return np.array([place for row in rows for place in place_of(run, row, arity)], np.int64)
     columns = list(np.array(list(rows), np.uint32).T)
     return run.index(tuple(range(arity))).expand(columns)[1]

@@ -16,6 +16,7 @@ from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.beyond import existence_counted
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.changes import Changes, LateRows, as_rows, count_rows
+from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.follow import Follower, ranked_run
 from lace.datalog.engine.moves import Mover
@@ -106,17 +107,13 @@ class Materialized:
 
     def rows(self, predicate: Predicate, *, ordered: bool = True) -> list[Row]:
         """The facts of a predicate, in text order unless that does not matter."""
-        rows = self._text_rows(self._current(predicate).current(), predicate)
+        rows = _text_rows(self._current(predicate).current(), predicate, self._dictionary)
         return sorted(rows) if ordered else rows
 
     def frozen(self, predicate: Predicate) -> Callable[[], list[Row]]:
         """The facts of a predicate as they are now, whenever they are read; nothing is copied that stays."""
-        run = self._current(predicate).current()
-        return lambda: self._text_rows(run, predicate)
-
-    def _text_rows(self, run: Run, predicate: Predicate) -> list[Row]:
-        columns = [self._dictionary.texts(run.column(n)) for n in range(predicate.arity)]
-        return list(zip(*columns, strict=True)) if columns else [()] * run.rows
+        run, dictionary = self._current(predicate).current(), self._dictionary
+        return lambda: _text_rows(run, predicate, dictionary)
 
     def values(self, predicate: Predicate) -> list[str]:
         """The values of a predicate of one place, in no order."""
@@ -217,3 +214,8 @@ class Materialized:
         found = {predicate: self._tables[predicate].changes() for predicate in derived}
         added, removed = ({p: pair[side] for p, pair in found.items()} for side in (0, 1))
         return Changes(LateRows(added, self._dictionary), LateRows(removed, self._dictionary))
+
+
+def _text_rows(run: Run, predicate: Predicate, dictionary: Dictionary) -> list[Row]:
+    columns = [dictionary.texts(run.column(n)) for n in range(predicate.arity)]
+    return list(zip(*columns, strict=True)) if columns else [()] * run.rows

@@ -333,3 +333,20 @@ class TableSight:
         """The runs that match a selection."""
         assert version is Version.ALL
         return self._table.views(selection, self._sight)
+
+
+class FixedSight:
+    """The new state of a table that does not change while it is read: whole columns, found once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._views: dict[Selection, list[Run]] = {}
+
+    def views(self, version: Version, selection: Selection) -> list[Run]:
+        """The runs that match a selection."""
+        assert version is Version.ALL
+        found = self._views.get(selection)
+        if found is None:
+            standing = self._table.views(selection, Sight.NEW)
+            found = self._views[selection] = [run.compact() for run in standing if run.rows]
+        return found

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from lace.datalog.binding import Binding, match, value_of
 from lace.datalog.comparisons import cardinality_holds, compare, text_shape
+from lace.datalog.meter import Interrupt, never
 from lace.datalog.source import FactSource, Row
 from lace.datalog.stratify import read_atom
 from lace.datalog.syntax import (
@@ -33,6 +34,7 @@ from lace.datalog.syntax import (
 )
 from lace.datalog.terms import literal_terms
 from lace.datalog.validate import CheckedProgram, variables
+from lace.errors import EvaluationStopped
 
 Pattern = tuple[str | None, ...]
 Trail = tuple["Trail", Row | None] | None  # the row each literal so far took, the last one first
@@ -68,7 +70,9 @@ class Known:
         *,
         index_after: int = 64,
         max_indexed_rows: int = 1 << 19,
+        interrupt: Interrupt = never,
     ) -> None:
+        self._interrupt = interrupt
         self.checked = checked
         self.rules: dict[Predicate, list[Rule]] = {predicate: [] for predicate in checked.derived}
         for stratum in checked.strata:
@@ -94,6 +98,8 @@ class Known:
 
     def rows(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
         """The facts of a predicate that have the given values; None is free."""
+        if self._interrupt():
+            raise EvaluationStopped(f"stopped from outside while explaining, at {predicate}")
         if predicate in self.rules:
             return self._derived.rows(predicate, pattern)
         index = self._indexes.get(predicate)
