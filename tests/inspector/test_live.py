@@ -123,6 +123,43 @@ def test_an_archive_shows_its_report_and_its_tables(tmp_path: Path) -> None:
         assert visitor.get("/archive/archive?table=../../etc").status == 200
 
 
+def test_an_archive_with_a_log_shows_what_is_live(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from lace.spark.archive.filesystem import open_files
+    from lace.spark.archive.log import Commit, DataFile, Log, State
+
+    root = tmp_path / "kept"
+    root.mkdir()
+    log, state = Log(open_files(str(root))), State()
+    for number in range(20):  # past a commit that carries the whole
+        name = f"data/records-{number}.parquet"
+        (root / "data").mkdir(exist_ok=True)
+        parquet.write_table(arrow.table({"hash": [f"r{number}"]}), root / name)
+        file = DataFile(table="records", path=name, rows=1, bytes=(root / name).stat().st_size)
+        dropped = (f"data/records-{number - 1}.parquet",) if number % 3 == 1 else ()
+        said = {"time": "2026-11-16T12:00:00+00:00", "operation": "add", "counts": {"records": 1}}
+        change = Commit(version=0, added=(file,), dropped=dropped, **said)
+        state = log.commit(state, change)
+    inspected = open_all([root])
+    with inspecting(inspected) as running:
+        visitor = Visitor.admitted(running)
+        page = visitor.page("/archive/kept")
+        assert page["tables"] == [
+            {"name": "records", "files": len(state.files), "rows": state.rows("records"),
+             "bytes": sum(file.bytes for file in state.files)}
+        ]  # fmt: skip
+        assert page["commits"][0]["version"] == 20
+        rows = visitor.page("/archive/kept?table=records")["rows"]
+        assert {row["hash"] for row in rows} == {
+            f"r{number}" for number in range(20) if number % 3 != 0 or number == 19
+        }
+        (root / "log" / "00000020.json").write_text("nonsense")
+        assert visitor.get("/archive/kept").status == 500
+        assert "not a commit" in visitor.get("/archive/kept").text
+
+
 def test_what_cannot_be_shown_is_refused_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("hello")

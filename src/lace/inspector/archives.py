@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lace.inspector.archivelog import has_log, history, live_files
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits
 from lace.inspector.page import Data, Page
@@ -28,6 +29,7 @@ _TITLES = {
     "selected_by_coordinate": "Selected, by group and app",
 }
 _MOST_BARS = 24
+_COMMITS = 30
 
 
 def archive_page(name: str, path: Path, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
@@ -37,17 +39,24 @@ def archive_page(name: str, path: Path, asked: Mapping[str, str], limits: Inspec
         return _table_page(name, path, wanted, asked, limits)
     report = _json(path / _REPORT)
     tables = [_table_data(path, table_name) for table_name in table_names(path)]
+    commits = history(path, _COMMITS) if has_log(path) else []
     body = join(
         tag("h1", name),
         tag("p", "An archive in ", tag("code", path), class_="lead"),
-        _report(report) if report else empty("There is no report yet.", "`lace pipeline report` writes one."),
+        _report(report)
+        if report
+        else empty("There is no report yet.", "`lace archive report` or `lace pipeline report` writes one."),
         section("Tables", _tables(name, tables)),
+        section("History", _history(commits)) if commits else None,
     )
-    return Page(title=name, data={"path": str(path), "report": report, "tables": tables}, body=body, here=name)
+    data: Data = {"path": str(path), "report": report, "tables": tables, "commits": commits}
+    return Page(title=name, data=data, body=body, here=name)
 
 
 def table_names(path: Path) -> list[str]:
     """The tables of an archive."""
+    if has_log(path):
+        return sorted({file.table for file in live_files(path)})
     folder = path / _TABLES
     return sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
 
@@ -61,11 +70,17 @@ def _json(path: Path) -> Data | None:
 
 
 def _files(path: Path, name: str) -> list[Path]:
+    if has_log(path):
+        return [file.path for file in live_files(path) if file.table == name]
     found = (path / _TABLES / name).rglob("*.parquet")
     return sorted(one for one in found if not one.name.startswith(("_", ".")))
 
 
 def _table_data(path: Path, name: str) -> Data:
+    if has_log(path):
+        live = [file for file in live_files(path) if file.table == name]
+        counted = {"rows": sum(file.rows for file in live), "bytes": sum(file.bytes for file in live)}
+        return {"name": name, "files": len(live), **counted}
     files = _files(path, name)
     found: Data = {"name": name, "files": len(files), "bytes": sum(one.stat().st_size for one in files)}
     parquet = _parquet()
@@ -95,6 +110,19 @@ def _tables(name: str, tables: list[Data]) -> Markup:
         for one in tables
     ]
     return table("Tables", ("Table", "Rows", "Files", "Size"), rows, right=frozenset({"Rows", "Files", "Size"}))
+
+
+def _history(commits: list[Data]) -> Markup:
+    rows = [
+        (
+            str(one["version"]),
+            one["time"],
+            one["operation"],
+            ", ".join(f"{key} {n:,}" for key, n in one["counts"].items()),
+        )
+        for one in commits
+    ]
+    return table("Commits, newest first", ("Version", "Time", "What", "Counted"), rows)
 
 
 def _report(report: Data) -> Markup:

@@ -21,7 +21,7 @@ from lace.store.browsing import Browser
 
 T = TypeVar("T")
 _SQLITE = b"SQLite format 3\0"
-ARCHIVE_MARKS = ("manifest.json", "report.json", "tables")
+ARCHIVE_MARKS = ("log", "manifest.json", "report.json", "tables")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
