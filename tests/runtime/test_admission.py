@@ -15,7 +15,7 @@ from lace.runtime.admission import Admission, AdmissionLimits, Standing, peer_ke
 from lace.transports.base import TransportProof
 from lace.transports.prefix import network_prefix
 
-LIMITS = AdmissionLimits(max_links=8, reserved_links=2, max_links_per_peer=3, max_held_bytes=100)
+LIMITS = AdmissionLimits(max_links=8, reserved_links=2, max_links_per_peer=3, max_held_bytes=100, yield_after_s=5.0)
 
 
 def proof(host: str, peer: str | None = None) -> TransportProof:

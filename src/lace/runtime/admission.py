@@ -23,7 +23,7 @@ class AdmissionLimits:
     max_links: int = 256
     max_links_per_peer: int = 32  # by proven verifier, else by network prefix
     reserved_links: int = 32  # of max_links (a quarter at most), kept free for peers that prove themselves
-    yield_after_s: float = 5.0  # at rest for so long, an unproven link gives its place to whoever comes
+    yield_after_s: float = 1.0  # at rest for so long, an unproven link gives its place to whoever comes
     max_rest_s: float = 3600.0  # an unproven link at rest for longer is closed
     max_held_bytes: int = 192 * MIB  # by all links that proved nothing: waiting, held claims, unsent
 
