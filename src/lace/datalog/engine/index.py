@@ -7,7 +7,8 @@ answers with row numbers, for whole columns at once or for a single key.
 `UniquePair` the same for pairs of codes, where these are few
 `Grouped`   offsets by code into rows in key order, where codes are dense enough
 `Sorted`    binary search in sorted keys of 64 bits: one or two codes packed
-`Checked`   one of these on fewer columns or on a hash, and the remaining columns compared
+`Checked`   the first on one column of several, and the remaining columns compared
+`Hashed`    binary search in hashes of three columns and more, and the columns compared
 """
 
 from __future__ import annotations
@@ -208,9 +209,9 @@ class Sorted:
 
 
 class Checked:
-    """An index on `inner_places` of the key (None: on the hash of all of them); the columns of the run decide."""
+    """An index on `inner_places` of the key, none of whose rows share a key; the other columns of the run decide."""
 
-    def __init__(self, inner: Index, inner_places: Sequence[int] | None, columns: Sequence[Codes]) -> None:
+    def __init__(self, inner: Unique, inner_places: Sequence[int], columns: Sequence[Codes]) -> None:
         self._inner = inner
         self._places = inner_places
         self._columns = columns
@@ -218,28 +219,69 @@ class Checked:
         self.most = inner.most
 
     def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
-        if self._places is None:
-            assert isinstance(self._inner, Sorted)
-            places, rows = self._inner.expand_packed(hashed(keys))
-            compared: Sequence[int] = range(len(keys))
-        else:
-            places, rows = self._inner.expand([keys[n] for n in self._places])
-            compared = [n for n in range(len(keys)) if n not in self._places]
-        same = np.ones(len(rows), np.bool_)
-        for n in compared:
-            same &= self._columns[n][rows] == keys[n][places]
+        places, rows = self._inner.expand([keys[n] for n in self._places])
+        rest = [n for n in range(len(keys)) if n not in self._places]
+        same = _equal([self._columns[n][rows] for n in rest], [keys[n][places] for n in rest], len(rows))
         return places[same], rows[same]
 
     def counts(self, keys: Sequence[Codes]) -> Rows:
         return np.bincount(self.expand(keys)[0], minlength=len(keys[0]))
 
     def find(self, key: Sequence[int]) -> Sequence[int]:
-        if self._places is None:
-            found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
-            return found
         rest = [(self._columns[n], key[n]) for n in range(len(key)) if n not in self._places]
         rows = self._inner.find([key[n] for n in self._places])
         return [row for row in rows if all(column[row] == code for column, code in rest)]
+
+
+class Hashed:
+    """Binary search over hashes of three columns and more; the columns decide.
+
+    Rows of one hash are of one key unless hashes collide. As long as none do, one row of each answers for all of them:
+    a key that a million rows have is counted without looking at them.
+    """
+
+    def __init__(self, columns: Sequence[Codes]) -> None:
+        mixed = hashed(columns)
+        self._order = np.argsort(mixed, kind="stable")
+        self._columns = columns
+        self._inner = Sorted(mixed[self._order], self._order)
+        self.nbytes = self._inner.nbytes
+        self.most = self._inner.most
+        keys, rows = mixed[self._order], [column[self._order] for column in columns]
+        alike = _equal([column[1:] for column in rows], [column[:-1] for column in rows], max(0, len(keys) - 1))
+        self._collides = bool(((keys[1:] == keys[:-1]) & ~alike).any())
+
+    def _ranges(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        """Where the rows of each key stand in order, as far as one of them tells."""
+        starts, counts = self._inner.ranges(hashed(keys))
+        if not len(self._order):
+            return starts, counts
+        first = self._order[np.minimum(starts, len(self._order) - 1)]
+        return starts, np.where(_equal([column[first] for column in self._columns], keys, len(first)), counts, 0)
+
+    def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        if not self._collides:
+            places, numbers = spread(*self._ranges(keys))
+            return places, self._order[numbers]
+        places, rows = self._inner.expand_packed(hashed(keys))
+        same = _equal([column[rows] for column in self._columns], [key[places] for key in keys], len(rows))
+        return places[same], rows[same]
+
+    def counts(self, keys: Sequence[Codes]) -> Rows:
+        if not self._collides:
+            return self._ranges(keys)[1]
+        return np.bincount(self.expand(keys)[0], minlength=len(keys[0]))
+
+    def find(self, key: Sequence[int]) -> Sequence[int]:
+        found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
+        return found
+
+
+def _equal(left: Sequence[Codes], right: Sequence[Codes], rows: int) -> Mask:
+    same = np.ones(rows, np.bool_)
+    for mine, other in zip(left, right, strict=True):
+        same &= mine == other
+    return same
 
 
 def build_index(columns: Sequence[Codes], domain: int) -> Index:
@@ -258,9 +300,7 @@ def build_index(columns: Sequence[Codes], domain: int) -> Index:
             return pairs
     if len(columns) == 2:
         return _build_sorted(columns)
-    mixed = hashed(columns)
-    order = np.argsort(mixed, kind="stable")
-    return Checked(Sorted(mixed[order], order), None, columns)
+    return Hashed(columns)
 
 
 def _build_single(column: Codes, domain: int) -> Index:
