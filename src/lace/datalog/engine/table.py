@@ -29,6 +29,7 @@ from lace.datalog.syntax import Predicate
 
 _BULK_ROWS = 64  # from here on rows are looked up as columns
 _FLUSH_FROM = 16_384  # rows beside the columns that are always cheap enough
+_FLUSH_PART = 16  # of the rows of the columns: what stands beside them is made a column for every larger change
 
 
 class Table:
@@ -165,7 +166,7 @@ class Table:
                     self._drop(row)
             self._added.update(self.fresh)
         self._end()
-        if len(self._added) + len(self._dead) > max(_FLUSH_FROM, self.main.rows // 4):
+        if len(self._added) + len(self._dead) > max(_FLUSH_FROM, self.main.rows // _FLUSH_PART):
             self._settle_on(self.current())
 
     def _put_back(self, row: CodeRow) -> None:
