@@ -22,7 +22,7 @@ FLAGS = [
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PICTURES = Path(os.environ.get("LACE_SCREENSHOTS", Path(__file__).parent.parent.parent / "screenshots-out"))
-LEFT_OUT = "no Chromium here, so the stories of the inspector were not clicked through (apt-get install chromium)"
+LEFT_OUT = "no Chromium here, so no story of the inspector was clicked through (apt-get install chromium)"
 
 
 def find_chromium() -> str | None:

@@ -5,10 +5,6 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser
-
-from inspector.browser import LEFT_OUT, find_chromium, running_browser
 from inspector.live import run
 from inspector.visiting import HOSTILE_TEXT, World
 
@@ -71,24 +67,3 @@ def test_options_that_make_no_sense_are_refused(tmp_path: Path, world: World) ->
     done = run("inspect", str(world.path), "--rules", "A(P :-", "--goal", "A(P)", "--html", str(tmp_path / "no.html"))
     assert done.returncode != 0
     assert not (tmp_path / "no.html").exists()
-
-
-def test_the_file_opens_from_disk_and_runs_nothing(tmp_path: Path, world: World) -> None:
-    executable = find_chromium()
-    if executable is None:
-        pytest.skip(LEFT_OUT)
-    exported(tmp_path, str(world.path))
-    with running_browser(executable) as browser:
-        _look(browser, tmp_path / "out.html")
-
-
-def _look(browser: Browser, path: Path) -> None:
-    page = browser.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("dialog", lambda dialog: asked.append(dialog.message))
-    page.goto(path.as_uri())
-    for summary in page.locator("summary").all():
-        summary.click()
-    assert page.title().startswith("notes")
-    assert asked == [path.as_uri()]

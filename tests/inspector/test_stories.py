@@ -23,12 +23,15 @@ Open = Callable[..., Reader]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
+CHROMIUM = find_chromium()
+if CHROMIUM is None:
+    pytest.skip(LEFT_OUT, allow_module_level=True)  # here, so that it is said in one line
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    executable = find_chromium()
-    if executable is None:
-        pytest.skip(LEFT_OUT)
-    with running_browser(executable) as browser:
+    assert CHROMIUM is not None
+    with running_browser(CHROMIUM) as browser:
         yield browser
 
 
@@ -278,3 +281,18 @@ def test_everything_works_without_a_script(chromium: Browser, inspector: Inspect
     page.get_by_role("button", name="Why Old").first.click()
     expect(page.locator("ul.proof")).to_contain_text("RecordLink(")
     reader.leave()
+
+
+def test_a_file_that_was_sent_opens_from_disk_and_runs_nothing(chromium: Browser, world: World, tmp_path: Path) -> None:
+    out = tmp_path / "out.html"
+    assert run("inspect", str(world.path), "--html", str(out)).returncode == 0
+    page = chromium.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: asked.append(dialog.message))
+    page.goto(out.as_uri())
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert page.title().startswith("notes")
+    assert asked == [out.as_uri()]
+    page.close()
