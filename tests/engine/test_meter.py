@@ -186,3 +186,32 @@ def test_the_limit_of_a_guest_is_its_own() -> None:
     with pytest.raises(LimitExceeded, match="max_peer_rows_touched") as error:
         evaluate(program, chain(1000), limits=limits, meter=Meter(limits, guests=theirs))
     assert error.value.rule == "Theirs(X,Z) :- Mine(X,Y), Mine(Y,Z)."
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_guest_that_gives_up_row_by_row_is_charged_the_same_whatever_is_hidden(seed: int) -> None:
+    """Many rows for some keys and few for others: where the many stand among the few depends on codes."""
+    random = Random(seed)
+    text = "Seen(X,Y) :- Edge(X,Y), Shown(X).\nThree(X,W) :- Seen(X,Y), Seen(Y,Z), Seen(Z,W)."
+    program = checked(text)
+    hubs = [Fact(EDGE, (f"h{n}", f"m{k}")) for n in range(3) for k in range((5, 60, 120)[n])]
+    visible = [*hubs, *(Fact(EDGE, ("s", f"h{n}")) for n in range(3)), Fact(EDGE, ("r", "s"))]
+    visible += [Fact(EDGE, (f"m{k}", f"m{k + 1}")) for k in range(8)]
+    shown = [Fact(Predicate("Shown", 1), (name,)) for name in sorted({fact.values[0] for fact in visible})]
+    hidden = [Fact(EDGE, (f"x{n}", random.choice(visible).values[1])) for n in range(200)]
+
+    def charges(facts: list[Fact]) -> list[int]:
+        meter = Meter(LIMITS, guests=frozenset({Predicate("Three", 2)}))
+        m = materialize(program, facts + shown, meter=meter)
+        found = [meter.guest_rows]
+        for fact in [visible[0], visible[-9], visible[-1], Fact(EDGE, ("r", "s"))]:
+            m.apply(removed=[fact])
+            found.append(meter.guest_rows)
+            m.apply(added=[fact])
+            found.append(meter.guest_rows)
+        return found
+
+    plain = charges(visible)
+    for _ in range(3):
+        mixed = random.sample(visible + hidden, len(visible) + len(hidden))
+        assert charges(mixed) == plain

@@ -95,10 +95,11 @@ class ScalarCompiler:
         self.left = 0  # rows that may still be followed
 
     def _follow(self, rows: int) -> None:
-        self._meter.follow(rows)
-        self.left -= rows
-        if self.left < 0:
+        if rows > self.left:
+            self._meter.follow(self.left)  # so that giving up costs the same in whatever order rows came
             raise TooManyRows
+        self.left -= rows
+        self._meter.follow(rows)
 
     def step(
         self, node: Join | Without | CountTest | Filter, slot: Callable[[str], int], follow: Step, sight: Sight
