@@ -8,18 +8,19 @@ should have saved, and one that pays is never given up for an evaluation that ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lace.datalog.beyond import existence_counted
 from lace.datalog.demand import Demanded, demand, only_what_goals_read
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.result import Result
 from lace.datalog.formatting import format_rule
 from lace.datalog.meter import Meter
 from lace.datalog.source import FactSource
 from lace.datalog.stratify import read_atom
-from lace.datalog.syntax import NOWHERE, Atom, Constant, Fact, Program
+from lace.datalog.syntax import NOWHERE, Atom, Constant, Fact, Predicate, Program
 from lace.datalog.validate import CheckedProgram
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
@@ -89,14 +90,22 @@ class BaseSizes:
 class _Attempt:
     """One way to answer, under way."""
 
-    def __init__(self, demanded: Demanded, written: Program, base: Base, own: RowSource, meter: Meter) -> None:
+    def __init__(
+        self,
+        demanded: Demanded,
+        written: Program,
+        base: Base,
+        own: RowSource,
+        meter: Meter,
+        ready: Mapping[Predicate, Relation] | None = None,
+    ) -> None:
         self.demanded = demanded
         self._written = written
         self._meter = meter
         given = RowSource(demanded.seeds)
         for predicate in own.predicates():
             given.add(predicate, own.rows(predicate))
-        self.evaluation = Evaluation(demanded.checked, base, given, meter)
+        self.evaluation = Evaluation(demanded.checked, base, given, meter, ready)
         self._steps: Iterator[None] = self.evaluation.steps()
         self.work = 0  # rows touched so far, and steps begun
         self.held_bytes = 0
@@ -160,10 +169,25 @@ def _race(
     plain = only_what_goals_read(checked, goals)
     if few.advance(max(_HEAD_START, share * sizes.read_by(plain.checked))):
         return _finished(few, base)
-    everything = _Attempt(plain, checked.program, base, own, meter)
+    shared = _derived_alike(few.evaluation, plain.checked)
+    everything = _Attempt(plain, checked.program, base, own, meter, shared)
     first, other = _first_done(few, everything, share)
-    other.drop()
+    if not shared:
+        other.drop()
     return _finished(first, base)
+
+
+def _derived_alike(evaluation: Evaluation, checked: CheckedProgram) -> dict[Predicate, Relation]:
+    """What an evaluation has completed of the predicates that another program derives by the same rules."""
+    alike: dict[Predicate, Relation] = {}
+    for stratum in checked.strata:
+        rules = set(stratum.rules)
+        own = {rule for rule in evaluation.checked.program.rules if rule.head.predicate in stratum.predicates}
+        read = {found[0].predicate for rule in rules for found in map(read_atom, rule.body) if found}
+        below = read.difference(stratum.predicates) & checked.derived
+        if own == rules and below <= alike.keys() and evaluation.completed.keys() >= set(stratum.predicates):
+            alike.update({predicate: evaluation.completed[predicate] for predicate in stratum.predicates})
+    return alike
 
 
 def _first_done(few: _Attempt, everything: _Attempt, share: float) -> tuple[_Attempt, _Attempt]:

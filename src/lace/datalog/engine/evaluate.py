@@ -66,7 +66,14 @@ def _readable_of(evaluation: Evaluation) -> Callable[[Predicate], Readable]:
 class Evaluation:
     """One program over one snapshot."""
 
-    def __init__(self, checked: CheckedProgram, base: Base, own: RowSource, meter: Meter) -> None:
+    def __init__(
+        self,
+        checked: CheckedProgram,
+        base: Base,
+        own: RowSource,
+        meter: Meter,
+        ready: Mapping[Predicate, Relation] | None = None,
+    ) -> None:
         self.checked = checked
         self.limits = meter.limits
         self.meter = meter
@@ -75,6 +82,8 @@ class Evaluation:
         self.dictionary = base.dictionary
         started = perf_counter()
         self._relations = self._load(own)
+        self.completed = dict(ready or {})  # derived relations that are whole; some may come from another evaluation
+        self._relations.update(self.completed)
         self.domain = self.dictionary.size
         self.ranks = ranked_predicates(checked.program)
         self._deferred = {predicate for predicate, _ in self.ranks}
@@ -120,7 +129,7 @@ class Evaluation:
     def steps(self) -> Iterator[None]:
         """Complete every stratum, one step at each `next`, so that two evaluations can take turns."""
         for stratum in self.checked.strata:
-            if self._deferred.issuperset(stratum.predicates):
+            if self._deferred.issuperset(stratum.predicates) or self.completed.keys() >= set(stratum.predicates):
                 continue
             rounds, under_way = self._rounds(stratum), True
             while under_way:
@@ -128,6 +137,7 @@ class Evaluation:
                 under_way = next(rounds, False)
                 self.stats.seconds += perf_counter() - started
                 yield
+            self.completed.update({predicate: self.relation(predicate) for predicate in stratum.predicates})
         self.stats.memory_bytes = self.memory_bytes()
         self.stats.rows_touched = self.meter.rows
 
