@@ -57,12 +57,27 @@ def _primary(error: sqlite3.Error) -> str:
     return "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
 
 
+class OldSchema(StoreError):
+    """The store was made by an earlier version and is read as it is."""
+
+
 def connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
     """A connection to a store file with the present schema."""
     if not path.exists() and (read_only or not create):
         raise NotFound(f"{path}: there is no store")
     if path.is_dir():
         raise StoreError(f"{path}: the file is not a lace store (it is a directory)")
+    try:
+        return _connect(path, create=create, read_only=read_only, limits=limits)
+    except OldSchema:
+        # A lace of an earlier version, and somebody who only looks: whoever may write brings it up to date first.
+        if not os.access(path, os.W_OK):
+            raise
+        _connect(path, create=False, read_only=False, limits=limits).close()
+        return _connect(path, create=False, read_only=True, limits=limits)
+
+
+def _connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
     with store_errors(str(path)):
         connection = _open(path, read_only, limits)
         try:
@@ -101,7 +116,7 @@ def _prepare(connection: sqlite3.Connection, create: bool, read_only: bool, limi
         raise StoreError("the file is not a lace store (it is empty)")
     version = 0 if blank else schema.version_of(connection)
     if read_only and version < len(schema.MIGRATIONS):
-        raise StoreError(f"the store has the old schema {version}: open it once for writing to bring it up to date")
+        raise OldSchema(f"the store has the old schema {version} and may not be written to bring it up to date")
     if not read_only:
         if blank:
             connection.execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
