@@ -105,19 +105,21 @@ def test_a_failing_case_shows_why(tmp_path: Path) -> None:
         "[[case]]\nname='missing'\nexpect=\"Selected('a')\"\n"
         "[[case]]\nname='too many'\nnone='Selected/1'\nrecord=[{id='b', Group='u'}]\n"
         "[[case]]\nname='absent'\nabsent=\"Selected('b')\"\nrecord=[{id='b', Group='u'}]\n"
+        "[[case]]\nname='unspoken'\nexpect=\"Selekted('b')\"\n"
         "[[case]]\nname='fine'\nexpect=\"Selected('b')\"\nrecord=[{id='b', Group=['x','u']}]\n"
     )
     shown = run("test", str(tmp_path / "r.lace"), str(tmp_path / "c.toml"))
     assert shown.exit_code == 1
     assert "should hold: Selected('a')" in shown.output
     assert "there is no Have('a')" in shown.output
+    assert "no rule and no given fact speaks of Selekted/1" in shown.output
     assert shown.output.count("should not hold: Selected('b')") == 2
-    assert "1 passed, 3 failed" in shown.output
+    assert "1 passed, 4 failed" in shown.output
     told = [
         json.loads(line)
         for line in run("test", str(tmp_path / "r.lace"), str(tmp_path / "c.toml"), "--json").output.splitlines()
     ]
-    assert [one["passed"] for one in told] == [False, False, False, True]
+    assert [one["passed"] for one in told] == [False, False, False, False, True]
     assert run("test", str(tmp_path / "r.lace"), str(tmp_path / "c.toml"), "-k", "fine").exit_code == 0
     assert run("test", str(tmp_path / "r.lace"), str(tmp_path / "c.toml"), "-k", "nowhere").exit_code == 2
 

@@ -68,15 +68,16 @@ def _print(outcome: CaseOutcome, as_json: bool) -> None:
         say(f"      and {count_of(outcome.untold, 'further difference')}")
 
 
-def _print_difference(heading: str, fact: Fact, explanation: Explanation) -> None:
+def _print_difference(heading: str, fact: Fact, explanation: Explanation | None) -> None:
     from lace.datalog.formatting import format_fact
 
     say(f"      {heading}: {format_fact(fact)}")
-    for line in str(explanation).rstrip("\n").split("\n"):
+    text = f"no rule and no given fact speaks of {fact.predicate}" if explanation is None else str(explanation)
+    for line in text.rstrip("\n").split("\n"):
         say(f"        {line}")
 
 
-def _pair_json(fact: Fact, explanation: Explanation) -> dict[str, object]:
+def _pair_json(fact: Fact, explanation: Explanation | None) -> dict[str, object]:
     from lace.datalog.formatting import format_fact
 
-    return {"fact": format_fact(fact), "why": explanation.to_json()}
+    return {"fact": format_fact(fact), "why": None if explanation is None else explanation.to_json()}

@@ -52,11 +52,14 @@ class RuleCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What came of a case: facts that should hold and do not, and the other way round, each with its explanation."""
+    """What came of a case: facts that should hold and do not, and the other way round, each with its explanation.
+
+    A fact of which neither a rule nor a given fact speaks has none.
+    """
 
     name: str
-    missing: tuple[tuple[Fact, Explanation], ...] = ()
-    unwanted: tuple[tuple[Fact, Explanation], ...] = ()
+    missing: tuple[tuple[Fact, Explanation | None], ...] = ()
+    unwanted: tuple[tuple[Fact, Explanation | None], ...] = ()
     untold: int = 0  # further differences that are not explained
 
     @property
@@ -175,7 +178,11 @@ def run_case(
     missing = [Fact(p, row) for p, rows in wanted.items() for row in sorted(rows - found[p])]
     unwanted = [Fact(p, row) for p, rows in wanted.items() for row in sorted(found[p] - rows)]
     unwanted += [fact for fact in case.absent if fact.values in set(result.rows(fact.predicate))]
-    told = [explainer.explain(format_fact(fact)) for fact in (missing + unwanted)[:MAX_SHOWN]]
+    spoken_of = {*explainer.checked.derived, *(fact.predicate for fact in case.given)}
+    told = [
+        explainer.explain(format_fact(fact)) if fact.predicate in spoken_of else None
+        for fact in (missing + unwanted)[:MAX_SHOWN]
+    ]
     pairs = list(zip(missing + unwanted, told, strict=False))
     return CaseOutcome(
         case.name,
