@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from differences.test_exchange import RealSide
 from interlace.pair import ALL, EXPOSE_ALL, Pair, blob, config_of, group_module, plex
 from lace.datalog.engine import Materialized
 from lace.interlace import effects as asked
+from lace.interlace.advertisement import Advertisement
 from lace.interlace.host import Call, Cancelled
 from lace.policy.operand import Module
 from lace.records.validate import validate
@@ -175,3 +177,24 @@ def test_who_sends_nothing_still_recognises_what_it_holds(module: Module, salts:
     assert sides[0].have == sides[1].have
     listed = [fact for fact in sides[1].facts_sent() if fact.predicate.name == "Advertised"]
     assert 2 <= len(listed) <= 6
+
+
+READS_RUNTIME = Module.author(
+    "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S), Transport('unix:/a')."
+)
+
+
+def test_a_kept_set_asks_for_news_by_rules_that_read_runtime_facts(store: RecordStore) -> None:
+    """What was evaluated in an earlier process knew other runtime facts; what is asked for now rests on these."""
+    book = PolicyBook(keeps_sets=True)
+    prepared, evaluate = questions(READS_RUNTIME)
+    evaluate = replace(evaluate, runtime=replace(evaluate.runtime, transport="unix:/a"))
+    for kept in (book, PolicyBook(keeps_sets=True)):
+        host = LocalHost(store, config_of(0, READS_RUNTIME).terms, policies=kept)
+        host.prepare(prepared, Call())
+        host.evaluate(evaluate, Call())
+        kept.keep()
+    news = Advertisement(validate(blob(b"news")).hash, ())
+    host.take_claims(asked.TakeClaims(added=[news], is_whole=True), Call())
+    found = host.evaluate(replace(evaluate, max_requests=10, max_request_bytes=1 << 20), Call())
+    assert list(found.requests) == [news.hash]
