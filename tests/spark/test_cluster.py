@@ -110,6 +110,7 @@ def run_pipeline(tmp_path: Path, output: str, master: str, environment: dict[str
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
+@pytest.mark.slow  # a minute of starting JVMs; nightly
 def test_the_pipeline_survives_a_worker_killed_in_the_middle(spark: object, cluster: Cluster, tmp_path: Path) -> None:
     from pyspark.sql import SparkSession
 

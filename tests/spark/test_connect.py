@@ -91,6 +91,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow  # a minute of starting JVMs; nightly
 def test_the_pipeline_gives_the_same_tables(spark: object, server: str, stage: Path) -> None:
     from pyspark.sql import SparkSession
 
