@@ -69,3 +69,17 @@ def test_the_pulse_tells_how_long_a_loop_was_held() -> None:
     assert pulse.stall_s >= 0.15
     pulse.reset()
     assert (pulse.stall_s, pulse.busy_s) == (0.0, 0.0)
+
+
+def test_known_links_have_more_of_everything_and_still_bounds() -> None:
+    rates = LinkRates()
+    known = rates.for_known()
+    for account in ("blocks", "loops", "epochs", "bytes", "cpu_s"):
+        stranger, friend = getattr(rates, account), getattr(known, account)
+        assert (friend.per_s, friend.burst) == (stranger.per_s * 20, stranger.burst * 20)
+    assert known.max_wait_s == rates.max_wait_s
+    meter = Meter(known, 0)
+    meter.charge("loops", 60 * 20 + 100, 0)
+    debt = meter.debt(0)
+    assert debt is not None
+    assert (debt.account, debt.wait_s) == ("loops", 1.0)

@@ -7,7 +7,7 @@ than it may is cut. Nothing is charged to a link but work that its own peer caus
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 
 from lace.limits import GIB, MIB, SECOND_NS
 
@@ -19,10 +19,14 @@ class Rate:
     per_s: float
     burst: float
 
+    def times(self, factor: float) -> Rate:
+        """So many times as much."""
+        return Rate(self.per_s * factor, self.burst * factor)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRates:
-    """What one link may use; an honest peer meets none of these.
+    """What one link of a stranger may use; a peer that wants more proves that it is trusted, or is dialled by us.
 
     `blocks` counts every block of the stream: tick blocks, phases, narrowing rounds. `cpu_s` is processor time of our
     threads and of the evaluating process that was spent for the link.
@@ -34,6 +38,18 @@ class LinkRates:
     bytes: Rate = Rate(64 * MIB, GIB)
     cpu_s: Rate = Rate(0.25, 60)
     max_wait_s: float = 30.0  # who would have to be left unread for longer is cut
+    known_factor: float = 20.0  # so many times as much for whom we dialled, trust by name, or have on this machine
+
+    def for_known(self) -> LinkRates:
+        """The same for a link that is no stranger's: a steady writer is not slowed, a broken one is still bounded."""
+        return replace(
+            self,
+            blocks=self.blocks.times(self.known_factor),
+            loops=self.loops.times(self.known_factor),
+            epochs=self.epochs.times(self.known_factor),
+            bytes=self.bytes.times(self.known_factor),
+            cpu_s=self.cpu_s.times(self.known_factor),
+        )
 
 
 class Bucket:
@@ -60,7 +76,7 @@ class Bucket:
         self._at_ns = max(self._at_ns, now_ns)
 
 
-ACCOUNTS = tuple(found.name for found in fields(LinkRates) if found.name != "max_wait_s")
+ACCOUNTS = ("blocks", "loops", "epochs", "bytes", "cpu_s")
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from lace.errors import LaceError, TransportError
-from lace.iltp.address import Address
+from lace.iltp.address import Address, StdioAddress, UnixAddress
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
 from lace.interlace.host import Host
@@ -254,9 +254,15 @@ class Node:
             on_event=lambda event: self._event(info, event),
             on_stored=self._changed.set,
             tap=self._hooks.make_tap(info) if self._hooks.make_tap else None,
-            rates=self._rates,
+            rates=self._rates.for_known() if self._knows(stream, info) else self._rates,
             on_limited=lambda debt: self._in_debt(info, debt),
         )
+
+    def _knows(self, stream: ByteStream, info: LinkInfo) -> bool:
+        """Whether a link is no stranger's. A proof alone makes nobody known: anybody may have made a key."""
+        proof = stream.proof
+        is_here = isinstance(proof.address, UnixAddress | StdioAddress)
+        return info.dialled or is_here or (proof.peer is not None and proof.peer in self._transport.trusted)
 
     def _local_host(self, terms: Terms, stream: ByteStream) -> LocalHost:
         return LocalHost(
