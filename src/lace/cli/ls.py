@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 
 from lace.cli.arguments import Prefix, lace_argument, opened
 from lace.cli.links import LinkChoices
-from lace.cli.output import human_size, json_option, print_json, print_table, short_hash, shown_hash
+from lace.cli.output import human_size, json_option, print_json, print_table, say, short_hash, shown_hash
 from lace.cli.remote import from_options, pull, selector_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def command(
     with opened(path, write=source is not None) as lace:
         if source is not None:
             pull(lace, source, select_all() if prefix == "//" else selector_of(prefix), LinkChoices(**links))
-        rows = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
+        listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
+        rows = listed if blobs else _told_if_empty(listed, path, prefix)
         if as_json:
             _print_json_rows(rows, ["Data-Length"] if blobs else chosen)
         elif blobs:
@@ -63,6 +65,18 @@ def command(
             print_table(["record", *chosen], ([shown_hash(row.hash), *_cells(row, chosen)] for row in rows))
         else:
             print_table(OVERVIEW, (_overview(lace, row) for row in rows), right=frozenset({"size"}))
+
+
+def _told_if_empty(rows: Iterator[Row], path: Path, prefix: str) -> Iterator[Row]:
+    """The same rows; where there are none, what stands nearest is said on stderr."""
+    first = next(rows, None)
+    if first is not None:
+        return chain([first], rows)
+    from lace.porcelain.near import nearest_prefixes
+
+    near = nearest_prefixes(path, prefix)
+    say(f"nothing stands at {prefix}" + (f"; there is {', '.join(near)}" if near else ""), err=True)
+    return iter(())
 
 
 def _print_json_rows(rows: Iterator[Row], columns: Sequence[str]) -> None:
