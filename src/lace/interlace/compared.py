@@ -6,6 +6,7 @@ advertisement of the same loop.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from lace.differences.compare import agrees
@@ -31,7 +32,7 @@ from lace.interlace.phases import Move, Question
 from lace.notation.fact import Fact
 
 
-class ComparedLoop:
+class ComparedLoop(ABC):
     """A loop as far as 070 tells it."""
 
     def __init__(self, core: Core, epoch: Epoch) -> None:
@@ -50,21 +51,21 @@ class ComparedLoop:
 
     # --- what the whole loop knows -----------------------------------------------------------------------------
 
+    @abstractmethod
     def _advertise_all(self) -> None:
         """Our standard `adv`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _end_advertisement(self, facts: list[Fact]) -> None:
         """The last lines of our `adv`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _compare_listings(self) -> None:
         """Go on if both `adv` are there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _evaluate_requests(self) -> None:
         """In REQUEST: both advertisement states are current."""
-        raise NotImplementedError
 
     # --- summaries ---------------------------------------------------------------------------------------------
 
