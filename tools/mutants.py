@@ -132,9 +132,13 @@ class Workplace:
     def __init__(self, folder: Path, seconds: float) -> None:
         self._folder = folder
         self._seconds = seconds
-        for name in ("src", "tests", "tools", "docs", "pyproject.toml"):
+        for name in ("src", "tests", "tools", "docs", "bench", "demo", "pyproject.toml", "README.md", "Makefile"):
             origin = ROOT / name
             (shutil.copytree if origin.is_dir() else shutil.copy)(origin, folder / name)
+
+    def is_sound(self) -> bool:
+        """Whether all tests pass, within the time for one mutant, while nothing is broken: else nothing is shown."""
+        return self._passes(AROUND)
 
     def survives(self, mutant: Mutant) -> bool:
         """Whether no test notices the mutant."""
@@ -169,6 +173,12 @@ def tried(mutants: list[Mutant], workers: int, seconds: float) -> list[Mutant]:
             place = Path(folder) / str(index)
             place.mkdir()
             free.put(Workplace(place, seconds))
+        first = free.get()
+        if not first.is_sound():
+            raise SystemExit(
+                "the tests fail, or take longer than --seconds, while nothing is broken: no mutant was tried"
+            )
+        free.put(first)
 
         def survives(mutant: Mutant) -> bool:
             place = free.get()
@@ -189,7 +199,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=200, help="how many mutants to try")
     parser.add_argument("--seed", type=int, default=1, help="which sample")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seconds", type=float, default=300.0, help="for the tests of one mutant")
+    parser.add_argument("--seconds", type=float, default=1200.0, help="for the tests of one mutant")
     parser.add_argument("--least", type=float, default=0.9, help="the share that must be noticed")
     parser.add_argument("--json", action="store_true", help="the figures as JSON on the last line")
     parser.add_argument(
