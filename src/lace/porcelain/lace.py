@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 from lace.errors import InvalidText, NotFound
 from lace.facts.derive import derive_facts
 from lace.intake.batch import Batch, BatchLimits
-from lace.intake.bundles import ImportReport, RejectedSink, import_bundles
 from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.fact import Fact
@@ -38,6 +37,7 @@ from lace.runtime.keyring import KeyRing
 from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
+    from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.explain import Explanation
     from lace.porcelain.query import Answer
 
@@ -209,6 +209,8 @@ class Lace:
         progress: Callable[[ImportReport], None] | None = None,
     ) -> ImportReport:
         """Store every good record of some bundles; a bad one is counted and, with its reason, handed to `rejected`."""
+        from lace.intake.bundles import import_bundles  # with its worker processes, which nothing else here needs
+
         paths = [Path(bundle) for bundle in bundles]
         return import_bundles(self.store, paths, rejected_sink=rejected, progress=progress, record_limits=self.limits)
 
