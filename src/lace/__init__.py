@@ -57,9 +57,11 @@ if TYPE_CHECKING:
     from lace.records.model import Blob, Plex, Seal, ValidRecord
     from lace.records.validate import validate
     from lace.runtime.keyring import KeyRing
+    from lace.runtime.quotas import Allowance, Quotas
 
 __all__ = [
     "TAI",
+    "Allowance",
     "Answer",
     "Blob",
     "Change",
@@ -89,6 +91,7 @@ __all__ = [
     "Policy",
     "Predicate",
     "PutBatch",
+    "Quotas",
     "RecordHash",
     "RemoteProtocolError",
     "Row",
@@ -141,6 +144,7 @@ _HOMES = {
     "lace.records.model": "Blob Plex Seal ValidRecord",
     "lace.records.validate": "validate",
     "lace.runtime.keyring": "KeyRing",
+    "lace.runtime.quotas": "Allowance Quotas",
 }
 _NAMES = {name: (module, name) for module, names in _HOMES.items() for name in names.split()}
 _NAMES["open"] = ("lace.porcelain.opening", "open_lace")

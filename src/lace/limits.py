@@ -12,6 +12,7 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 SECOND_NS = 1_000_000_000
+HORIZON_S = 24 * 3600  # how far in the future a record may be dated: clocks are wrong, but not by a day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ CATALOGUE = (
     Entry("Stores", "import", "lace.cli.import_", "Store the records of bundles, refusing the bad ones."),
     Entry("Stores", "export", "lace.cli.export", "Write records to a bundle."),
     Entry("Stores", "stat", "lace.cli.stat", "Show how much a lace holds."),
+    Entry("Stores", "quota", "lace.cli.quota", "Show what peers have brought into a lace, by account."),
     Entry("Stores", "backup", "lace.cli.backup", "Copy a lace whole, also while it is in use."),
     Entry("Stores", "restore", "lace.cli.restore", "Make a lace from a backup."),
     Entry("Stores", "compact", "lace.cli.compact", "Write a lace anew without what was removed from it."),

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lace.cli.amounts import quotas_with
 from lace.cli.key import user_ring
 from lace.errors import InvalidInput
+from lace.limits import HORIZON_S
 
 if TYPE_CHECKING:
     from lace.iltp.address import Address, WebSocketAddress
@@ -142,6 +144,8 @@ class LinkChoices:
     unix_mode: int = 0o600
     takes_from_strangers: bool = False
     standard: bool = False  # no capability is announced (P33)
+    quotas: Sequence[tuple[str, str]] = ()  # what, and how much, as it was written
+    horizon_s: float | None = HORIZON_S
 
     def transport(self) -> tuple[TransportOptions, Verifier | None]:
         """The transport options of these choices, and our own verifier if there is a key."""
@@ -200,6 +204,8 @@ def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limi
         hooks=hooks,
         standard=choices.standard,
         takes_from_strangers=choices.takes_from_strangers,
+        quotas=quotas_with(choices.quotas),
+        horizon_s=choices.horizon_s,
     )
 
 

@@ -21,6 +21,9 @@ Rule: an unknown name, a wrong type or a missing value is told with its place in
     [limits]
     max_links = 64
 
+    [quotas]
+    peer = "64MiB, 10000 records"
+
     [rule_limits]
     max_tuple_arity = 14
 
@@ -38,9 +41,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from lace.cli.amounts import FORM, quotas_with
 from lace.datalog.limiting import limits_with
 from lace.errors import InvalidInput, InvalidText
-from lace.limits import EngineLimits
+from lace.limits import HORIZON_S, EngineLimits
 
 if TYPE_CHECKING:
     from lace.iltp.address import Address
@@ -102,6 +106,8 @@ class NodeFile:
     unix_mode: int = 0o600
     uids: Mapping[int, str] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
+    quotas: Mapping[str, str] = field(default_factory=dict)
+    horizon_s: float = HORIZON_S
     rule_limits: EngineLimits = field(default_factory=EngineLimits)
     peers: Sequence[PeerEntry] = ()
 
@@ -150,6 +156,8 @@ class _Reader:
             unix_mode=self._mode("unix_mode"),
             uids=self._uids(),
             limits=self._limits(),
+            quotas=self._quotas(),
+            horizon_s=self._seconds("horizon_s", HORIZON_S),
             rule_limits=limits_with(EngineLimits(), self._take("rule_limits", dict, {}), str(self._path)),
             peers=[self._peer(number, table) for number, table in enumerate(self._take("peer", list, []), start=1)],
         )
@@ -196,6 +204,23 @@ class _Reader:
             if (not is_number and not (name.endswith("_s") and isinstance(value, float))) or value <= 0:
                 self._refuse(f"limits.{name}", "a limit is a number above 0")
         return dict(table)
+
+    def _quotas(self) -> dict[str, str]:
+        table: dict[str, Any] = self._take("quotas", dict, {})
+        for name, text in table.items():
+            if not isinstance(text, str):
+                self._refuse(f"quotas.{name}", f"this is a text: {FORM}")
+            try:
+                quotas_with([(name, text)])
+            except InvalidText as error:
+                self._refuse(f"quotas.{name}", str(error))
+        return dict(table)
+
+    def _seconds(self, name: str, default: float) -> float:
+        value = self._table.pop(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            self._refuse(name, "this is a number of seconds")
+        return float(value)
 
     def _take(self, name: str, kind: type, default: Any) -> Any:
         value = self._table.pop(name, default)

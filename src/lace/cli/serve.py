@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lace.cli.amounts import QuotaType
 from lace.cli.arguments import opened
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import leave_at_once
@@ -29,6 +30,7 @@ from lace.cli.links import (
 )
 from lace.cli.logbook import Logbook
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
+from lace.limits import HORIZON_S
 
 if TYPE_CHECKING:
     from lace.cli.nodefile import NodeFile, PolicyWords
@@ -81,6 +83,23 @@ class Serving:
     "takes_from_strangers",
     is_flag=True,
     help="Request records of peers from elsewhere that prove no identity, too.",
+)
+@click.option(
+    "--quota",
+    "quotas",
+    type=QuotaType(),
+    multiple=True,
+    metavar="WHAT=AMOUNT",
+    help="What may be brought: peer, strangers, known_peer, signer, group or total, as peer=64MiB; repeatable.",
+)
+@click.option(
+    "--horizon",
+    "horizon_s",
+    type=click.FloatRange(min=0),
+    default=HORIZON_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Take no record that is dated further ahead than this.",
 )
 @click.option("--metrics", "metrics_port", type=click.IntRange(1, 65535), help="Counters for Prometheus on this port.")
 @click.option(
@@ -179,6 +198,8 @@ def _file_choices(file: NodeFile) -> LinkChoices:
         origins=file.origins,
         takes_from_strangers=file.takes_from_strangers,
         unix_mode=file.unix_mode,
+        quotas=list(file.quotas.items()),
+        horizon_s=file.horizon_s,
         standard=file.speaks == "standard",
     )
 

@@ -45,6 +45,10 @@ class PeerClaims:
         """Those of some records that the peer claims to have."""
         return self._held.among(records) if self._like is None else self._like.among(records)
 
+    def about(self, record: str) -> Advertisement | None:
+        """The claim about a record that is not ours, if there is one."""
+        return self._held.get(record) if self._like is None else self._like.foreign.get(record)
+
     @property
     def is_relative(self) -> bool:
         """Whether they are known as ours but for what differs."""

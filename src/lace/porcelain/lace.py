@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from lace.errors import InvalidText, NotFound
 from lace.facts.derive import derive_facts
 from lace.intake.batch import Batch, BatchLimits
-from lace.limits import RecordLimits
+from lace.limits import HORIZON_S, RecordLimits
 from lace.notation import b64a
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash, Verifier
@@ -24,7 +24,7 @@ from lace.porcelain.content import read_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.putting import PutBatch
 from lace.porcelain.source import Content, Progress
-from lace.porcelain.tips import HORIZON_S, Tip, TipPolicy, forget_key, know_key, known_keys
+from lace.porcelain.tips import Tip, TipPolicy, forget_key, know_key, known_keys
 from lace.porcelain.transfer import Writable, all_bodies, covered_bodies, write_bundle, write_stream
 from lace.porcelain.tree import TreeResult
 from lace.records.coordinate import Coordinate, HashAddress, Prefix, parse_address, parse_prefix
@@ -62,6 +62,7 @@ class Lace:
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
+        self.horizon_s = horizon_s  # records dated further ahead are no tips and are taken from no peer
         self._tips = TipPolicy(lambda: known_keys(self.store), self._clock.tai, horizon_s)
 
     def put(

@@ -26,6 +26,7 @@ from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
 from lace.runtime.links import OnEvent
 from lace.runtime.node import Hooks, Node
+from lace.runtime.quotas import Quotas
 from lace.runtime.session import Outcome
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls
@@ -67,11 +68,12 @@ def serve(
     key: SigningKey | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ServerTls | None = None,
+    quotas: Quotas | None = None,
     on_event: OnEvent | None = None,
 ) -> Iterator[list[str]]:
     """Accept peers in a thread of its own until the block ends; the addresses that are bound."""
     options = TransportOptions(clock=SystemClock().tai, signer=key, trusted=tuple(trusted), server_tls=tls)
-    server = _Server(lace, options, key, Hooks(on_event=on_event))
+    server = _Server(lace, options, key, Hooks(on_event=on_event), quotas)
     server.start([parse_address(address) for address in addresses], _terms(lace, select, expose, is_open=True))
     try:
         yield server.bound
@@ -84,21 +86,28 @@ def _terms(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Term
     return Terms(module=module, exposures=exposures(expose, module), is_open=is_open, record_limits=lace.limits)
 
 
-def _node(lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks) -> Node:
+def _node(
+    lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks, quotas: Quotas | None = None
+) -> Node:
     return Node(
         lace.store,
         options,
         SystemClock(),
         here=key.verifier if key else None,
         hooks=hooks,
+        quotas=quotas,
+        horizon_s=lace.horizon_s,
     )
 
 
 class _Server:
     """A node and its event loop in one thread."""
 
-    def __init__(self, lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks) -> None:
+    def __init__(
+        self, lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks, quotas: Quotas | None
+    ) -> None:
         self._lace, self._options, self._key, self._hooks = lace, options, key, hooks
+        self._quotas = quotas
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -131,7 +140,7 @@ class _Server:
 
     async def _serve(self, addresses: Sequence[Address], terms: Terms) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        node = _node(self._lace, self._options, self._key, self._hooks)
+        node = _node(self._lace, self._options, self._key, self._hooks, self._quotas)
         try:
             for address in addresses:
                 self.bound.append(str(await node.listen(address, terms)))

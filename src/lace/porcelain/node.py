@@ -24,6 +24,7 @@ from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits
 from lace.runtime.node import Node
+from lace.runtime.quotas import Quotas
 from lace.runtime.session import Outcome
 from lace.transports.base import ByteStream, TransportProof
 from lace.transports.dial import TransportOptions
@@ -72,6 +73,7 @@ class LaceNode:
         client_tls: ClientTls | None = None,
         server_tls: ServerTls | None = None,
         limits: NodeLimits | None = None,
+        quotas: Quotas | None = None,
         hooks: Hooks | None = None,
         max_events: int = MAX_EVENTS,
     ) -> None:
@@ -90,6 +92,7 @@ class LaceNode:
         self._clock = clock
         self._here = key.verifier if key else None
         self._limits = limits
+        self._quotas = quotas
         self._given = hooks or Hooks()
         self._max_events = max_events
         self._listeners: set[_Events] = set()
@@ -98,7 +101,14 @@ class LaceNode:
     async def __aenter__(self) -> Self:
         hooks = replace(self._given, on_event=self._hear)
         self._node = Node(
-            self._lace.store, self._options, self._clock, here=self._here, limits=self._limits, hooks=hooks
+            self._lace.store,
+            self._options,
+            self._clock,
+            here=self._here,
+            limits=self._limits,
+            hooks=hooks,
+            quotas=self._quotas,
+            horizon_s=self._lace.horizon_s,
         )
         return self
 

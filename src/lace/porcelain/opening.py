@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from lace.limits import RecordLimits
+from lace.limits import HORIZON_S, RecordLimits
 from lace.porcelain.lace import Lace
-from lace.porcelain.tips import HORIZON_S
 from lace.records.keys import SigningKey
 from lace.runtime.clock import Clock
 from lace.runtime.keyring import KeyRing

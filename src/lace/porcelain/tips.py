@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lace.limits import SECOND_NS
+from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
 from lace.store.base import Entry, RecordStore
 
 KNOWN_KEYS = "known-key"  # the settings namespace
-HORIZON_S = 24 * 3600  # how far in the future a record may be dated: clocks are wrong, but not by a day
 
 
 @dataclass(frozen=True, slots=True)

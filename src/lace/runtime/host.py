@@ -31,6 +31,7 @@ from lace.runtime.comparer import Comparer
 from lace.runtime.generation import Generation
 from lace.runtime.loading import stored_batches
 from lace.runtime.policybook import PolicyBook, SharingKey
+from lace.runtime.quotas import Gate, GateRules
 from lace.runtime.workers import Workers
 from lace.store.base import RecordStore, StoreCursor
 
@@ -78,6 +79,7 @@ class LocalHost:
         policies: PolicyBook | None = None,
         house: GuestHouse | None = None,
         guest: str = "",
+        gate: Gate | None = None,
     ) -> None:
         self.store = store
         self._terms = terms
@@ -88,6 +90,7 @@ class LocalHost:
         self._policies = policies or PolicyBook()
         self._house = house  # where rules of peers go that ask for much; without one they stay here
         self._guest = guest
+        self._gate = gate or Gate(store, GateRules())  # what the peer may bring
         self._evaluator: Evaluator | None = None  # until the first evaluation
         self._own_policies = policies is None
         self._sends: Sends | None = None
@@ -138,7 +141,10 @@ class LocalHost:
         requests: Sequence[str] = ()
         if wanted.max_requests:
             found = sends.requestable(own, policy.claims, call)
+            about, has_fields = policy.claims.about, under.schema != NO_FIELDS
+            found = self._gate.requestable(found, about, has_fields=has_fields)
             requests = choose_requests(found, policy.claims.among, under.record_formats, wanted)
+            requests = self._gate.affordable(requests, about)
         reads_listings = under.plan.have_reads_advertisements
         return given.Evaluated(
             own=asked.SetHandle(own.number, len(own)),
@@ -324,9 +330,9 @@ class LocalHost:
     def commit(self, judged: Received, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
         """In one transaction."""
         call.check()
-        judged.commit(self.store)
-        stored = (given.RecordsStored(judged.stored),) if judged.stored else ()
-        refused = (given.RecordsRejected(judged.refused),) if judged.refused else ()
+        passed = self._gate.commit(judged)
+        stored = (given.RecordsStored(passed.stored),) if passed.stored else ()
+        refused = (given.RecordsRejected(passed.refused),) if passed.refused else ()
         return stored + refused
 
     def close(self) -> None:

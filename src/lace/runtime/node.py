@@ -20,6 +20,7 @@ from lace.interlace import inputs as given
 from lace.interlace.events import Event
 from lace.interlace.host import Host
 from lace.interlace.terms import Link, MachineConfig, Terms
+from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
 from lace.policy.operand import Module
 from lace.runtime.admission import Admission, Standing, peer_key
@@ -33,6 +34,7 @@ from lace.runtime.metering import Debt, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.pulse import Pulse
+from lace.runtime.quotas import Gate, GateRules, Quotas, horizon_after, quotas_for
 from lace.runtime.session import Outcome, Session
 from lace.runtime.workers import SlicedVerify, Workers
 from lace.store.base import RecordStore
@@ -65,8 +67,12 @@ class Node:
         hooks: Hooks | None = None,
         standard: bool = False,
         takes_from_strangers: bool = False,
+        quotas: Quotas | None = None,
+        horizon_s: float | None = HORIZON_S,
     ) -> None:
         self.store = store
+        self._quotas = quotas  # None: FOR_STRANGERS, where others can reach us
+        self._horizon = horizon_after(clock.tai, horizon_s) if horizon_s is not None else None
         self._takes_from_strangers = takes_from_strangers
         self.pulse = Pulse()
         self.metrics = Metrics(self._live)
@@ -244,7 +250,7 @@ class Node:
         return Driver(
             stream,
             Session(config),
-            self._make_host(config.terms) if self._make_host else self._local_host(config.terms, stream),
+            self._make_host(config.terms) if self._make_host else self._local_host(config.terms, stream, info),
             self._clock,
             self._threads,
             judges=self._judges,
@@ -264,7 +270,19 @@ class Node:
         is_here = isinstance(proof.address, UnixAddress | StdioAddress)
         return info.dialled or is_here or (proof.peer is not None and proof.peer in self._transport.trusted)
 
-    def _local_host(self, terms: Terms, stream: ByteStream) -> LocalHost:
+    def _gate(self, stream: ByteStream, info: LinkInfo) -> Gate:
+        """What this peer may bring."""
+        loop, is_known = asyncio.get_running_loop(), self._knows(stream, info)
+        quotas = quotas_for(self._quotas, is_known=is_known, is_here=is_local(stream.proof.address))
+        rules = GateRules(quotas=quotas, is_known=is_known, peer=peer_key(stream.proof), horizon=self._horizon)
+
+        def tell(kind: str, why: str) -> None:
+            with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop
+                loop.call_soon_threadsafe(self._limited, info, kind, why)
+
+        return Gate(self.store, rules, tell)
+
+    def _local_host(self, terms: Terms, stream: ByteStream, info: LinkInfo) -> LocalHost:
         return LocalHost(
             self.store,
             terms,
@@ -274,6 +292,7 @@ class Node:
             policies=self._policies,
             house=self._house,
             guest=peer_key(stream.proof),
+            gate=self._gate(stream, info),
         )
 
     # --- what is told ------------------------------------------------------------------------------------------

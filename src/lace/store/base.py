@@ -10,6 +10,7 @@ can be compared code by code.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, Self
@@ -99,6 +100,9 @@ class RecordStore(Protocol):
     def news(self) -> StoreNews:
         """Tells listeners of this process when something was stored or removed through this object."""
 
+    def together(self) -> AbstractContextManager[None]:
+        """Everything that is stored and kept inside is one transaction, durable at its end; all or nothing."""
+
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         """Store a batch in one transaction, durable on return; a record that is there already stays as it is."""
 
@@ -113,6 +117,9 @@ class RecordStore(Protocol):
 
     def have(self, record_hash: RecordHash) -> bool:
         """Whether a record is stored in its own right (020-EMBED-03)."""
+
+    def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
+        """Those that are stored in their own right."""
 
     def delete(self, *record_hashes: RecordHash) -> int:
         """Remove records and their facts in one transaction; how many were there."""
@@ -149,6 +156,9 @@ class RecordStore(Protocol):
 
     def settings(self, namespace: str) -> dict[str, bytes]:
         """Everything kept in one namespace."""
+
+    def last_setting(self, namespace: str, up_to: str) -> tuple[str, bytes] | None:
+        """The highest key of a namespace up to this one, and its value."""
 
     def check_integrity(self) -> list[str]:
         """What is wrong with the store's own structures; empty when all is well."""

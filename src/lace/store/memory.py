@@ -6,6 +6,7 @@ Rule: plain dicts and lists, so that it can serve as the other side of every con
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
 from types import TracebackType
@@ -17,6 +18,7 @@ from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord, reread
+from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.encode import EncodedBatch
 from lace.store.columns.segments import as_codes
@@ -123,6 +125,17 @@ class MemoryStore:
         self._lock = RLock()
         self.news = StoreNews()
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._lock:
+            kept, last = dict(self._kept), self._last_record
+            settings = {namespace: dict(values) for namespace, values in self._settings.items()}
+            try:
+                yield
+            except BaseException:
+                self._kept, self._last_record, self._settings = kept, last, settings
+                raise
+
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         with self._lock:
             results = [self._put(record) for record in list(records)]
@@ -157,6 +170,9 @@ class MemoryStore:
     def have(self, record_hash: RecordHash) -> bool:
         return record_hash in self._kept
 
+    def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
+        return {record for record in record_hashes if record in self._kept}
+
     def delete(self, *record_hashes: RecordHash) -> int:
         with self._lock:
             found = [self._kept.pop(record_hash) for record_hash in set(record_hashes) if record_hash in self._kept]
@@ -164,6 +180,7 @@ class MemoryStore:
                 self._last_removal += 1
                 self._removals.append((self._last_removal, found))
                 del self._removals[: -self._max_kept_removals]
+                ledger.give_back(self, {kept.id: _brought(kept) for kept in found})
         self.news.tell()
         return len(found)
 
@@ -236,6 +253,10 @@ class MemoryStore:
     def settings(self, namespace: str) -> dict[str, bytes]:
         return dict(sorted(self._settings.get(namespace, {}).items()))
 
+    def last_setting(self, namespace: str, up_to: str) -> tuple[str, bytes] | None:
+        found = [(key, value) for key, value in self._settings.get(namespace, {}).items() if key <= up_to]
+        return max(found, default=None)
+
     def check_integrity(self) -> list[str]:
         return []
 
@@ -254,6 +275,11 @@ class MemoryStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _brought(kept: _Kept) -> ledger.Brought:
+    parts = kept.record.parts
+    return ledger.Brought(len(kept.record.stored), parts.group, parts.signed_by)
 
 
 def _entry(kept: _Kept) -> Entry:

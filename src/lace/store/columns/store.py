@@ -6,6 +6,7 @@ Rule: commit, then acknowledge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -16,6 +17,7 @@ from lace.facts.predicates import HAVE
 from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord, reread
+from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.bodies import BodyTable
 from lace.store.columns.checksum import checksum, require_sum
@@ -26,6 +28,7 @@ from lace.store.columns.history import SegmentLog, Totals
 from lace.store.columns.inspection import Inspection
 from lace.store.columns.packing import pack, unpack
 from lace.store.columns.segments import Segment, as_codes, as_ids, translate, without
+from lace.store.columns.settings import SettingTable
 from lace.store.columns.state import State
 from lace.store.columns.symbols import SymbolTable, keyed_hash
 from lace.store.columns.view import SegmentView
@@ -56,6 +59,8 @@ class SQLiteStore:
         self._log = SegmentLog(connection)
         self._bodies = BodyTable(connection)
         self._search = SearchIndex(connection)
+        self._settings = SettingTable(connection)
+        self._has_untold = False
         self._file.forget = self._forget
         self.news = StoreNews()
 
@@ -72,6 +77,19 @@ class SQLiteStore:
         self._file.save(state._replace(**self._log.totals._asdict()))
 
     # --- writing
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._file.writing():
+            yield
+        if self._has_untold:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell listeners, once it is committed."""
+        self._has_untold = self._file.connection.in_transaction
+        if not self._has_untold:
+            self.news.tell()
 
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         given = list(records)
@@ -113,7 +131,7 @@ class SQLiteStore:
                 self._save(state._replace(last_record=last, next_code=codes, records=count, stored_bytes=stored_bytes))
         if sum(map(len, batch.bodies)) < SMALL_WRITE_BYTES:
             self._file.keep_log_short()
-        self.news.tell()
+        self._tell()
         if not present:
             return _Written(list(ids.values()), [True] * len(ids))
         return _Written([present.get(code) or ids[ordinal] for ordinal, code in enumerate(subjects)],
@@ -139,7 +157,9 @@ class SQLiteStore:
             if not present:
                 return 0
             state = self._state()
-            freed = sum(self._remove(record) for record in present.values())
+            removed = {record: self._remove(record) for record in present.values()}
+            freed = sum(record.size for record in removed.values())
+            ledger.give_back(self, removed)
             buried = self._log.bury({record: code for code, record in present.items()})
             removal = state.last_removal + 1
             columns = pack(buried)
@@ -148,18 +168,17 @@ class SQLiteStore:
             connection.execute("DELETE FROM removals WHERE seq <= ?", (removal - self._limits.max_kept_removals,))
             count = state.records - len(present)
             self._save(state._replace(last_removal=removal, records=count, stored_bytes=state.stored_bytes - freed))
-        self.news.tell()
+        self._tell()
         return len(present)
 
-    def _remove(self, record: int) -> int:
-        """Take a record's body and coordinate out; how many bytes it had."""
+    def _remove(self, record: int) -> ledger.Brought:
+        """Take a record's body and coordinate out; what it was."""
         body = self._bodies.remove(record)
-        valid = reread(body)
-        if valid.type != "B":
-            parts = valid.parts
+        parts = reread(body).parts
+        if parts.hash[0] != "B":
             self._coordinates.remove(record, parts.group, parts.app, parts.name, parts.tai)
         self._search.remove(record, body)
-        return len(body)
+        return ledger.Brought(len(body), parts.group, parts.signed_by)
 
     # --- reading records
 
@@ -175,6 +194,12 @@ class SQLiteStore:
     def have(self, record_hash: RecordHash) -> bool:
         with self._file.reading():
             return bool(self._bodies.present(self._symbols.codes([str(record_hash)])))
+
+    def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
+        with self._file.reading():
+            codes = self._symbols.codes(list(map(str, record_hashes)))
+            stored = self._bodies.present([code for code in codes if code >= 0])
+        return {record for record, code in zip(record_hashes, codes, strict=True) if code in stored}
 
     def records_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, RecordHash]]:
         reached: int = after
@@ -318,27 +343,20 @@ class SQLiteStore:
     # --- the rest
 
     def get_setting(self, namespace: str, key: str) -> bytes | None:
-        return self._settings("namespace = ? AND key = ?", namespace, key).get(key)
+        with self._file.reading():
+            return self._settings.get(namespace, key)
 
     def settings(self, namespace: str) -> dict[str, bytes]:
-        return self._settings("namespace = ? ORDER BY key", namespace)
+        with self._file.reading():
+            return self._settings.all(namespace)
 
-    def _settings(self, where: str, *values: str) -> dict[str, bytes]:
-        with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT namespace, key, value, sum FROM settings WHERE {where}", values)
-            found = {}
-            for namespace, key, value, said in rows:
-                require_sum(f"the setting {key} of {namespace}", said, namespace, key, value)
-                found[key] = bytes(value)
-        return found
+    def last_setting(self, namespace: str, up_to: str) -> tuple[str, bytes] | None:
+        with self._file.reading():
+            return self._settings.last(namespace, up_to)
 
     def put_setting(self, namespace: str, key: str, value: bytes | None) -> None:
-        with self._file.writing() as connection:
-            if value is None:
-                connection.execute("DELETE FROM settings WHERE namespace = ? AND key = ?", (namespace, key))
-            else:
-                row = (namespace, key, value)
-                connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?, ?)", (*row, checksum(*row)))
+        with self._file.writing():
+            self._settings.put(namespace, key, value)
         self._file.keep_log_short()
 
     def check_integrity(self) -> list[str]:
