@@ -51,12 +51,14 @@ if TYPE_CHECKING:
     from lace.porcelain.node import LinkEvent, Policy
     from lace.porcelain.opening import generate_key
     from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
+    from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import PutBatch
     from lace.porcelain.query import Answer, query
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
     from lace.records.validate import validate
     from lace.runtime.keyring import KeyRing
+    from lace.runtime.preview import Preview
     from lace.runtime.quotas import Allowance, Quotas
 
 __all__ = [
@@ -90,6 +92,7 @@ __all__ = [
     "Plex",
     "Policy",
     "Predicate",
+    "Preview",
     "PutBatch",
     "Quotas",
     "RecordHash",
@@ -105,6 +108,7 @@ __all__ = [
     "TransportError",
     "ValidRecord",
     "Verifier",
+    "browse",
     "connect",
     "exchange",
     "explain",
@@ -113,6 +117,7 @@ __all__ = [
     "follow_rules",
     "generate_key",
     "open",
+    "preview",
     "publish",
     "query",
     "serve",
@@ -138,6 +143,7 @@ _HOMES = {
     "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish",
+    "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "PutBatch",
     "lace.porcelain.query": "Answer query",
     "lace.records.keys": "SigningKey SigningSecret",
@@ -145,6 +151,7 @@ _HOMES = {
     "lace.records.validate": "validate",
     "lace.runtime.keyring": "KeyRing",
     "lace.runtime.quotas": "Allowance Quotas",
+    "lace.runtime.preview": "Preview",
 }
 _NAMES = {name: (module, name) for module, names in _HOMES.items() for name in names.split()}
 _NAMES["open"] = ("lace.porcelain.opening", "open_lace")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 import lace as api
-from interop.harness import make_node, terms_of
+from cli.serving import serving
 from lace.cli.app import app
 from lace.cli.failure import ExitCode
-from lace.iltp.address import UnixAddress
 from lace.limits import RecordLimits
 
 BIG = RecordLimits(max_data_bytes=100, max_extra_headers=6)
@@ -41,31 +36,6 @@ def lace(*arguments: str) -> Result:
 def count(path: str) -> int:
     with api.open(path) as opened:
         return opened.stat().records
-
-
-@contextmanager
-def serving(path: str, folder: Path, **terms: object) -> Iterator[str]:
-    """A node over a lace in another thread; its address."""
-    address = UnixAddress(str(folder / "node.sock"))
-    ready, stop = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        with api.open(path) as opened:
-            node = make_node(opened.store)
-            await node.listen(address, terms_of(**terms))
-            ready.set()
-            while not stop.is_set():
-                await asyncio.sleep(0.01)
-            await node.shutdown()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(30)
-        yield str(address)
-    finally:
-        stop.set()
-        thread.join(30)
 
 
 def test_a_summary_says_what_moved(stage: Path) -> None:
@@ -120,8 +90,9 @@ def test_a_limit_and_an_abort_have_numbers_of_their_own() -> None:
     from lace.interlace.result import InterlaceResult
     from lace.runtime.session import Outcome
 
-    reached = InterlaceResult(fixed_point=True)
+    reached = InterlaceResult(fixed_point=True, advertised_by_peer=1)
     assert exit_code_of(Outcome(reached)) is ExitCode.OK
+    assert exit_code_of(Outcome(InterlaceResult(fixed_point=True))) is ExitCode.NOTHING
     assert exit_code_of(Outcome(InterlaceResult(limit_reached="max_loop_iterations"))) is ExitCode.LIMIT
     assert exit_code_of(Outcome(InterlaceResult())) is ExitCode.CONNECTION
     expected = {
@@ -182,7 +153,7 @@ def test_records_are_stored_at_a_peer_and_nothing_else(stage: Path) -> None:
     with serving("far.lace", stage) as address:
         done = lace("store", "near.lace", "//big//a//big", "--to", address, "--json")
         assert done.exit_code == ExitCode.OK, done.output
-        assert json.loads(done.stdout) == {"named": records - 1, "sent": records - 1}
+        assert json.loads(done.stdout) == {"named": records - 1, "sent": records - 1, "first_not_sent": None}
         assert "sent 0 of" in lace("store", "near.lace", "//big//a//", "--to", address).stdout
     with api.open("far.lace") as opened:
         assert opened.get("//big//a//big") == content

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 import lace
 from lace.cli.app import app
+from lace.cli.failure import ExitCode
 
 
 def run(*words: str) -> Result:
@@ -49,7 +50,8 @@ def test_two_laces_exchange_what_is_selected(laces: tuple[Path, Path]) -> None:
 
 def test_without_exposure_a_person_is_told_why_nothing_moved(laces: tuple[Path, Path]) -> None:
     done = run("interlace", *map(str, laces))
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == ExitCode.NOTHING, done.output
+    assert "nothing was allowed" in done.stderr
     assert "Nothing is exposed" in done.stderr
     assert "--expose" in done.stderr
     assert count(laces[1]) == 0

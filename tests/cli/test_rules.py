@@ -171,3 +171,29 @@ def test_explain_is_a_verb_of_a_lace_too(tmp_path: Path) -> None:
         assert absent.to_json()["attempts"][0]["reached"] == 1
         with pytest.raises(NotFound, match="no proof to draw"):
             absent.to_dot()
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n"])
+@pytest.mark.parametrize("command", [("query", "--facts", "f"), ("explain", "--facts", "f")])
+def test_an_empty_rule_text_is_told_as_that(command: tuple[str, ...], text: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("Edge('a','b')\n")
+    arguments = [*command[:2], str(tmp_path / "f"), text, "Edge(A,B)"]
+    done = CliRunner().invoke(app, arguments if command[0] == "explain" else arguments[:-1])
+    assert done.exit_code == 1
+    assert "there are no rules" in done.stderr
+
+
+def test_records_are_named_by_their_fields_beside_their_hashes(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    with open_lace(path, create=True) as opened:
+        record = opened.put(b"x", group="u", app="ding", name="links/1")
+    rules = "Old(P) :- Have(P), Field(P,'App',_,'ding')."
+    asked = ["explain", str(path), rules, f"Old('{record}')", "--columns", "Name, App,Absent"]
+    told = CliRunner().invoke(app, asked)
+    assert told.exit_code == 0, told.output
+    plain = CliRunner().invoke(app, asked[:-2]).stdout.splitlines()
+    for line, without in zip(told.stdout.splitlines(), plain, strict=True):
+        assert line == (f"{without}   # Name links/1, App ding" if record in without else without)
+    found = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
+    assert found["records"] == {record: {"Name": ["links/1"], "App": ["ding"]}}
+    assert CliRunner().invoke(app, ["explain", "--facts", "-", rules, "Old(P)", "--columns", "Name"]).exit_code == 2

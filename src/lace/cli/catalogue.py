@@ -42,6 +42,7 @@ CATALOGUE = (
     Entry("Exchange", "interlace", "lace.cli.interlace", "Exchange records with a peer until neither wants more."),
     Entry("Exchange", "follow", "lace.cli.follow", "Keep an exchange with a peer open and print what happens."),
     Entry("Exchange", "serve", "lace.cli.serve", "Accept peers and exchange with each of them until stopped."),
+    Entry("Exchange", "browse", "lace.cli.browse", "List what a peer offers to us, to pick from."),
     Entry("Exchange", "why", "lace.cli.why", "Say at which gate a record stops on its way to a peer."),
     Entry("Exchange", "store", "lace.cli.store", "Send records of a lace to a peer."),
     Entry("Exchange", "tap", "lace.cli.tap", "Show a stream decoded, with sizes and times."),

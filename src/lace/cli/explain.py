@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lace.limits import EngineLimits
     from lace.porcelain.explain import Explanation
     from lace.porcelain.lace import Lace
+    from lace.porcelain.naming import Naming
 
 
 @click.command("explain")
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--not", "absent", is_flag=True, help="Explain why no such fact holds.")
 @click.option("--plan", is_flag=True, help="Show the query plan with rows and times after a run.")
 @click.option("--dot", is_flag=True, help="Print the proof as a Graphviz graph.")
+@click.option("--columns", metavar="NAME,…", help="Say these fields beside each record: Name, App, any header.")
 @limit_option
 @json_option
 def command(
@@ -36,6 +38,7 @@ def command(
     absent: bool,
     plan: bool,
     dot: bool,
+    columns: str | None,
     limit_words: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -45,14 +48,20 @@ def command(
     the first fact that matches it. Labels and reasons from `#:json` lines stand beside their rules.
     """
     path, rules, goal = _split(arguments, facts_file is not None, plan)
+    if columns and (path is None or dot):
+        raise click.UsageError("--columns reads the records of a lace, so it goes with no --facts and no --dot.")
     name, text = read_rules(rules)
     from lace.porcelain.explain import Explainer
+    from lace.porcelain.lace import Lace
+    from lace.porcelain.naming import Naming
 
     limits = chosen_limits(text, limit_words, name)
     with _asked(path, facts_file, limits) as asked:
         explainer = Explainer(asked, text, name=name, limits=limits)
         if goal is not None:
-            _print(explainer.explain(goal), goal, absent=absent, dot=dot, as_json=as_json)
+            found = explainer.explain(goal)
+            named = Naming(asked, columns.split(",")) if columns and isinstance(asked, Lace) else None
+            _print(found, goal, named, absent=absent, dot=dot, as_json=as_json)
     if plan:
         _print_plan(explainer.result)
 
@@ -78,15 +87,20 @@ def _asked(path: Path | None, facts_file: str | None, limits: EngineLimits) -> I
     yield list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
 
 
-def _print(explanation: Explanation, goal: str, *, absent: bool, dot: bool, as_json: bool) -> None:
+def _print(
+    explanation: Explanation, goal: str, named: Naming | None, *, absent: bool, dot: bool, as_json: bool
+) -> None:
     if explanation.holds == absent:
         wrong = NotFound(f"{goal} {'holds' if absent else 'does not hold'}")
         wrong.add_note("without --not `lace explain` says why" if absent else "`lace explain --not` says why")
         raise wrong
     if as_json:
-        print_json(explanation.to_json())
+        told = explanation.to_json()
+        print_json(told if named is None else {**told, "records": named.of(str(explanation))})
+    elif dot:
+        say(explanation.to_dot(), nl=False)
     else:
-        say(explanation.to_dot() if dot else str(explanation), nl=False)
+        say(str(explanation) if named is None else named.beside(str(explanation)), nl=False)
 
 
 def _print_plan(result: Result) -> None:

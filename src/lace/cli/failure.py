@@ -37,6 +37,7 @@ class ExitCode(IntEnum):
     PROTOCOL = 5
     CONNECTION = 6
     KEY = 7
+    NOTHING = 8
     BUG = 70
     INTERRUPTED = 130
     BROKEN_PIPE = 141
@@ -51,6 +52,7 @@ MEANING = {
     ExitCode.PROTOCOL: "an exchange was aborted because one side broke the protocol",
     ExitCode.CONNECTION: "a connection could not be made or was lost",
     ExitCode.KEY: "a signing key is missing or cannot be used",
+    ExitCode.NOTHING: "the exchange ended well, but nothing was allowed: neither side showed the other a record",
     ExitCode.BUG: "a bug in lace; run again with --debug and report what it prints",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
     ExitCode.BROKEN_PIPE: "whoever read the output stopped reading",

@@ -86,7 +86,7 @@ async def _follow(
     hooks = Hooks()
     _print_events(hooks, as_json=as_json, ticks=ticks)
     with captured(trace, hooks):
-        node = make_node(lace, choices, hooks)
+        node = make_node(lace.store, choices, hooks)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

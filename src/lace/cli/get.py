@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,11 @@ from lace.cli.files import output_to
 from lace.cli.links import LinkChoices
 from lace.cli.output import metered, print_warning
 from lace.cli.remote import fetch, from_options
+from lace.errors import NotFound
+
+if TYPE_CHECKING:
+    from lace.notation.identifiers import RecordHash
+    from lace.porcelain.lace import Lace
 
 
 @click.command("get")
@@ -28,7 +33,7 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
     with opened(path, write=source is not None) as lace:
         if source is not None:
             fetch(lace, source, target, LinkChoices(**links))
-        found = lace.resolve(target)  # once: a coordinate may mean another record a moment later
+        found = _resolve(lace, target, source, links)  # once: a coordinate may mean another record a moment later
         if is_coordinate(target) and (notice := lace.tip(target).notice()):
             print_warning(notice)
         with (
@@ -38,3 +43,15 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
             for piece in lace.content(found):
                 sink.write(piece)
                 meter.advance(len(piece))
+
+
+def _resolve(lace: Lace, target: str, source: Any, links: dict[str, Any]) -> RecordHash:
+    """The record that is meant; if it did not come from the peer either, what that says of it."""
+    try:
+        return lace.resolve(target)
+    except NotFound as error:
+        if source is not None:
+            from lace.cli.asking import why_not_fetched
+
+            error.add_note(why_not_fetched(lace, source, target, LinkChoices(**links)))
+        raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,18 @@ from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import run_until_interrupted
 from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
-from lace.cli.localpeer import PeerType, exchange_locally, refuse_link_choices, their_options
+from lace.cli.localpeer import PeerType, exchange_locally, preview_here, refuse_link_choices, their_options
 from lace.cli.outcome import exit_code_of, print_outcome
 from lace.cli.output import Meter, json_option, metered
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
+    from lace.interlace.host import Host
     from lace.interlace.terms import Terms
-    from lace.porcelain.lace import Lace
     from lace.runtime.node import Hooks, LinkInfo
     from lace.runtime.session import Outcome
+    from lace.store.base import RecordStore
 
 
 @click.command("interlace")
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @their_options
 @link_options
 @trace_option
+@click.option("--dry-run", is_flag=True, help="Ask what would come and go, by group and app; nothing is moved.")
 @json_option
 def command(
     path: Path,
@@ -47,6 +49,7 @@ def command(
     their_select: str | None,
     their_expose: Sequence[str],
     trace: Path | None,
+    dry_run: bool,
     as_json: bool,
     **links: Any,
 ) -> ExitCode:
@@ -61,18 +64,38 @@ def command(
     exposed = chosen_exposures(expose, module)
     if isinstance(address, Path):
         refuse_link_choices({**links, "trace": trace})
+        if dry_run:
+            return preview_here(path, address, module, exposed, their_select, their_expose, as_json=as_json)
         return exchange_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json)
     terms = make_terms(module, exposed, is_open=False)
     choices = LinkChoices(command=child, **links)
     choices.require_use_of_key([address])
+    if dry_run:
+        return _ask(path, address, terms, choices, as_json=as_json)
     with opened(path, write=True) as lace:
-        outcome, seconds, moved = exchange_once(lace, address, terms, choices, trace)
+        outcome, seconds, moved = exchange_once(lace.store, address, terms, choices, trace)
     print_outcome(outcome, seconds, *moved, as_json=as_json)
     return exit_code_of(outcome)
 
 
+def _ask(path: Path, address: Any, terms: Terms, choices: LinkChoices, *, as_json: bool) -> ExitCode:
+    from lace.cli.asking import ask, print_preview
+    from lace.runtime.preview import Preview
+
+    preview = Preview()
+    with opened(path) as lace:
+        ask(lace.store, address, terms, choices, preview)
+    print_preview(preview, as_json=as_json)
+    return ExitCode.OK
+
+
 def exchange_once(
-    lace: Lace, address: Any, terms: Terms, choices: LinkChoices, trace: Path | None = None
+    store: RecordStore,
+    address: Any,
+    terms: Terms,
+    choices: LinkChoices,
+    trace: Path | None = None,
+    make_host: Callable[[Terms], Host[Any]] | None = None,
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
     from lace.runtime.node import Hooks
@@ -81,7 +104,7 @@ def exchange_once(
     hooks = Hooks()
 
     async def run() -> tuple[Outcome, tuple[int, int]]:
-        node = make_node(lace, choices, hooks)
+        node = make_node(store, choices, hooks, make_host=make_host)
         try:
             outcome = await node.exchange(address, terms)
         finally:

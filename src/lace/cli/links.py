@@ -20,12 +20,13 @@ from lace.limits import HORIZON_S
 
 if TYPE_CHECKING:
     from lace.iltp.address import Address, WebSocketAddress
+    from lace.interlace.host import Host
     from lace.interlace.terms import Terms
     from lace.notation.identifiers import Verifier
     from lace.policy.exposure import Exposure
     from lace.policy.operand import Module
-    from lace.porcelain.lace import Lace
     from lace.runtime.node import Hooks, Node, NodeLimits
+    from lace.store.base import RecordStore
     from lace.transports.dial import TransportOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -189,19 +190,26 @@ def make_terms(module: Module, exposures: tuple[Exposure, ...], *, is_open: bool
     return Terms(module=module, exposures=exposures, is_open=is_open, send_gate=send_gate)
 
 
-def make_node(lace: Lace, choices: LinkChoices, hooks: Hooks | None = None, limits: NodeLimits | None = None) -> Node:
-    """A node over a lace; call it inside an event loop."""
+def make_node(
+    store: RecordStore,
+    choices: LinkChoices,
+    hooks: Hooks | None = None,
+    limits: NodeLimits | None = None,
+    make_host: Callable[[Terms], Host[Any]] | None = None,
+) -> Node:
+    """A node over a store; call it inside an event loop."""
     from lace.runtime.clock import SystemClock
     from lace.runtime.node import Node
 
     transport, here = choices.transport()
     return Node(
-        lace.store,
+        store,
         transport,
         SystemClock(),
         here=here,
         limits=limits,
         hooks=hooks,
+        make_host=make_host,
         standard=choices.standard,
         takes_from_strangers=choices.takes_from_strangers,
         quotas=quotas_with(choices.quotas),

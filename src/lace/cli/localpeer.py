@@ -99,6 +99,26 @@ def exchange_locally(
     return exit_code_of(outcome)
 
 
+def preview_here(
+    path: Path,
+    peer: Path,
+    module: Module,
+    exposed: tuple[Exposure, ...],
+    their_select: str | None,
+    their_expose: Sequence[str],
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """What an exchange between two laces would move; neither is written to."""
+    from lace.cli.asking import print_preview
+    from lace.porcelain.preview import preview_locally
+
+    with opened(path) as first, opened(peer) as second:
+        parties = make_parties(first, second, module, exposed, their_select, their_expose)
+        print_preview(preview_locally(*parties), as_json=as_json)
+    return ExitCode.OK
+
+
 def make_parties(
     first: Lace,
     second: Lace,

@@ -94,10 +94,10 @@ def _cells(row: Row, columns: Sequence[str]) -> list[str]:
 def _overview(lace: Lace, row: Row) -> list[str]:
     size = int(row["Data-Length"]) or lace.content_length(row.hash)  # an empty body may stand for chunks
     signer = row["Signed-By"]
-    return [shown_hash(row.hash), row.coordinate, _utc(row["TAI"]), human_size(size), short_hash(signer) or "-"]
+    return [shown_hash(row.hash), row.coordinate, shown_time(row["TAI"]), human_size(size), short_hash(signer) or "-"]
 
 
-def _utc(tai: str) -> str:
+def shown_time(tai: str) -> str:
     """A TAI as people read it; as it stands where the calendar ends."""
     from lace.notation.tai import TAI
 

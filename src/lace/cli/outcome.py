@@ -1,7 +1,7 @@
 """How the end of an exchange is shown and what exit code it has.
 
-Rule: 0 is a fixed point or a close that somebody asked for; a limit, an abort and a lost connection each have their
-own number.
+Rule: 0 is a fixed point or a close that somebody asked for; a limit, an abort, a lost connection and an exchange in
+which nobody was allowed to see anything each have their own number. Whatever moves nothing says why in one line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,30 @@ def exit_code_of(outcome: Outcome) -> ExitCode:
         return ExitCode.STORE
     if outcome.abort:
         return ExitCode.PROTOCOL
-    return ExitCode.OK if outcome.result.fixed_point else ExitCode.CONNECTION
+    if not outcome.result.fixed_point:
+        return ExitCode.CONNECTION
+    return ExitCode.OK if _was_anything_shown(outcome) else ExitCode.NOTHING
+
+
+def _was_anything_shown(outcome: Outcome) -> bool:
+    return bool(outcome.result.advertised_to_peer or outcome.result.advertised_by_peer)
+
+
+def why_nothing_moved(outcome: Outcome) -> str:
+    """One line for an exchange that ended well and moved nothing; empty if it moved something or broke off."""
+    result = outcome.result
+    moved = result.received_hashes or result.sent_hashes or result.rejected_hashes
+    if outcome.abort or not result.fixed_point or moved:
+        return ""
+    ours, theirs = result.advertised_to_peer, result.advertised_by_peer
+    if not ours and not theirs:
+        why = "neither side showed the other a record that both rules select"
+        return f"nothing was allowed: {why}; --expose shows yours, and the peer decides what it shows you"
+    shown = [
+        f"you showed {count_of(ours, 'record')}" if ours else "you showed nothing (see --expose)",
+        f"the peer showed {count_of(theirs, 'record')}" if theirs else "the peer showed nothing",
+    ]
+    return f"nothing moved: {' and '.join(shown)}, and neither asked for any; `lace why` tells of one record"
 
 
 def outcome_fields(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int) -> dict[str, object]:
@@ -53,6 +76,9 @@ def outcome_fields(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
         "bytes_received": bytes_in,
         "bytes_sent": bytes_out,
         "seconds": round(seconds, 6),
+        "shown_to_peer": result.advertised_to_peer,
+        "shown_by_peer": result.advertised_by_peer,
+        "nothing_moved": why_nothing_moved(outcome) or None,
     }
 
 
@@ -62,6 +88,8 @@ def print_outcome(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: in
         print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out))
     else:
         _print_summary(outcome, seconds, bytes_in, bytes_out)
+        if line := why_nothing_moved(outcome):
+            say(line, err=True)
     if outcome.abort:
         print_failure(f"the exchange was aborted: {outcome.abort}", [("why", outcome.detail)])
 

@@ -101,6 +101,8 @@ def read_rules(path: Path) -> str:
     """The text of a rule file."""
     from lace.notation.text import decode_text
 
+    if path == Path():  # what an empty text on the command line comes to
+        raise click.UsageError("a rule file has a name; this one is empty")
     data = path.read_bytes()
     if data.startswith(_SQLITE):
         error = StoreError(f"{path}: this is a lace, not a file of rules")

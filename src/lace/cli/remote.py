@@ -49,9 +49,9 @@ def fetch(lace: Lace, address: Any, wanted: str, choices: LinkChoices) -> None:
 
 def pull(lace: Lace, address: Any, module: Module, choices: LinkChoices) -> None:
     """One bounded exchange that only receives; anything but a fixed point ends the command."""
-    outcome, seconds, moved = exchange_once(lace, address, make_terms(module, (), is_open=False), choices)
+    outcome, seconds, moved = exchange_once(lace.store, address, make_terms(module, (), is_open=False), choices)
     code = exit_code_of(outcome)
-    if code is not ExitCode.OK:
+    if code not in (ExitCode.OK, ExitCode.NOTHING):  # that nothing was shown is told by whoever misses it
         print_outcome(outcome, seconds, *moved, as_json=False)
         raise click.exceptions.Exit(code)
 

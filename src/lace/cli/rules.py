@@ -77,4 +77,6 @@ def read_text(name: str) -> str:
 
 def read_rules(argument: str) -> tuple[str, str]:
     """Name and text of rules given as a file, standard input, or in place."""
+    if not argument.strip():
+        raise InvalidLacegram("there are no rules: the text is empty", rule="empty-rules", found=repr(argument))
     return ("<rules>", argument) if ":-" in argument else (argument, read_text(argument))

@@ -229,7 +229,7 @@ async def _serve_lace(serving: Serving, lace: Lace, hooks: Hooks) -> None:
     from lace.runtime.metrics import serve_metrics
 
     stop = asyncio.Event()
-    node = make_node(lace, serving.choices, hooks, serving.limits)
+    node = make_node(lace.store, serving.choices, hooks, serving.limits)
     _end_with_parent(serving.listen, hooks, stop)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

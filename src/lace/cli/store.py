@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.arguments import lace_argument, opened
+from lace.cli.asking import why_not_sent
 from lace.cli.failure import ExitCode
 from lace.cli.interlace import exchange_once
 from lace.cli.links import AddressType, LinkChoices, link_options, make_terms
@@ -17,8 +18,10 @@ from lace.cli.output import count_of, json_option, print_json, say
 from lace.cli.remote import HASHES_AT_ONCE, with_pieces
 
 if TYPE_CHECKING:
+    from lace.interlace.terms import Terms
     from lace.notation.identifiers import RecordHash
     from lace.porcelain.lace import Lace
+    from lace.porcelain.why import Gate
 
 
 @click.command("store")
@@ -34,32 +37,49 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
     peer nothing else. The peer takes what its own rules select and what it lacks; nothing of it is taken.
     """
     choices = LinkChoices(**links)
-    sent = 0
+    sent: set[str] = set()
+    stopped: Gate | None = None
     with opened(path) as lace:
         wanted = with_pieces(lace, [found for target in targets for found in _resolve(lace, target)])
         for start in range(0, len(wanted), HASHES_AT_ONCE):
-            code, count = _send(lace, address, wanted[start : start + HASHES_AT_ONCE], choices)
-            sent += count
-            if code is not ExitCode.OK:
+            code, moved = _send(lace, address, wanted[start : start + HASHES_AT_ONCE], choices)
+            sent.update(moved)
+            if code not in (ExitCode.OK, ExitCode.NOTHING):
                 return code
+        unsent = [record for record in wanted if record not in sent]
+        if unsent:
+            stopped = why_not_sent(lace, address, unsent[0], _terms(unsent[:1]), choices)
     if as_json:
-        print_json({"named": len(wanted), "sent": sent})
+        why = None if stopped is None else {"record": unsent[0], "side": stopped.side, "gate": stopped.name}
+        print_json({"named": len(wanted), "sent": len(sent), "first_not_sent": why})
     else:
-        say(f"sent {sent:,} of {count_of(len(wanted), 'record')}; the peer had or refused the others")
-    return ExitCode.OK
+        say(f"sent {len(sent):,} of {count_of(len(wanted), 'record')}")
+    if stopped is not None and not as_json:
+        said = f": {stopped.said}" if stopped.said != "no" else ""
+        say(f"{unsent[0]} stops {stopped.side}: {stopped.name}{said}", err=True)
+        named = f"--select-hash {unsent[0]} --expose selected"
+        say(f"`lace why {path} {unsent[0]} --address {address} {named}` shows the rules", err=True)
+    is_refused = stopped is not None and stopped.name != "missing"  # what the peer has already is where it should be
+    return ExitCode.NOTHING if is_refused and not sent else ExitCode.OK
 
 
-def _send(lace: Lace, address: Any, records: Sequence[RecordHash], choices: LinkChoices) -> tuple[ExitCode, int]:
+def _terms(records: Sequence[RecordHash]) -> Terms:
     from lace.policy.exposure import expose_selected
     from lace.policy.select import select_hash
 
     module = select_hash(*records)
-    terms = make_terms(module, (expose_selected(module),), is_open=False)
-    outcome, seconds, moved = exchange_once(lace, address, terms, choices)
+    return make_terms(module, (expose_selected(module),), is_open=False)
+
+
+def _send(
+    lace: Lace, address: Any, records: Sequence[RecordHash], choices: LinkChoices
+) -> tuple[ExitCode, Sequence[str]]:
+    terms = _terms(records)
+    outcome, seconds, moved = exchange_once(lace.store, address, terms, choices)
     code = exit_code_of(outcome)
-    if code is not ExitCode.OK:
+    if code not in (ExitCode.OK, ExitCode.NOTHING):
         print_outcome(outcome, seconds, *moved, as_json=False)
-    return code, len(outcome.result.sent_hashes)
+    return code, outcome.result.sent_hashes
 
 
 def _resolve(lace: Lace, target: str) -> list[RecordHash]:

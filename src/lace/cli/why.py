@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lace.cli.arguments import Target, lace_argument, opened
+from lace.cli.asking import walk_to_peer
 from lace.cli.failure import ExitCode
+from lace.cli.links import AddressType, LinkChoices, PinType, VerifierType
 from lace.cli.output import json_option, print_json, say, short_hash, shown_hash
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
 
@@ -38,7 +40,10 @@ MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
     "--with", "their_path", type=click.Path(path_type=Path), metavar="PATH", help="Its lace, if it is at hand."
 )
 @click.option("--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What it exposes to us.")
-@click.option("--key", "our_verifier", metavar="V", help="Our own verifier, where we prove one.")
+@click.option("--address", type=AddressType(), metavar="ADDRESS", help="Ask this peer, now; nothing is moved.")
+@click.option("--key", metavar="KEY|V", help="Who we are there: our verifier, or, with --address, a key of the ring.")
+@click.option("--trust", type=VerifierType(), multiple=True, metavar="V", help="With --address: only this peer.")
+@click.option("--pin", type=PinType(), help="With --address over wss: only the certificate with this SHA-256.")
 @click.option("--proof", "proofs", is_flag=True, help="Show the proofs of the gates that are open too.")
 @select_options
 @expose_option
@@ -49,7 +54,10 @@ def command(
     peers: Sequence[str],
     their_path: Path | None,
     their_expose: Sequence[str],
-    our_verifier: str | None,
+    address: Any,
+    key: str | None,
+    trust: Sequence[Any],
+    pin: bytes | None,
     proofs: bool,
     sources: Sequence[str],
     coordinates: Sequence[str],
@@ -61,26 +69,28 @@ def command(
 
     Walks every gate in order: is it stored, is it valid, do our rules select it, is it exposed to that peer, do their
     rules select it, would they ask for it. A record that is not here is walked the other way, from the lace of --with
-    to this one. What cannot be known without the other side is marked with a question mark. Exit code 1 if a gate is
-    shut.
+    or the peer of --address to this one. What cannot be known without the other side is marked with a question mark.
+    Exit code 1 if a gate is shut.
     """
-    from lace.notation.identifiers import Verifier
     from lace.porcelain.why import WhySide, known_target, walk
     from lace.runtime.clock import SystemClock
 
     verifier, rules = _peer(peers)
     ours = chosen_selector(sources, coordinates, hashes)
+    if address is not None and (peers or their_path is not None or their_expose):
+        raise click.UsageError("--address asks the peer itself, so it goes with no --peer, --with or --their-expose")
+    if address is None and (trust or pin):
+        raise click.UsageError("--trust and --pin are about the connection of --address")
     with ExitStack() as stack:
         lace = stack.enter_context(opened(path))
+        shown = chosen_exposures(expose, ours)
+        here = WhySide(called="here", lace=lace, module=ours, exposures=shown, verifier=_own_verifier(key))
+        if address is not None:
+            named = key if key is not None and not key.startswith("V.") else None
+            walked = walk_to_peer(here, target, address, LinkChoices(key=named, trust=trust, pin=pin))
+            return _tell(walked, proofs, as_json=as_json)
         theirs = stack.enter_context(opened(their_path)) if their_path is not None else None
         record = known_target(lace, target)
-        here = WhySide(
-            called="here",
-            lace=lace,
-            module=ours,
-            exposures=chosen_exposures(expose, ours),
-            verifier=Verifier.parse(our_verifier) if our_verifier else None,
-        )
         there = WhySide(
             called="there",
             lace=theirs,
@@ -91,6 +101,20 @@ def command(
         comes = not lace.store.have(record) and theirs is not None and theirs.store.have(record)
         sides = (there, here) if comes else (here, there)
         walked = walk(record, *sides, now=SystemClock().tai())
+    return _tell(walked, proofs, as_json=as_json)
+
+
+def _own_verifier(key: str | None) -> Verifier | None:
+    """Who we are: a verifier as it stands, or that of a key of the ring."""
+    from lace.cli.key import user_ring
+    from lace.notation.identifiers import Verifier
+
+    if key is None:
+        return None
+    return Verifier.parse(key) if key.startswith("V.") else user_ring().load(key).verifier
+
+
+def _tell(walked: Walk, proofs: bool, *, as_json: bool) -> ExitCode:
     if as_json:
         print_json(_walk_json(walked))
     else:

@@ -5,7 +5,8 @@ Rule: the two say the same of a stored record and of an advertised one, so both 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
 from lace.datalog.syntax import (
     ANONYMOUS,
@@ -39,6 +40,7 @@ from lace.limits import EngineLimits
 from lace.notation.identifiers import RecordHash
 from lace.policy.compose import union
 from lace.policy.operand import Module
+from lace.policy.rewrite import body_atoms
 from lace.records.coordinate import Prefix, parse_prefix
 
 _RECORD, _SOURCE, _NAME = Variable("P"), Variable("S"), Variable("N")
@@ -103,6 +105,25 @@ def _field_values(prefix: Prefix) -> list[tuple[str, Term]]:
         asked += [(SIGNED_BY, prefix.version.verifier), (TAI, prefix.version.tai)]
     wanted: list[tuple[str, Term]] = [(name, Constant(str(value))) for name, value in asked if value is not None]
     return wanted + [(field, _NAME) for field in below]
+
+
+def telling(module: Module, fields: Iterable[str], *, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
+    """The same selection under a plan whose listings carry these fields too (040-ADVREQ-03: every rule counts)."""
+    taken = {atom.predicate.name for rule in module.rules for atom in (rule.head, *body_atoms([rule]))}
+    told = Predicate(next(name for name in _fresh_names() if name not in taken), 1)
+    value = Variable("V")
+    rules = [
+        Rule(
+            Atom(told, (value,)),
+            (Positive(Atom(ADVERTISED_FIELD, (ANONYMOUS, ANONYMOUS, Constant(name), ANONYMOUS, value))),),
+        )
+        for name in fields
+    ]
+    return Module.of_rules([*module.rules, *rules], limits=limits)
+
+
+def _fresh_names() -> Iterator[str]:
+    return (f"Told{number or ''}" for number in count())
 
 
 def _module(record: Term, fields: Iterable[tuple[str, Term]], tests: Iterable[Literal]) -> Module:

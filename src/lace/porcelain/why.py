@@ -7,13 +7,13 @@ at the first that is shut. What only the other side could tell is said to be unk
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lace.datalog.formatting import format_program
 from lace.datalog.syntax import Atom, Constant, Fact, Predicate, Program, Rule, TrueLiteral
 from lace.errors import InvalidInput, NotFound
-from lace.facts.derive import field_occurrences
+from lace.facts.derive import FieldOccurrence, field_occurrences
 from lace.facts.predicates import (
     ADVERTISED,
     ADVERTISED_FIELD,
@@ -97,6 +97,28 @@ def walk(record: RecordHash, sender: WhySide, receiver: WhySide, *, now: TAI, se
     return walked
 
 
+def walk_offer(record: RecordHash, sender: WhySide, receiver: WhySide, *, now: TAI, offer: Offer) -> Walk:
+    """Walk a record that a peer was just asked about; its own gates are shut or open as it lists the record or not."""
+    walked = Walk(record=record, sender=sender, receiver=receiver)
+    if offer is None:
+        said = "the other side does not list it to us: it has no such record, or does not show it, or one of the two"
+        said += " rule sets does not select it; which of these, only that side can tell"
+        remedy = f"have them run `lace why THEIR.lace {record}` with our rules as --peer"
+        walked.gates.append(Gate(sender.called, "listed", False, said, remedy=remedy))
+        return walked
+    walked.gates.append(Gate(sender.called, "listed", True, "asked just now"))
+    plan = agree(sender.module or select_all(), receiver.module or select_all())
+    for gate in _receiving_gates(walked, plan, offer, now):
+        walked.gates.append(gate)
+        if gate.passed is False:
+            break
+    return walked
+
+
+Offer = Sequence[FieldOccurrence] | None
+"""What a peer lists of a record; None if it does not list it."""
+
+
 def _gates(walked: Walk, now: TAI, send_gate: bool) -> Iterator[Gate]:
     sender, receiver = walked.sender, walked.receiver
     yield _is_here(walked.record, sender)
@@ -110,7 +132,7 @@ def _gates(walked: Walk, now: TAI, send_gate: bool) -> Iterator[Gate]:
     # Unknown rules are taken to select everything: then every gate of ours that is shut is shut whatever they are.
     plan = agree(sender.module or select_all(), receiver.module or select_all())
     yield from _sending_gates(walked, plan, now, send_gate)
-    yield from _receiving_gates(walked, plan, record, now)
+    yield from _receiving_gates(walked, plan, field_occurrences(record), now)
 
 
 def _is_here(record: RecordHash, side: WhySide) -> Gate:
@@ -190,7 +212,7 @@ def _exposed(side: WhySide, policy: LoweredPolicy, asking: _Asking, values: tupl
 # what the receiver decides
 
 
-def _receiving_gates(walked: Walk, plan: ExchangePlan, record: ValidRecord, now: TAI) -> Iterator[Gate]:
+def _receiving_gates(walked: Walk, plan: ExchangePlan, claimed: Iterable[FieldOccurrence], now: TAI) -> Iterator[Gate]:
     sender, receiver = walked.sender, walked.receiver
     if receiver.lace is not None and receiver.lace.store.have(walked.record):
         yield Gate(receiver.called, "missing", False, "it is stored there already, so it is not asked for")
@@ -201,7 +223,7 @@ def _receiving_gates(walked: Walk, plan: ExchangePlan, record: ValidRecord, now:
     claims = [Fact(ADVERTISED, (str(walked.record), source))]
     claims += [
         Fact(ADVERTISED_FIELD, (str(walked.record), source, name, str(index), value))
-        for name, index, value in field_occurrences(record)
+        for name, index, value in claimed
         if plan.requirements.all_fields or name in plan.requirements.names
     ]
     viewer = viewer_of(plan.operands[_SENDER].origin, sender.verifier)

@@ -268,6 +268,15 @@ class LocalHost:
         if self._workers is not None and unknown >= self._bounds.min_records_for_workers:
             self._workers.want()
 
+    def claims_to_have(self, record: str) -> bool:
+        """Whether the peer claims to have a record."""
+        return bool(self._prepared().claims.among([record]))
+
+    def offered(self, most: int) -> Sequence[Advertisement]:
+        """The first of what the peer claims of records that are not in our set."""
+        policy = self._prepared()
+        return (policy.claims.listing() if policy.own is None else policy.claims.beyond(policy.own))[:most]
+
     def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
         """Keep them with the store; losing them costs the next exchange a listing, so failures are not errors."""
         policy = self._prepared()

@@ -28,6 +28,7 @@ from lace.runtime.collector import seldom_collecting
 from lace.runtime.fixedpoint import LastFixedPoint
 from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.party import Party
+from lace.runtime.preview import PreviewHost
 from lace.runtime.receipts import publish_receipts
 from lace.runtime.workers import Workers
 
@@ -64,7 +65,7 @@ class _Side:
                 is_direct=is_direct,
             )
         )
-        self.host = LocalHost(party.store, party.terms, workers=workers, bounds=_BOUNDS)
+        self.host = _host(party, workers)
         self.inbox: deque[given.PeerInput] = deque()
         self.answers: deque[given.LocalInput] = deque()
         self.arrived: dict[str, bytes] = {}
@@ -76,6 +77,12 @@ class _Side:
     @property
     def is_over(self) -> bool:
         return self.machine.is_closed
+
+
+def _host(party: Party, workers: Workers) -> LocalHost:
+    if party.preview is not None:
+        return PreviewHost(party.store, party.terms, party.preview)
+    return LocalHost(party.store, party.terms, workers=workers, bounds=_BOUNDS)
 
 
 class LocalExchange:

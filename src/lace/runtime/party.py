@@ -14,6 +14,7 @@ from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.records.keys import SigningKey
+from lace.runtime.preview import Preview
 from lace.store.base import RecordStore
 
 UNBOUNDED = 1 << 62  # no sender budget and no transfer limit: both sides are here
@@ -29,6 +30,7 @@ class Party:
     here: Verifier | None = None
     cursor_key: str = ""
     receipts: SigningKey | None = None  # publish a receipt for each record stored (050-RCPT-01)
+    preview: Preview | None = None  # only find out what would move, and note it here
 
 
 def local_terms(module: Module, exposures: tuple[Exposure, ...] = (), **others: Any) -> Terms:

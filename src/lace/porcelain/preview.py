@@ -1,0 +1,166 @@
+"""What an exchange would move, with nothing moved, and what a peer offers: `lace.preview`, `lace.browse`.
+
+Rule: a preview is a real exchange with the peer, under the same selection and exposure; see `lace.runtime.preview` for
+how nothing moves in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lace.errors import TransportError
+from lace.facts import predicates as names
+from lace.iltp.address import parse_address
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.terms import Terms
+from lace.notation.identifiers import RecordHash, Verifier
+from lace.policy.select import telling
+from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.porcelain.lace import Lace
+from lace.porcelain.listing import Row
+from lace.records.keys import SigningKey
+from lace.runtime.clock import SystemClock
+from lace.runtime.local import ExchangeAborted, LocalExchange
+from lace.runtime.node import Node
+from lace.runtime.party import Party
+from lace.runtime.preview import Preview, PreviewHost
+from lace.runtime.session import Outcome
+from lace.store.base import RecordStore
+from lace.store.memory import MemoryStore
+from lace.transports.dial import TransportOptions
+from lace.transports.tls import ClientTls
+
+SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
+MAX_OFFERED = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of what would move belongs to one app of one group; chunks and other Blobs have neither."""
+
+    group: str
+    app: str
+    records: int
+    content_bytes: int
+
+
+def shares(claims: Iterable[Advertisement]) -> list[Share]:
+    """What would move by group and app, the largest first."""
+    counted: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in rows(claims):
+        place = row[names.GROUP], row[names.APP]
+        records, size = counted.get(place, (0, 0))
+        counted[place] = records + 1, size + content_bytes(row)
+    found = [Share(*place, *amount) for place, amount in counted.items()]
+    return sorted(found, key=lambda share: (-share.content_bytes, share.group, share.app))
+
+
+def rows(claims: Iterable[Advertisement]) -> list[Row]:
+    """Claims as rows of a listing; what they say is the peer's word, checked only when a record comes."""
+    return [Row(RecordHash(claim.hash), _values(claim)) for claim in claims]
+
+
+def _values(claim: Advertisement) -> dict[str, tuple[str, ...]]:
+    values: dict[str, tuple[str, ...]] = {}
+    for name, _, value in claim.fields:
+        values[name] = (*values.get(name, ()), value)
+    return values
+
+
+def content_bytes(row: Row) -> int:
+    """How long a row says that its content is; nothing that a peer may write there can be too long to read."""
+    text = row[names.DATA_LENGTH]
+    return int(text) if text.isdecimal() and len(text) < 20 else 0
+
+
+def preview_terms(terms: Terms) -> Terms:
+    """The same terms under a plan whose listings say enough to show them."""
+    return replace(terms, module=telling(terms.module, SHOWN), is_open=False)
+
+
+def preview(
+    lace: Lace,
+    address: str,
+    *,
+    select: Select = None,
+    expose: Expose = "none",
+    key: SigningKey | None = None,
+    trusted: Sequence[Verifier] = (),
+    tls: ClientTls | None = None,
+) -> Preview:
+    """What an exchange with a peer would move now; nothing is. Raises TransportError if it does not end well.
+
+    `wanted` is what would come and `asked_for` what would go, as claims; `shares` sums them up.
+    """
+    module = selector(select)
+    terms = Terms(module=module, exposures=exposures(expose, module), record_limits=lace.limits)
+    found = Preview()
+    _run(lace.store, address, terms, found, key, trusted, tls)
+    return found
+
+
+def browse(
+    address: str,
+    *,
+    select: Select = None,
+    key: SigningKey | None = None,
+    trusted: Sequence[Verifier] = (),
+    tls: ClientTls | None = None,
+    max_records: int = MAX_OFFERED,
+) -> list[Row]:
+    """What a peer offers us, by coordinate; nothing of ours is shown and nothing is stored."""
+    found = Preview(max_records=max_records)
+    _run(MemoryStore(), address, Terms(module=selector(select)), found, key, trusted, tls)
+    return in_order(rows(found.offered))
+
+
+def in_order(offered: Iterable[Row]) -> list[Row]:
+    """By coordinate, oldest first, then what has none."""
+    return sorted(offered, key=lambda row: (not row.coordinate, row.coordinate, row[names.TAI], row.hash))
+
+
+def preview_locally(first: Party, second: Party) -> Preview:
+    """What an exchange of two laces of this machine would move, seen from the first."""
+    found = Preview()
+    # What is kept of a peer's claims for the next time would be written into both stores.
+    ours = replace(first, terms=preview_terms(first.terms), preview=found, cursor_key="")
+    with LocalExchange(ours, replace(second, cursor_key="")) as running:
+        running.start()
+        running.run()
+        for side in running.sides:
+            if side.aborted is not None:
+                raise ExchangeAborted(side.aborted.reason, side.aborted.detail, side.index, running.results())
+    return found
+
+
+def _run(
+    store: RecordStore,
+    address: str,
+    terms: Terms,
+    found: Preview,
+    key: SigningKey | None,
+    trusted: Sequence[Verifier],
+    tls: ClientTls | None,
+) -> Outcome:
+    clock = SystemClock()
+    options = TransportOptions(clock=clock.tai, signer=key, trusted=tuple(trusted), client_tls=tls or ClientTls())
+
+    async def run() -> Outcome:
+        here = key.verifier if key else None
+        node = Node(store, options, clock, here=here, make_host=preview_hosts(store, found))
+        try:
+            return await node.exchange(parse_address(address), preview_terms(terms))
+        finally:
+            await node.shutdown()
+
+    outcome = asyncio.run(run())
+    if outcome.abort:
+        raise TransportError(f"{address}: {outcome.abort}: {outcome.detail}")
+    return outcome
+
+
+def preview_hosts(store: RecordStore, found: Preview) -> Callable[[Terms], PreviewHost]:
+    """Hosts for a node whose exchanges move nothing."""
+    return lambda terms: PreviewHost(store, terms, found)
