@@ -52,7 +52,7 @@ def sections() -> Iterator[str]:
 
     names = {name: getattr(lace, name) for name in lace.__all__}
     errors = {name for name, thing in names.items() if isinstance(thing, type) and issubclass(thing, Exception)}
-    for name in sorted(names.keys() - errors, key=str.lower):
+    for name in sorted(names.keys() - errors, key=lambda name: (name.lower(), name)):
         thing = names[name]
         kind = "class" if isinstance(thing, type) else "function"
         yield f"## `{name}`\n\n```text\n{kind} {name}{signature(thing)}\n```\n\n{docstring(thing)}\n"

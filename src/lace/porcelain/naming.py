@@ -44,5 +44,6 @@ class Naming:
         if record not in self._known:
             stored = RecordHash(record)
             have = self._lace.store.have(stored)
-            self._known[record] = record_fields(self._lace.load(stored), self._columns) if have else {}
+            found = record_fields(self._lace.load(stored), self._columns) if have else {}
+            self._known[record] = {name: found[name] for name in self._columns if name in found}
         return self._known[record]
