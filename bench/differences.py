@@ -33,7 +33,8 @@ from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import derive_key, keyed_ids
 from lace.differences.peel import Peeler
 from lace.differences.sums import bucket_sums, range_sums
-from lace.differences.wire import encode_short_ids, encode_summary, encode_symbols
+from lace.differences.tree import UNKNOWN, told_root
+from lace.differences.wire import encode_root, encode_short_ids, encode_summary, encode_symbols
 from lace.notation.tai import TAI
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
@@ -92,20 +93,24 @@ def dialogue(ours: IdSet, theirs: IdSet, seed: int) -> tuple[Cost, Ids, Ids]:
     key = derive_key(b"%d" % seed, SALT.encode())
     cost = Cost([])
     with Watch(cost, "asker_s"):
+        roots = [told_root(UNKNOWN.of(ours).root(), key)]
         mine = measured_set(ours, key)
     with Watch(cost, "teller_s"):
-        other = measured_set(theirs, key)
-    for told in (mine, other):
-        cost.told.append("DifferenceSummary('{}','{}','{}')".format(*encode_summary(told)))
-    choice = choose(mine, other, CompareLimits())
-    if choice.way is Way.EQUAL:
-        cost.told += ["", ""]
+        roots.append(told_root(UNKNOWN.of(theirs).root(), key))
+    for held, root in zip((ours, theirs), roots, strict=True):
+        cost.told.append("DifferenceRoot('{}','{}')".format(*encode_root(len(held), root)))
+    cost.told.append("DifferenceSummary('{}','{}','{}')".format(*encode_summary(mine)))
+    if roots[0] == roots[1]:
+        cost.told += ["", "", "", ""]  # two blocks each, and nothing in the second
         return cost, EMPTY, EMPTY
+    with Watch(cost, "teller_s"):
+        teller = SetView(theirs, key, sums=True)
+        other = teller.measured
+    cost.told.append("DifferenceSummary('{}','{}','{}')".format(*encode_summary(other)))
+    choice = choose(mine, other, CompareLimits())
     assert choice.way is Way.SKETCH, choice
     with Watch(cost, "asker_s"):
         asker, peeler = SetView(ours, key), Peeler(key)
-    with Watch(cost, "teller_s"):
-        teller = SetView(theirs, key)
     start, end, found = 0, choice.symbols, None
     while found is None:
         with Watch(cost, "teller_s"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import pytest
 from hypothesis import given as examples
@@ -10,6 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from interlace.pair import ALL, Pair, Side, blob, config_of, group_module, plex
+from lace.differences import compare
+from lace.differences.ids import Ids
+from lace.differences.keyed import DifferenceKey, KeyedIds, keyed_ids
 from lace.interlace import inputs as given
 from lace.notation.fact import Fact
 from lace.policy.operand import Module
@@ -35,6 +39,16 @@ class RealSide(Side):
     def held(self) -> list[object]:  # type: ignore[override]
         policy = self.host._policy  # type: ignore[attr-defined]
         return list(policy.claims.listing())
+
+
+class Acting(RealSide):
+    """Says which side is at work."""
+
+    now: ClassVar[Side | None] = None
+
+    def _perform(self, effect: object, peer: Side) -> None:  # type: ignore[override]
+        Acting.now = self
+        super()._perform(effect, peer)  # type: ignore[arg-type]
 
 
 Make = Callable[..., Side]
@@ -64,15 +78,39 @@ def test_equal_sets_say_one_line_each() -> None:
     both = pair()
     fill(both, 60, 0, 0)
     both.exchange()
-    for side in both.sides:
+    for side, expected in zip(both.sides, (["DifferenceRoot", "DifferenceSummary"], ["DifferenceRoot"]), strict=True):
         said = control(side)
-        assert said.count("DifferenceSummary") == 1
+        assert [name for name in said if name.startswith("Difference")] == expected
         assert "Advertised" not in said
-        assert not any(name.startswith("Difference") and name != "DifferenceSummary" for name in said)
         assert len(side.held) == 60
 
 
-@pytest.mark.clause("070-ADV-04", "070-TELL-01", "070-END-02", "070-END-04", "070-ROLE-01")
+@pytest.mark.clause("070-ADV-03", "070-EQUAL-01", "070-EQUAL-02")
+def test_a_teller_whose_set_is_the_peers_never_passes_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sums are those that the asker told, in this loop and, with what changed, in all that follow."""
+    both = pair(is_open=True, make=Acting)
+    fill(both, 60, 0, 0)
+    teller, hashed = both.sides[1], list[int]()
+
+    def count(ids: Ids, key: DifferenceKey) -> KeyedIds:
+        if Acting.now is teller:
+            hashed.append(len(ids))
+        return keyed_ids(ids, key)
+
+    monkeypatch.setattr(compare, "keyed_ids", count)
+    both.start()
+    both.run()
+    for step in range(4):
+        side = both.sides[step % 2]
+        side.put(plex(f"late/{step}"))
+        both.give(side, given.LocalChanged())
+        both.run()
+        assert both.sides[0].have == both.sides[1].have
+        assert not set(control(teller)) & {"DifferenceAsk", "DifferenceDrop", "DifferenceSymbols"}
+    assert max(hashed) == 1
+
+
+@pytest.mark.clause("070-ADV-04", "070-TELL-01", "070-TELL-03", "070-END-02", "070-END-04", "070-ROLE-01")
 @pytest.mark.parametrize("make", [Side, RealSide])
 @pytest.mark.parametrize(("first", "second"), [(1, 0), (0, 1), (3, 5), (40, 25)])
 def test_only_what_differs_is_listed(make: Make, first: int, second: int) -> None:
@@ -181,18 +219,26 @@ def once(name: str, change: Callable[[tuple[str, ...]], tuple[str, ...] | None])
     return lie
 
 
+def one_more(fact: Fact) -> Fact:
+    """Whatever says how many records there are says one more."""
+    if fact.predicate.name not in ("DifferenceRoot", "DifferenceSummary"):
+        return fact
+    return Fact(fact.predicate, (str(int(fact.values[0]) + 1), *fact.values[1:]))
+
+
 def flipped(text: str) -> str:
     return ("1" if text[0] == "0" else "0") + text[1:]
 
 
 @pytest.mark.clause("070-DROP-01", "070-DROP-02", "070-LIAR-01", "070-KEY-04")
 @pytest.mark.parametrize("index", [0, 1])
-@pytest.mark.parametrize("lie", ["count", "sum", "counters", "symbols", "lacks", "nothing lacking"])
+@pytest.mark.parametrize("lie", ["count", "root", "sum", "counters", "symbols", "lacks", "nothing lacking"])
 def test_a_liar_costs_itself_the_standard_path(lie: str, index: int) -> None:
     made = [RealSide(config_of(n, salt=n + 5, min_compared=0)) for n in (0, 1)]
     liar = Liar(config_of(index, salt=index + 5, min_compared=0))
     liar.lie = {
-        "count": once("DifferenceSummary", lambda v: (str(int(v[0]) + 1), *v[1:])),
+        "count": one_more,
+        "root": once("DifferenceRoot", lambda v: (v[0], flipped(v[1]))),
         "sum": once("DifferenceSummary", lambda v: (v[0], flipped(v[1]), v[2])),
         "counters": once("DifferenceSummary", lambda v: (*v[:2], flipped(v[2]))),
         "symbols": once("DifferenceSymbols", lambda v: (v[0], flipped(v[1]))),

@@ -22,6 +22,7 @@ from lace.interlace.terms import Link
 from lace.interlace.vocabulary import (
     DIFFERENCE_LACKS,
     DIFFERENCE_MORE,
+    DIFFERENCE_ROOT,
     DIFFERENCE_SUMMARY,
     DIFFERENCE_SYMBOLS,
     TICK_READY,
@@ -30,6 +31,7 @@ from lace.interlace.vocabulary import (
 from lace.notation.fact import Fact, Predicate
 from lace.policy.exposure import Exposure
 
+ROOT = Fact(DIFFERENCE_ROOT, ("0", "0" * 22))
 SUMMARY = Fact(DIFFERENCE_SUMMARY, ("0", "0" * 22, "0" * 64))
 
 
@@ -62,6 +64,11 @@ def test_no_tick_rides_in_a_comparison(kind: Block) -> None:
     "facts",
     [
         [SUMMARY, SUMMARY],
+        [ROOT, ROOT],
+        [ROOT, Fact(DIFFERENCE_SUMMARY, ("1", "0" * 22, "0" * 64))],
+        [Fact(DIFFERENCE_ROOT, ("0", "0" * 21))],
+        [Fact(DIFFERENCE_ROOT, ("00", "0" * 22))],
+        [Fact(DIFFERENCE_ROOT, ("0", "0" * 21 + "1"))],
         [Fact(DIFFERENCE_SUMMARY, ("01", "0" * 22, "0" * 64))],
         [Fact(Predicate("DifferenceWithdrawn", 1), ("P.x.H3",))],
         [SUMMARY, Fact(Predicate("DifferenceWithdrawn", 1), ("nothing",))],
@@ -72,6 +79,9 @@ def test_summaries_that_break_the_rules_abort(facts: list[Fact]) -> None:
         comparing.read_summary(facts)
 
 
+SUMS = Fact(DIFFERENCE_SUMMARY, ("43", "0" * 22, "0" * 64))  # of as many records as the other side has below
+
+
 def symbols_at(start: str, count: int = 1) -> Fact:
     return Fact(DIFFERENCE_SYMBOLS, (start, "0" * ((13 * count * 8 + 5) // 6)))
 
@@ -80,10 +90,15 @@ def symbols_at(start: str, count: int = 1) -> Fact:
 @pytest.mark.parametrize(
     ("index", "facts"),
     [
-        (0, [symbols_at("1")]),
-        (0, [symbols_at("0"), symbols_at("0")]),
-        (0, [symbols_at("0"), symbols_at("1")]),
-        (0, [Fact(DIFFERENCE_SYMBOLS, ("0", "abc"))]),
+        (0, [SUMS, symbols_at("1")]),
+        (0, [SUMS, symbols_at("0"), symbols_at("0")]),
+        (0, [SUMS, symbols_at("0"), symbols_at("1")]),
+        (0, [SUMS, Fact(DIFFERENCE_SYMBOLS, ("0", "abc"))]),
+        (0, [SUMS, SUMS, symbols_at("0")]),
+        (0, [symbols_at("0")]),  # without the sums
+        (0, [SUMMARY, symbols_at("0")]),  # with sums of another count than the root's
+        (0, [symbols_at("0"), SUMS]),
+        (0, []),
         (0, [comparing.DROP, symbols_at("0")]),
         (1, [Fact(DIFFERENCE_MORE, ("1",))]),
         (1, [Fact(DIFFERENCE_MORE, ("99999999999",))]),
@@ -106,6 +121,23 @@ def test_a_comparison_that_breaks_the_rules_ends_the_exchange(index: int, facts:
     both.give(victim, given.FactsReceived(tuple(facts), 10))
     if not victim.machine.is_closed:
         both.give(victim, given.BlockEnded())
+    assert victim.aborted is not None
+    assert victim.aborted.reason.value == "malformed fact block"
+
+
+@pytest.mark.clause("070-ADV-03", "070-FACT-02")
+@pytest.mark.parametrize(("index", "lie"), [(0, "no sums"), (0, "no root"), (1, "sums"), (1, "no root")])
+def test_each_side_sends_the_summary_that_is_its_part(index: int, lie: str) -> None:
+    both = pair()
+    fill(both, 40, 3, 3)
+    victim, other = both.sides[1 - index], both.sides[index]
+    both.start()
+    both.run(until=lambda: victim.machine.phase.value == "advertising" and victim.machine.wants_peer_input)
+    facts = {"no sums": [ROOT], "no root": [SUMMARY], "sums": [ROOT, SUMMARY]}[lie]
+    victim.inbox.clear()
+    other.results.clear()
+    both.give(victim, given.FactsReceived(tuple(facts), 10))
+    both.give(victim, given.BlockEnded())
     assert victim.aborted is not None
     assert victim.aborted.reason.value == "malformed fact block"
 

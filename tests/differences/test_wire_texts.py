@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 from differences.sets import KEY, random_ids
 from lace.differences.compare import measured
 from lace.differences.ids import ids_of_texts
+from lace.differences.idset import set_of
 from lace.differences.keyed import derive_key, keyed_ids
 from lace.differences.sketch import sketch
+from lace.differences.tree import UNKNOWN, told_root
 from lace.differences.wire import (
     SYMBOLS_PER_LINE,
     decode_short_ids,
     decode_summary,
     decode_symbols,
+    encode_root,
     encode_short_ids,
     encode_summary,
     encode_symbols,
@@ -89,5 +92,8 @@ def test_vectors(vector: dict[str, object]) -> None:
     ids = ids_of_texts(vector["records"])  # type: ignore[arg-type]
     keyed = keyed_ids(ids, key)
     assert [f"{int(value):016x}" for value in np.sort(keyed.short)] == vector["short_ids"]
+    tree = UNKNOWN.of(set_of(ids)).root()
+    assert tree.hex() == vector["tree"]
+    assert list(encode_root(len(ids), told_root(tree, key))) == vector["root"]
     assert list(encode_summary(measured(ids, key))) == vector["summary"]
     assert list(encode_symbols(sketch(keyed.short, key, 0, 60))) == vector["symbols_0_60"]

@@ -84,6 +84,7 @@ def test_exchanges_take_every_move_of_the_standard_and_ask_every_question(monkey
 _OF_070 = (
     "measure what we may send",
     "take over how the peer's set changed",
+    "sum up what we may send",
     "sketch what we may send",
     "decode the peer's sketch",
     "check and take over the difference that the peer named",

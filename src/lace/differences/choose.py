@@ -42,6 +42,11 @@ class Choice:
     symbols: int = 0
 
 
+def may_pay(mine: int, other: int) -> bool:
+    """Whether a sketch may cost less than listings, by how many records the sides have."""
+    return abs(mine - other) <= _MOST_DIFFERENT * (mine + other)
+
+
 def choose(ours: U64, theirs: U64, limits: CompareLimits) -> Choice:
     """The way for two measured sets."""
     if bool((ours[:3] == theirs[:3]).all()):

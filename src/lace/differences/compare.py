@@ -33,10 +33,12 @@ def measured_set(held: IdSet, key: DifferenceKey) -> U64:
 class SetView:
     """A set under a key."""
 
-    def __init__(self, held: IdSet, key: DifferenceKey) -> None:
+    def __init__(self, held: IdSet, key: DifferenceKey, *, sums: bool = False) -> None:
         self._ids = held.ids()
         self._key = key
-        self._short = keyed_ids(self._ids, key).short
+        keyed = keyed_ids(self._ids, key)
+        self._short = keyed.short
+        self.measured = measure(keyed) if sums else nothing()  # the set's measure, if it is wanted too
 
     def symbols(self, start: int, end: int) -> Symbols:
         """Symbols of the set's sketch."""

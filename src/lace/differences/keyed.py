@@ -36,6 +36,10 @@ class DifferenceKey:
     check: int  # of the check in a symbol
     walk: int  # of the places an id takes in a sketch
 
+    def to_bytes(self) -> bytes:
+        """All four words as they were derived."""
+        return struct.pack("<4Q", *self.ids, self.check, self.walk)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyedIds:

@@ -13,6 +13,7 @@ import numpy as np
 from lace.differences.keyed import U64
 from lace.differences.sketch import SYMBOL_BYTES, Symbols, no_symbols
 from lace.differences.sums import COUNTERS
+from lace.differences.tree import ROOT_BYTES
 from lace.errors import InvalidText
 from lace.notation import b64a
 
@@ -33,14 +34,21 @@ def encode_summary(measured: U64) -> tuple[str, str, str]:
 
 def decode_summary(count: str, sums: str, counters: str) -> U64:
     """What `encode_summary` gave; counters are known modulo 2^16."""
-    is_decimal = count.isascii() and count.isdigit() and (count == "0" or count[0] != "0")
-    if not is_decimal or len(count) > _MAX_COUNT_DIGITS:
-        _refuse("count", count)
     measured = np.empty(3 + COUNTERS, np.uint64)
-    measured[0] = int(count)
+    measured[0] = _count(count)
     measured[1:3] = np.frombuffer(_exact(sums, SUM_BYTES), ">u8")
     measured[3:] = np.frombuffer(_exact(counters, 2 * COUNTERS), ">u2")
     return measured
+
+
+def encode_root(count: int, root: bytes) -> tuple[str, str]:
+    """Count and root of a set as texts (070-ROOT-02)."""
+    return str(count), b64a.encode(root)
+
+
+def decode_root(count: str, root: str) -> tuple[int, bytes]:
+    """What `encode_root` gave."""
+    return _count(count), _exact(root, ROOT_BYTES)
 
 
 def encode_symbols(symbols: Symbols) -> Iterator[str]:
@@ -77,6 +85,13 @@ def decode_short_ids(texts: list[str]) -> U64:
     if len(short) > 1 and not bool((short[1:] > short[:-1]).all()):
         _refuse("short ids", "not ascending")
     return short
+
+
+def _count(text: str) -> int:
+    is_decimal = text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
+    if not is_decimal or len(text) > _MAX_COUNT_DIGITS:
+        _refuse("count", text)
+    return int(text)
 
 
 def _exact(text: str, size: int) -> bytes:

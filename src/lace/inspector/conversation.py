@@ -43,6 +43,7 @@ FACTS = {
     said.ADVERTISEMENT_PARTITION.name: "All advertised records whose hashes begin so, as a count and a root.",
     said.LIST_PARTITION.name: "The other side's summary of this partition differs: list it.",
     said.NARROW_PARTITION.name: "The other side's summary of this partition differs: cut it finer.",
+    said.DIFFERENCE_ROOT.name: "How many records this side has to offer, and a root that only this very set has.",
     said.DIFFERENCE_SUMMARY.name: "All of this side's set in one line: how many, and sums that differ where sets do.",
     said.DIFFERENCE_WITHDRAWN.name: "A record that was in this side's set a loop ago and is not any more.",
     said.DIFFERENCE_SYMBOLS.name: "A sketch of this side's set; enough of it tells the other side what differs.",

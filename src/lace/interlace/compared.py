@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from lace.differences.compare import agrees
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
 from lace.errors import LocalProtocolError
@@ -19,13 +18,14 @@ from lace.interlace.comparing import (
     DROP,
     Comparison,
     Outcome,
+    Summary,
     malformed,
     only,
     read_summary,
     summary_facts,
 )
 from lace.interlace.core import Core
-from lace.interlace.effects import SendListing, TakeChange, TakeClaims, TakeDifference
+from lace.interlace.effects import Measure, SendListing, TakeChange, TakeClaims, TakeDifference
 from lace.interlace.epoch import Epoch
 from lace.interlace.inputs import Decoded, DifferenceTaken, Measured
 from lace.interlace.phases import Move, Question
@@ -41,9 +41,8 @@ class ComparedLoop(ABC):
         self._peer_listing: TakeClaims | None = None
         self.offered = 0  # records that the peer's listing speaks of
         self._is_standard = not epoch.agreement.negotiated.differences or core.config.is_direct
-        self._ours: U64 | None = None
-        self._theirs: U64 | None = None
-        self._peer_withdrawn: list[str] = []
+        self._ours: Measured | None = None
+        self._theirs: Summary | None = None
         self._summary: list[Fact] = []  # ours, behind a listing under way
         self._has_base = epoch.compared is not None
         self._comparison: Comparison | None = None
@@ -75,10 +74,25 @@ class ComparedLoop(ABC):
         enough = self._epoch.own.count >= self._core.terms.min_compared
         return not self._is_standard and (self._has_base or enough)
 
+    @property
+    def _is_asker(self) -> bool:
+        return self._core.config.index == 0
+
+    def _measure(self) -> Measure:
+        """What our `adv` has to say of our set: a teller sums only where it must (070-ADV-03)."""
+        has_base = self._has_base
+        return Measure(
+            own=self._epoch.own, since=self._epoch.compared, root=not has_base, sums=has_base or self._is_asker
+        )
+
     def send_measure(self, found: Measured) -> None:
-        """MEASURE is answered: our summary, and what changed since the loop before (070-BASE-01)."""
-        self._ours = found.measured
-        self._summary = summary_facts(found) if self._has_base else summary_facts(Measured(measured=found.measured))
+        """MEASURE is answered: our summary, and what changed since the loop before (070-BASE-01); or OWN_SUMS."""
+        if self._comparison is not None:
+            self._comparison.summed(found)
+            self._go_on()
+            return
+        self._ours = found
+        self._summary = summary_facts(found)
         listed = self._changes(found.added or ()) if self._has_base else []
         if listed:
             source = self._epoch.agreement.own_source
@@ -99,11 +113,13 @@ class ComparedLoop(ABC):
         found = read_summary(block.facts)
         if found is None:
             return False
-        self._theirs, self._peer_withdrawn = found
-        if self._is_standard or (not self._has_base and (block.lists or self._peer_withdrawn)):
+        if self._is_standard or (not self._has_base and (block.lists or found.withdrawn)):
             raise malformed("a summary where none may stand")
+        if (found.root is None) != self._has_base or (found.sums is None) != (self._is_asker and not self._has_base):
+            raise malformed("not the summary that this side may send now")
+        self._theirs = found
         self._peer_listing = block.listing()
-        self.offered = int(self._theirs[0])
+        self.offered = found.count
         self._core.received = True
         self._compare_listings()
         return True
@@ -117,20 +133,28 @@ class ComparedLoop(ABC):
                 self._catch_up()
             return ours is not None or theirs is not None
         listing, self._peer_listing = self._peer_listing, None
-        if self._has_base and listing is not None:
+        if self._has_base and listing is not None and theirs.sums is not None:
             added, sent = listing.added, sorted(self._epoch.sent)
-            change = TakeChange(own=own, added=added, removed=self._peer_withdrawn, sent=sent, told=theirs)
+            change = TakeChange(own=own, added=added, removed=theirs.withdrawn, sent=sent, told=theirs.sums)
             core.ask(Question.THEIR_CHANGE, change)
-        elif agrees(ours, theirs):  # 070-EQUAL-01
-            core.ask(Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=theirs))
+        elif (ours.count, ours.root) == (theirs.count, theirs.root):  # 070-EQUAL-01
+            told = self._asked_sums(ours, theirs)
+            core.ask(Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=told, is_equal=True))
         else:
             self._begin_comparison(Move.DIFFERING)
         return True
 
+    def _asked_sums(self, ours: Measured, theirs: Summary) -> U64:
+        """The asker's sums, which are those of both."""
+        sums = ours.measured if self._is_asker else theirs.sums
+        if sums is None:
+            raise LocalProtocolError("an asker without sums")
+        return sums
+
     def _begin_comparison(self, why: Move) -> None:
         if self._ours is None or self._theirs is None:
             raise LocalProtocolError("a comparison without two summaries")
-        self._comparison = Comparison(self._core, self._epoch, self._ours, self._theirs)
+        self._comparison = Comparison(self._core, self._epoch, self._ours.measured, self._theirs)
         self._comparison.begin(why)
         self._go_on()
 

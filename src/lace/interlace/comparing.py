@@ -8,25 +8,28 @@ host measures, sketches, decodes and checks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 
-from lace.differences.choose import Way, choose, more_symbols
+from lace.differences.choose import Way, choose, may_pay, more_symbols
 from lace.differences.keyed import U64
 from lace.differences.sketch import MAX_SYMBOLS, Symbols
 from lace.differences.wire import (
     SYMBOLS_PER_LINE,
+    decode_root,
     decode_short_ids,
     decode_summary,
     decode_symbols,
+    encode_root,
     encode_short_ids,
     encode_summary,
     encode_symbols,
 )
-from lace.errors import InvalidText
+from lace.errors import InvalidText, LocalProtocolError
 from lace.interlace.advertisement import require_record_ids
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
-from lace.interlace.effects import Decode, SendFacts, SendListing, Sketch, TakeDifference
+from lace.interlace.effects import Decode, Measure, SendFacts, SendListing, Sketch, TakeDifference
 from lace.interlace.epoch import Epoch
 from lace.interlace.inputs import Decoded, DifferenceTaken, Measured
 from lace.interlace.negotiate import is_canonical_decimal
@@ -37,6 +40,7 @@ from lace.interlace.vocabulary import (
     DIFFERENCE_DROP,
     DIFFERENCE_LACKS,
     DIFFERENCE_MORE,
+    DIFFERENCE_ROOT,
     DIFFERENCE_SUMMARY,
     DIFFERENCE_SYMBOLS,
     DIFFERENCE_WITHDRAWN,
@@ -61,21 +65,43 @@ def malformed(detail: str) -> ProtocolAbort:
     return ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, detail, "070-FACT-02")
 
 
-def read_summary(facts: Sequence[Fact]) -> tuple[U64, list[str]] | None:
-    """The peer's measure and what it withdrew, if its `adv` is a summary."""
-    said = [values for predicate, values in facts if predicate == DIFFERENCE_SUMMARY]
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """What an `adv` says of the sender's set."""
+
+    count: int
+    root: bytes | None = None  # without a base
+    sums: U64 | None = None  # with a base, and always the asker's
+    withdrawn: Sequence[str] = ()
+
+
+def read_summary(facts: Sequence[Fact]) -> Summary | None:
+    """The peer's `adv`, if it is a summary."""
+    said = {
+        predicate: [values for found, values in facts if found == predicate]
+        for predicate in (DIFFERENCE_ROOT, DIFFERENCE_SUMMARY)
+    }
     withdrawn = [values[0] for predicate, values in facts if predicate == DIFFERENCE_WITHDRAWN]
-    if not said:
+    if not any(said.values()):
         if withdrawn:
             raise malformed("records withdrawn without a summary")
         return None
-    if len(said) > 1:
+    if max(map(len, said.values())) > 1:
         raise malformed("two summaries")
     require_record_ids(withdrawn)
     try:
-        return decode_summary(*said[0]), withdrawn
+        counts, root, sums = set[int](), None, None
+        for count, text in said[DIFFERENCE_ROOT]:
+            found, root = decode_root(count, text)
+            counts.add(found)
+        for texts in said[DIFFERENCE_SUMMARY]:
+            sums = decode_summary(*texts)
+            counts.add(int(sums[0]))
     except InvalidText as error:
         raise malformed(str(error)) from None
+    if len(counts) > 1:
+        raise malformed("a root and sums of different counts")
+    return Summary(counts.pop(), root, sums, withdrawn)
 
 
 def only(facts: Sequence[Fact], fact: Fact, others: bool) -> bool:
@@ -90,11 +116,12 @@ def only(facts: Sequence[Fact], fact: Fact, others: bool) -> bool:
 class Comparison:
     """The phases SYMBOLS, REPLY and TOLD of one loop."""
 
-    def __init__(self, core: Core, epoch: Epoch, ours: U64, theirs: U64) -> None:
+    def __init__(self, core: Core, epoch: Epoch, ours: U64 | None, theirs: Summary) -> None:
         self._core = core
         self._epoch = epoch
         self._ours = ours
-        self._theirs = theirs
+        self._count = theirs.count
+        self._theirs = theirs.sums
         self._limits = core.terms.compare_limits
         self._is_asker = core.config.index == 0
         self._have = 0  # symbols sent or received
@@ -110,11 +137,33 @@ class Comparison:
             self._core.sent = True
             return
         self._core.received = True
-        choice = choose(self._ours, self._theirs, self._limits)
+        if not may_pay(self._epoch.own.count, self._count):
+            self._drop()
+        elif self._ours is None:
+            self._core.ask(Question.OWN_SUMS, Measure(own=self._epoch.own))
+        else:
+            self._choose(self._ours)
+
+    def summed(self, found: Measured) -> None:
+        """OWN_SUMS is answered."""
+        if found.measured is None:
+            raise LocalProtocolError("a set was summed without sums")
+        self._ours = found.measured
+        self._choose(found.measured)
+
+    def _choose(self, ours: U64) -> None:
+        choice = choose(ours, self._told, self._limits)
         if choice.way is Way.SKETCH:
             self._sketch(choice.symbols)
         else:
             self._drop()
+
+    @property
+    def _told(self) -> U64:
+        """What the peer says its set sums up to."""
+        if self._theirs is None:
+            raise LocalProtocolError("a comparison without the peer's sums")
+        return self._theirs
 
     def _sketch(self, end: int) -> None:
         self._core.ask(Question.SYMBOLS, Sketch(own=self._epoch.own, start=self._have, end=end))
@@ -123,12 +172,13 @@ class Comparison:
         """SYMBOLS is answered."""
         core, start = self._core, self._have
         self._have += len(symbols)
-        core.send_block(
-            [
-                Fact(DIFFERENCE_SYMBOLS, (str(start + SYMBOLS_PER_LINE * line), text))
-                for line, text in enumerate(encode_symbols(symbols))
-            ]
-        )
+        facts = [
+            Fact(DIFFERENCE_SYMBOLS, (str(start + SYMBOLS_PER_LINE * line), text))
+            for line, text in enumerate(encode_symbols(symbols))
+        ]
+        if start == 0 and self._ours is not None:  # 070-TELL-03
+            facts.insert(0, Fact(DIFFERENCE_SUMMARY, encode_summary(self._ours)))
+        core.send_block(facts)
         core.enter(Move.SKETCHED)
         core.sent = True
 
@@ -142,19 +192,31 @@ class Comparison:
             self._receive_reply(block)
         else:
             self._core.received = True
-            effect = TakeDifference(own=self._epoch.own, absent=self._absent, claims=block.claims(), told=self._theirs)
+            effect = TakeDifference(own=self._epoch.own, absent=self._absent, claims=block.claims(), told=self._told)
             self._core.ask(Question.THEIR_RECORDS, effect)
 
     def _receive_symbols(self, block: BlockReader) -> None:
         """The teller's symbols."""
-        symbols = self._read_symbols(block.facts)
+        facts = self._read_sums(block.facts) if self._have == 0 else block.facts
+        symbols = self._read_symbols(facts)
         self._core.received = True
         self._core.ask(Question.THEIR_SYMBOLS, Decode(own=self._epoch.own, start=self._have, symbols=symbols))
         self._have += len(symbols)
 
+    def _read_sums(self, facts: Sequence[Fact]) -> Sequence[Fact]:
+        """The teller's sums stand before its first symbols; what follows them."""
+        told = read_summary(facts[:1])
+        if told is None or told.sums is None or told.count != self._count:
+            raise malformed("symbols without the sums that belong to them")
+        self._theirs = told.sums
+        return facts[1:]
+
     def _read_symbols(self, facts: Sequence[Fact]) -> Symbols:
         texts: list[str] = []
-        for _, (start, text) in facts:
+        for predicate, values in facts:
+            if predicate != DIFFERENCE_SYMBOLS:
+                raise malformed("sums among symbols")
+            start, text = values
             if start != str(self._have + SYMBOLS_PER_LINE * len(texts)):
                 raise malformed(f"symbols from {start[:20]} on")
             texts.append(text)
@@ -225,7 +287,7 @@ class Comparison:
             raise malformed(str(error)) from None
         if len(short) > self._most_listed:
             raise malformed(f"{len(short)} records named at once")
-        effect = TakeDifference(own=self._epoch.own, named=short, claims=block.claims(), told=self._theirs)
+        effect = TakeDifference(own=self._epoch.own, named=short, claims=block.claims(), told=self._told)
         self._core.ask(Question.THEIR_REPLY, effect)
 
     def _answer_more(self, more: Sequence[str], block: BlockReader) -> None:
@@ -267,5 +329,9 @@ class Comparison:
 
 def summary_facts(found: Measured) -> list[Fact]:
     """Our summary, and what we withdraw since the loop before."""
-    withdrawn = [Fact(DIFFERENCE_WITHDRAWN, (record,)) for record in found.removed or ()]
-    return [*withdrawn, Fact(DIFFERENCE_SUMMARY, encode_summary(found.measured))]
+    facts = [Fact(DIFFERENCE_WITHDRAWN, (record,)) for record in found.removed or ()]
+    if found.root:
+        facts.append(Fact(DIFFERENCE_ROOT, encode_root(found.count, found.root)))
+    if found.measured is not None:
+        facts.append(Fact(DIFFERENCE_SUMMARY, encode_summary(found.measured)))
+    return facts

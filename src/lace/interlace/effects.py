@@ -161,10 +161,15 @@ class Reconcile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """Measure a set under the epoch's key, and say how it differs from an earlier one; answered by Measured (070)."""
+    """Measure a set under the epoch's key, and say how it differs from an earlier one; answered by Measured (070).
+
+    The root is worked out once for all links; sums are a pass over the set for each.
+    """
 
     own: SetHandle
-    since: SetHandle | None
+    since: SetHandle | None = None
+    root: bool = False
+    sums: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,12 +194,14 @@ class Decode:
 class TakeDifference:
     """The peer claims what is in a set but for some records, and these claims beside; answered by DifferenceTaken.
 
-    It is taken over only if count and sums are those that the peer told.
+    It is taken over only if count and sums are those that the peer told. Where the roots agree the sets are the same,
+    and what either side told is taken for both.
     """
 
     own: SetHandle
     claims: Claims
     told: U64
+    is_equal: bool = False
     absent: Sequence[str] = ()
     named: U64 | None = None  # the same as short ids, if the peer named them
 

@@ -160,7 +160,9 @@ class Reconciled:
 class Measured:
     """Answers Measure; what came and went since the earlier set, or None if that is not known any more."""
 
-    measured: U64
+    measured: U64 | None = None  # the sums, if they were asked for
+    root: bytes = b""
+    count: int = 0
     added: Sequence[str] | None = None
     removed: Sequence[str] | None = None
 

@@ -18,7 +18,6 @@ from lace.interlace.compared import ComparedLoop
 from lace.interlace.core import Core
 from lace.interlace.effects import (
     EndBlock,
-    Measure,
     SendChanges,
     SendFacts,
     SendListing,
@@ -65,9 +64,8 @@ class Loop(ComparedLoop):
 
     def advertise(self) -> None:
         """Our `adv`: the whole current send set, listed or summarised (P14, P16)."""
-        core, epoch = self._core, self._epoch
         if self._may_compare:
-            core.ask(Question.MEASURE, Measure(own=epoch.own, since=epoch.compared))
+            self._core.ask(Question.MEASURE, self._measure())
         else:
             self._advertise_all()
 

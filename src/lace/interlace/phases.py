@@ -119,6 +119,7 @@ class Question(StrEnum):
     THEIR_ANSWER = "check and take over the peer's answer"
     MEASURE = "measure what we may send"
     THEIR_CHANGE = "take over how the peer's set changed"
+    OWN_SUMS = "sum up what we may send"
     SYMBOLS = "sketch what we may send"
     THEIR_SYMBOLS = "decode the peer's sketch"
     THEIR_REPLY = "check and take over the difference that the peer named"
@@ -138,6 +139,7 @@ QUESTIONS: dict[Question, Phase] = {
     Question.THEIR_ANSWER: Phase.ANSWER,
     Question.MEASURE: Phase.LISTING,
     Question.THEIR_CHANGE: Phase.LISTING,
+    Question.OWN_SUMS: Phase.SYMBOLS,
     Question.SYMBOLS: Phase.SYMBOLS,
     Question.THEIR_SYMBOLS: Phase.SYMBOLS,
     Question.THEIR_REPLY: Phase.REPLY,

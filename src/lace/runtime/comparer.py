@@ -5,9 +5,12 @@ Rule: what is held between two loops does not grow with the set; what a comparis
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lace.differences.compare import SetView, measured, measured_set
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.peel import Peeler
+from lace.differences.tree import told_root
 from lace.interlace.claims import PeerClaims
 from lace.interlace.effects import Decode, Measure, Sketch, TakeChange, TakeDifference
 from lace.interlace.host import Call
@@ -25,10 +28,19 @@ class Comparer:
         self._peeler = Peeler(key)
 
     def measure(self, wanted: Measure, own: Generation, call: Call) -> Measured:
-        """From the set that was measured last, if there is one: then only the change has to be looked at."""
+        """The root, which links share; the sums, from the set that was summed last if there is one."""
+        root = told_root(own.root, self._key) if wanted.root else b""
+        summed = self._sum(wanted, own, call) if wanted.sums else Measured()
+        return replace(summed, root=root, count=len(own))
+
+    def _sum(self, wanted: Measure, own: Generation, call: Call) -> Measured:
         if self._measured is None:
             call.charge(rows=len(own))
-            self._measured = own, measured_set(own.ids, self._key)
+            if wanted.root or wanted.since is not None:
+                self._measured = own, measured_set(own.ids, self._key)
+            else:  # of a side that is about to sketch, and needs the keyed ids for that too
+                view = SetView(own.ids, self._key, sums=True)
+                self._view, self._measured = (own, view), (own, view.measured)
             return Measured(measured=self._measured[1])
         before, total = self._measured
         came, went = own.ids.since(before.ids)
@@ -71,11 +83,13 @@ class Comparer:
         if wanted.named is not None:
             named = self._seen(own).named(wanted.named)
             if named is None:  # a short id that names nothing of ours, or two records
-                self._forget()
+                self.forget()
                 return DifferenceTaken(agrees=False)
             absent = sorted(named.texts())
-        self._forget()
-        if self._measured is None or self._measured[0] is not own:
+        self.forget()
+        if wanted.is_equal:
+            self._measured = own, wanted.told
+        elif self._measured is None or self._measured[0] is not own:
             self._measured = own, measured_set(own.ids, self._key)
         return claims.take_difference(own, absent, wanted.claims, wanted.told, self._measured[1], self._key)
 
@@ -84,6 +98,7 @@ class Comparer:
             self._view = own, SetView(own.ids, self._key)
         return self._view[1]
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """A comparison is over, or was dropped."""
         self._view = None
         self._peeler = Peeler(self._key)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from lace.differences.ids import columnar, ids_of_texts, partition_count
 from lace.differences.idset import IdSet, set_of
+from lace.differences.tree import UNKNOWN, Tree
 from lace.errors import InvalidText
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.partitions import START_LENGTH, AdvertisementSet
@@ -24,12 +25,15 @@ Advertise = Callable[[Iterable[str]], list[Advertisement]]
 class Generation:
     """A set of records that may be sent."""
 
-    def __init__(self, number: int, ids: IdSet, advertise: Advertise, max_line_bytes: int) -> None:
+    def __init__(
+        self, number: int, ids: IdSet, advertise: Advertise, max_line_bytes: int, tree: Tree = UNKNOWN
+    ) -> None:
         self.number = number
         self.ids = ids
         self._advertise = advertise
         self._max_line_bytes = max_line_bytes
         self._standard: AdvertisementSet | None = None
+        self._tree = tree
         self._making = threading.Lock()
 
     def __len__(self) -> int:
@@ -69,19 +73,27 @@ class Generation:
                 self._standard.put_all(self._advertise(self.ids.ids().texts()))
             return self._standard
 
-    def holding(self, ids: IdSet) -> Generation:
+    @property
+    def root(self) -> bytes:
+        """The root of the set's tree (070), worked out when it is first asked for, from what changed."""
+        with self._making:
+            self._tree = self._tree.of(self.ids)
+            return self._tree.root()
+
+    def holding(self, ids: IdSet, tree: Tree = UNKNOWN) -> Generation:
         """The next one, of these ids."""
-        return Generation(self.number + 1, ids, self._advertise, self._max_line_bytes)
+        return Generation(self.number + 1, ids, self._advertise, self._max_line_bytes, tree)
 
     def anew(self, records: Sequence[str]) -> Generation:
         """The next one, of these records; this one if they are the same."""
         ids = set_of(ids_of_texts(records))
         came, went = ids.since(self.ids)
-        return self.holding(ids) if len(came) or len(went) else self
+        return self.holding(ids, self._tree.touched(came).touched(went)) if len(came) or len(went) else self
 
     def then(self, added: Sequence[str], removed: Sequence[str]) -> Generation:
         """The next one."""
-        later = self.holding(self.ids.change(ids_of_texts(added), ids_of_texts(removed)))
+        coming, going = ids_of_texts(added), ids_of_texts(removed)
+        later = self.holding(self.ids.change(coming, going), self._tree.touched(coming).touched(going))
         if self._standard is not None:
             later._standard = self._standard.changed(self._advertise(added), removed)
         return later

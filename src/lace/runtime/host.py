@@ -236,6 +236,7 @@ class LocalHost:
     def take_claims(self, wanted: asked.TakeClaims, call: Call) -> given.ClaimsTaken:
         """A listing, or changes to what is held."""
         call.charge(rows=len(wanted.added) + len(wanted.removed))
+        self._end_comparison()
         taken = self._prepared().claims.take(wanted)
         self._expect(taken.count)
         return taken
@@ -243,6 +244,7 @@ class LocalHost:
     def reconcile(self, wanted: asked.Reconcile, call: Call) -> given.Reconciled:
         """Summaries of the peer, against what is held and what we would list ourselves."""
         call.charge(rows=len(wanted.offered) + len(wanted.claims))
+        self._end_comparison()
         self._expect(sum([partition.count for partition in wanted.offered]))
         return self._prepared().claims.reconcile(wanted, self._known(wanted.own).standard, call)
 
@@ -306,6 +308,12 @@ class LocalHost:
         taken = self._comparer().take(wanted, self._set(wanted.own), self._prepared().claims, call)
         self._expect(taken.count)
         return taken
+
+    def _end_comparison(self) -> None:
+        """The peer's claims come by the standard advertisement."""
+        comparer = self._prepared().comparer
+        if comparer is not None:
+            comparer.forget()
 
     def _comparer(self) -> Comparer:
         comparer = self._prepared().comparer
