@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from lace.differences.compare import agrees
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
 from lace.errors import LocalProtocolError
@@ -133,16 +134,22 @@ class ComparedLoop(ABC):
                 self._catch_up()
             return ours is not None or theirs is not None
         listing, self._peer_listing = self._peer_listing, None
-        if self._has_base and listing is not None and theirs.sums is not None:
-            added, sent = listing.added, sorted(self._epoch.sent)
-            change = TakeChange(own=own, added=added, removed=theirs.withdrawn, sent=sent, told=theirs.sums)
-            core.ask(Question.THEIR_CHANGE, change)
-        elif (ours.count, ours.root) == (theirs.count, theirs.root):  # 070-EQUAL-01
+        if self._are_equal(ours, theirs):
             told = self._asked_sums(ours, theirs)
             core.ask(Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=told, is_equal=True))
+        elif self._has_base and listing is not None and theirs.sums is not None:
+            added, sent = listing.added, tuple(self._epoch.sent)
+            change = TakeChange(own=own, added=added, removed=theirs.withdrawn, sent=sent, told=theirs.sums)
+            core.ask(Question.THEIR_CHANGE, change)
         else:
             self._begin_comparison(Move.DIFFERING)
         return True
+
+    def _are_equal(self, ours: Measured, theirs: Summary) -> bool:
+        """070-EQUAL-01 by the root; with a base by the sums, which both sides have then (070-BASE-02)."""
+        if not self._has_base:
+            return (ours.count, ours.root) == (theirs.count, theirs.root)
+        return ours.measured is not None and theirs.sums is not None and agrees(ours.measured, theirs.sums)
 
     def _asked_sums(self, ours: Measured, theirs: Summary) -> U64:
         """The asker's sums, which are those of both."""
