@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lace.datalog.engine import index as index_module
-from lace.datalog.engine.index import Codes, build_index
+from lace.datalog.engine.index import Codes, Compared, build_index
+from lace.datalog.engine.runs import ColumnRun
 from lace.datalog.engine.sorting import order_of
 
 
@@ -19,20 +20,20 @@ def columns_of(rows: list[tuple[int, ...]], width: int) -> list[Codes]:
     return [np.array([row[n] for row in rows], np.uint32) for n in range(width)]
 
 
-@pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("kind", ["built", "colliding", "compared"])
 @given(st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
-def test_an_index_finds_exactly_the_rows_of_each_key(collide: bool, seed: int) -> None:
+def test_an_index_finds_exactly_the_rows_of_each_key(kind: str, seed: int) -> None:
     random = Random(seed)
     width, domain = random.randint(1, 5), random.choice((2, 5, 300, 5_000))
     rows = [tuple(random.randrange(domain) for _ in range(width)) for _ in range(random.randint(0, 60))]
     rows = random.choice((rows, list(dict.fromkeys(rows))))
     asked = [*rows, *(tuple(random.randrange(domain + 3) for _ in range(width)) for _ in range(20))]
     with pytest.MonkeyPatch.context() as patch:
-        if collide:
+        if kind == "colliding":
             patch.setattr(index_module, "hashed", lambda keys: (keys[0] % 3).astype(np.uint64))
-        found = build_index(columns_of(rows, width), domain)
-        keys = columns_of(asked, width)
+        columns, keys = columns_of(rows, width), columns_of(asked, width)
+        found = Compared(columns, keys) if kind == "compared" else build_index(columns, domain)
         places, numbers = found.expand(keys)
         pairs = set(zip(places.tolist(), numbers.tolist(), strict=True))
         assert pairs == {(at, n) for at, key in enumerate(asked) for n, row in enumerate(rows) if row == key}
@@ -50,6 +51,16 @@ def test_dealing_orders_rows_like_comparing_them(seed: int) -> None:
     rows = [(random.randint(0, most), random.randint(0, 5)) for _ in range(random.randint(0, 50))]
     order = order_of(columns_of(rows, 2)).tolist()
     assert order == sorted(range(len(rows)), key=rows.__getitem__)
+
+
+def test_a_run_is_compared_with_a_few_keys_and_ordered_for_more() -> None:
+    codes = np.arange(10_000, dtype=np.uint32)[::-1].copy()
+    run = ColumnRun([codes], len(codes), len(codes))
+    for key in range(100):
+        asked = [np.array([key], np.uint32)]
+        assert run.sought((0,), asked).expand(asked)[1].tolist() == [9_999 - key]
+        assert run.contains((0,), asked).tolist() == [True]
+        assert run.is_indexed((0,)) == (key >= 8)  # each of the two looked at all rows for eight keys
 
 
 def test_counting_rows_of_a_common_key_does_not_list_them() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ from lace.errors import InvalidInput, NotFound, StoreError
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
+    from lace.store import RecordStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,14 +33,39 @@ def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
     from lace.cli.key import user_ring
     from lace.porcelain.opening import open_lace
 
-    try:
+    with _known(path):
         lace = open_lace(path, read_only=not write, keys=user_ring())
+    with lace:
+        yield lace
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOnly:
+    """A lace as far as rules need it; the verbs of a developer and the libraries behind them stay unloaded."""
+
+    store: RecordStore
+
+
+@contextmanager
+def opened_for_rules(path: Path) -> Iterator[StoreOnly]:
+    """The store of the lace at a path that has to be there, to be read by rules."""
+    from lace.store import open_store
+
+    with _known(path):
+        store = open_store(path, read_only=True)
+    with store:
+        yield StoreOnly(store)
+
+
+@contextmanager
+def _known(path: Path) -> Iterator[None]:
+    """Say it in the words of the command if there is nothing at a path."""
+    try:
+        yield
     except NotFound as missing:
         error = StoreError(f"{path}: there is no lace")
         error.add_note(f"`lace init {path}` makes one")
         raise error from missing
-    with lace:
-        yield lace
 
 
 def is_coordinate(target: str) -> bool:

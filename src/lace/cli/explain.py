@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.arguments import opened
+from lace.cli.arguments import StoreOnly, opened, opened_for_rules
 from lace.cli.output import human_size, json_option, print_json, say
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.errors import NotFound
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from lace.datalog.syntax import Fact
     from lace.limits import EngineLimits
     from lace.porcelain.explain import Explanation
-    from lace.porcelain.lace import Lace
     from lace.porcelain.naming import Naming
 
 
@@ -52,16 +51,14 @@ def command(
         raise click.UsageError("--columns reads the records of a lace, so it goes with no --facts and no --dot.")
     name, text = read_rules(rules)
     from lace.porcelain.explain import Explainer
-    from lace.porcelain.lace import Lace
-    from lace.porcelain.naming import Naming
 
     limits = chosen_limits(text, limit_words, name)
     with _asked(path, facts_file, limits) as asked:
         explainer = Explainer(asked, text, name=name, limits=limits)
         if goal is not None:
             found = explainer.explain(goal)
-            named = Naming(asked, columns.split(",")) if columns and isinstance(asked, Lace) else None
-            _print(found, goal, named, absent=absent, dot=dot, as_json=as_json)
+            with _naming(path, columns) as named:
+                _print(found, goal, named, absent=absent, dot=dot, as_json=as_json)
     if plan:
         _print_plan(explainer.result)
 
@@ -76,15 +73,27 @@ def _split(arguments: tuple[str, ...], over_facts: bool, plan: bool) -> tuple[Pa
 
 
 @contextmanager
-def _asked(path: Path | None, facts_file: str | None, limits: EngineLimits) -> Iterator[Lace | list[Fact]]:
+def _asked(path: Path | None, facts_file: str | None, limits: EngineLimits) -> Iterator[StoreOnly | list[Fact]]:
     if path is not None:
-        with opened(path) as lace:
+        with opened_for_rules(path) as lace:
             yield lace
         return
     from lace.datalog.parser import parse_facts
 
     assert facts_file is not None
     yield list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
+
+
+@contextmanager
+def _naming(path: Path | None, columns: str | None) -> Iterator[Naming | None]:
+    """What tells the fields of records, if they are asked for: it reads records, and what that takes is loaded here."""
+    if path is None or not columns:
+        yield None
+        return
+    from lace.porcelain.naming import Naming
+
+    with opened(path) as lace:
+        yield Naming(lace, columns.split(","))
 
 
 def _print(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.arguments import opened
+from lace.cli.arguments import opened_for_rules
 from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, say, shown_hash
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
@@ -76,7 +76,7 @@ def command(
         facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
         _give(query(facts, text, goal, name=name, limits=limits), form, chosen)
         return
-    with opened(Path(arguments[0])) as lace:
+    with opened_for_rules(Path(arguments[0])) as lace:
         _give(query(lace, text, goal, name=name, limits=limits), form, chosen)
 
 

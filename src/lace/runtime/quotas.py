@@ -19,7 +19,8 @@ from lace.notation import tai
 from lace.records.validate import reread
 from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
-from lace.store.columns.encode import NO_SIGNER, EncodedBatch, encode_batch
+from lace.store.columns.encode import EncodedBatch, encode_batch
+from lace.store.columns.segments import NO_SIGNER
 from lace.store.ledger import Brought, Usage
 
 LEAST_RECORD_BYTES = 64  # of any record: what an advertisement does not tell is taken for this until it comes

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, Self
 
 from lace.datalog.source import ColumnSource
 from lace.notation.identifiers import RecordHash
-from lace.records.validate import ValidRecord
+from lace.store.news import StoreNews
 
 if TYPE_CHECKING:
+    from lace.records.model import ValidRecord
     from lace.store.columns.encode import EncodedBatch
-from lace.store.news import StoreNews
 
 StoreRecordId = NewType("StoreRecordId", int)
 """Insertion order: a later put has a higher id, and no id is ever used twice."""

@@ -14,7 +14,6 @@ from typing import Protocol, runtime_checkable
 from lace.errors import StoreError
 from lace.limits import KIB
 from lace.notation.identifiers import RecordHash
-from lace.records.validate import reread
 from lace.store.base import StoreRecordId
 
 TABLE = "search"
@@ -126,6 +125,8 @@ _LOST = f"SELECT count(*) FROM {TABLE}_docsize d LEFT JOIN records r ON r.id = d
 
 def words_of(body: bytes) -> Words:
     """What a record is found by: its coordinate, its headers, its content as far as it is text."""
+    from lace.records.validate import reread
+
     record = reread(body)
     parts = record.parts
     place = f"{parts.group} {parts.app} {parts.name}" if parts.group else ""

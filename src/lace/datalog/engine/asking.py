@@ -171,7 +171,10 @@ def found_rows(run: Run, pattern: Pattern, dictionary: Dictionary) -> list[Row]:
         return []
     if not pattern:
         return [()]
-    found: Sequence[int] = run.index(places).find(key) if places else range(run.rows)
+    if places:  # the slice that a value names, where a store keeps one
+        run = run.part_for([dictionary.find(value) if value is not None else -1 for value in pattern])
+    asked = [np.array([code], np.uint32) for code in key]
+    found: Sequence[int] = run.sought(places, asked).find(key) if places else range(run.rows)
     if not len(found):
         return []
     numbers = np.asarray(found, np.int64)

@@ -8,6 +8,7 @@ answers with row numbers, for whole columns at once or for a single key.
 `Grouped`   offsets by code into rows in key order, where codes are dense enough
 `Sorted`    binary search in sorted keys of 64 bits: one or two codes packed
 `Checked`   the first on one column of several, and the remaining columns compared
+`Compared`  nothing made: all rows compared with each of a few keys, where no index stands yet
 `Hashed`    binary search in hashes of three columns and more, and the columns compared
 """
 
@@ -275,6 +276,38 @@ class Hashed:
     def find(self, key: Sequence[int]) -> Sequence[int]:
         found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
         return found
+
+
+class Compared:
+    """The rows of a few keys, each found by comparing all rows with it: no order is made for a single question."""
+
+    def __init__(self, columns: Sequence[Codes], keys: Sequence[Codes]) -> None:
+        wanted = zip(*(column.tolist() for column in keys), strict=True)
+        self._rows: dict[tuple[int, ...], Rows] = {key: matching(columns, key) for key in dict.fromkeys(wanted)}
+        self.most = max(map(len, self._rows.values()), default=0)
+        self.nbytes = 0
+
+    def _of(self, keys: Sequence[Codes]) -> list[Rows]:
+        return [self._rows[key] for key in zip(*(column.tolist() for column in keys), strict=True)]
+
+    def counts(self, keys: Sequence[Codes]) -> Rows:
+        return np.array([len(rows) for rows in self._of(keys)], np.int64)
+
+    def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
+        places = np.repeat(np.arange(len(keys[0]), dtype=np.int64), self.counts(keys))
+        return places, np.concatenate([NO_ROWS, *self._of(keys)])
+
+    def find(self, key: Sequence[int]) -> Sequence[int]:
+        found: list[int] = self._rows[tuple(key)].tolist()
+        return found
+
+
+def matching(columns: Sequence[Codes], key: Sequence[int]) -> Rows:
+    """The rows that have a key, ascending."""
+    found = np.flatnonzero(columns[0] == np.uint32(key[0]))
+    for column, code in zip(columns[1:], key[1:], strict=True):
+        found = found[column[found] == np.uint32(code)]
+    return found
 
 
 def _equal(left: Sequence[Codes], right: Sequence[Codes], rows: int) -> Mask:

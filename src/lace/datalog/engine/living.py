@@ -88,6 +88,9 @@ class Living(Run):
         inner = self._inner.index(positions)
         return LivingIndex(inner, self, positions) if self.rows < self._inner.rows else inner
 
+    def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
+        return self.index(positions)  # whoever follows changes asks again and again
+
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         if self.rows == self._inner.rows:
             return self._inner.contains(positions, keys)
@@ -194,6 +197,9 @@ class WithRanks(Run):
 
     def index(self, positions: tuple[int, ...]) -> Index:
         return self._inner.index(positions)
+
+    def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
+        return self._inner.sought(positions, keys)
 
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         return self._inner.contains(positions, keys)

@@ -8,12 +8,14 @@ when they are first needed, and only the slice that a constant names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from lace.datalog.engine.index import Codes, Index, Mask, Rows, build_index, is_dense
+from lace.datalog.engine.index import NO_ROWS, Codes, Compared, Index, Mask, Rows, build_index, is_dense, matching
 from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.source import ColumnSource
 from lace.datalog.syntax import Predicate
@@ -21,6 +23,8 @@ from lace.datalog.syntax import Predicate
 CodeRow = tuple[int, ...]
 Selection = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]  # constants, equal positions
 NO_SELECTION: Selection = ((), ())
+_COMPARED_FROM = 4_096  # rows: a run of fewer is ordered in no time
+_COMPARED_KEYS = 16  # keys that all rows are compared with before an index is made: it costs some dozens of them
 
 
 class Run:
@@ -30,6 +34,7 @@ class Run:
         self.rows = rows
         self.domain = domain
         self._indexes: dict[tuple[int, ...], Index] = {}
+        self._keys_compared: Counter[tuple[int, ...]] = Counter()
         self._views: dict[Selection, Run] = {}
         self._distinct: dict[int, int] = {}
         self._flags: dict[int, Mask] = {}
@@ -57,16 +62,29 @@ class Run:
             self._indexes[positions] = found
         return found
 
+    def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
+        """What answers for some keys: an index, or nothing but a look at all rows while few keys were asked for."""
+        return self._compared(positions, keys) or self.index(positions)
+
+    def _compared(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index | None:
+        asked = self._keys_compared[positions] + len(keys[0])
+        if positions in self._indexes or self.rows < _COMPARED_FROM or asked > _COMPARED_KEYS:
+            return None
+        self._keys_compared[positions] = asked
+        return Compared([self.column(position) for position in positions], keys)
+
     def is_indexed(self, positions: tuple[int, ...]) -> bool:
         """Whether asking for an index is free."""
         return positions in self._indexes
 
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         """Which keys have a row; for a single dense column a bitmap is enough."""
-        if len(positions) == 1 and positions not in self._indexes and is_dense(self.domain, self.rows):
-            flags = self._flags_of(positions[0])
-            return flags[np.minimum(keys[0], np.uint32(self.domain))]
-        return self.index(positions).counts(keys) > 0
+        if positions[0] in self._flags or (compared := self._compared(positions, keys)) is None:
+            if len(positions) == 1 and positions not in self._indexes and is_dense(self.domain, self.rows):
+                flags = self._flags_of(positions[0])
+                return flags[np.minimum(keys[0], np.uint32(self.domain))]
+            compared = self.index(positions)
+        return compared.counts(keys) > 0
 
     def _flags_of(self, position: int) -> Mask:
         flags = self._flags.get(position)
@@ -80,7 +98,9 @@ class Run:
         """How many different codes stand at a position."""
         if position not in self._distinct:
             column = self.column(position)
-            if is_dense(self.domain, self.rows):
+            if bool((column[1:] > column[:-1]).all()):  # the records of a store mostly are
+                self._distinct[position] = self.rows
+            elif is_dense(self.domain, self.rows):
                 self._distinct[position] = int(np.count_nonzero(self._flags_of(position)))
             else:
                 self._distinct[position] = len(sorted_unique(column))
@@ -121,15 +141,15 @@ class Run:
         return View(self, self._matching(*selection))
 
     def _matching(self, constants: Sequence[tuple[int, int]], equal: Sequence[tuple[int, int]]) -> Rows:
-        mask: Mask | None = None
-        for position, code in constants:
-            same = self.column(position) == np.uint32(code) if code >= 0 else np.zeros(self.rows, np.bool_)
-            mask = same if mask is None else mask & same
+        codes = [code for _, code in constants]
+        if min(codes, default=0) < 0:
+            return NO_ROWS
+        found = matching([self.column(position) for position, _ in constants], codes) if codes else None
         for first, second in equal:
-            same = self.column(first) == self.column(second)
-            mask = same if mask is None else mask & same
-        assert mask is not None
-        return np.flatnonzero(mask)
+            left, right = self.column(first), self.column(second)
+            found = np.flatnonzero(left == right) if found is None else found[left[found] == right[found]]
+        assert found is not None
+        return found
 
     def cells(self, arity: int) -> list[memoryview]:
         """The columns as plain integers, for one row at a time."""
@@ -138,7 +158,7 @@ class Run:
         return self._cells
 
     def part_for(self, row: Sequence[int]) -> Run:
-        """A run that has a row if this one has it, the smaller the better."""
+        """A run that has a row if this one has it, the smaller the better; -1 stands for any code."""
         return self
 
     def own_bytes(self) -> int:
@@ -188,53 +208,77 @@ class View(Run):
         return self._numbers.nbytes + sum(column.nbytes for column in self._gathered.values())
 
 
-class SourceRun(Run):
-    """A predicate of a column source, read column by column when needed."""
+class Buffers:
+    """The buffers of a column source as columns, each read when it is first needed."""
 
-    def __init__(self, source: ColumnSource, predicate: Predicate, domain: int) -> None:
-        super().__init__(source.count(predicate), domain)
-        self._source = source
-        self._predicate = predicate
-        self._loaded: Sequence[Codes] | None = None
+    def __init__(self, buffers: Callable[[], Sequence[memoryview]]) -> None:
+        self._buffers = buffers
+        self._columns: dict[int, Codes] = {}
 
     def column(self, position: int) -> Codes:
-        if self._loaded is None:
-            self._loaded = [as_codes(column) for column in self._source.columns(self._predicate)]
-        return self._loaded[position]
+        if position not in self._columns:
+            self._columns[position] = np.frombuffer(self._buffers()[position], np.uint32)
+        return self._columns[position]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self._columns.values())
+
+
+class BufferRun(Run):
+    """A run over buffers."""
+
+    def __init__(self, buffers: Buffers, rows: int, domain: int) -> None:
+        super().__init__(rows, domain)
+        self._buffers = buffers
+
+    def column(self, position: int) -> Codes:
+        return self._buffers.column(position)
+
+    def _select(self, selection: Selection) -> Run:
+        # Of a twin, as in a ColumnRun.
+        return View(BufferRun(self._buffers, self.rows, self.domain), self._matching(*selection))
+
+    def own_bytes(self) -> int:
+        return self._buffers.nbytes
+
+
+class SourceRun(BufferRun):
+    """A predicate of a column source."""
+
+    def __init__(self, source: ColumnSource, predicate: Predicate, domain: int) -> None:
+        super().__init__(Buffers(partial(source.columns, predicate)), source.count(predicate), domain)
+        self._source = source
+        self._predicate = predicate
 
     def part_for(self, row: Sequence[int]) -> Run:
-        for position in range(self._predicate.arity):
-            slices = self._source.slices(self._predicate, position)
-            if slices is not None:
-                return self._slice(position, row[position], slices.get(row[position]))
-        return self
+        parts = (self._part(position, code) for position, code in enumerate(row) if code >= 0)
+        return next((part for part in parts if part is not None), self)
 
     def _select(self, selection: Selection) -> Run:
         constants, equal = selection
         for position, code in constants:
-            slices = self._source.slices(self._predicate, position)
-            if slices is None:
-                continue
-            part = self._slice(position, code, slices.get(code))
-            rest = tuple(pair for pair in constants if pair[0] != position)
-            return part.select((rest, equal))
+            part = self._part(position, code)
+            if part is not None:
+                rest = tuple(pair for pair in constants if pair[0] != position)
+                return part.select((rest, equal))
         return super()._select(selection)
 
-    def _slice(self, position: int, code: int, columns: Sequence[memoryview] | None) -> Run:
+    def _part(self, position: int, code: int) -> Run | None:
+        """The rows that have a code at a position, if the source keeps them apart."""
         key: Selection = (((position, code),), ())
         part = self._views.get(key)
         if part is None:
-            arrays = [as_codes(column) for column in columns or ()] or [_NONE] * self._predicate.arity
-            part = self._views[key] = ColumnRun(arrays, len(arrays[0]), self.domain)
+            slices = self._source.slices(self._predicate, position)
+            if slices is None:
+                return None
+            columns = slices.get(code) or [memoryview(b"")] * self._predicate.arity
+            rows = len(columns[0])
+            part = self._views[key] = BufferRun(Buffers(lambda: columns), rows, self.domain)
         return part
 
 
 _NONE: Codes = np.empty(0, np.uint32)
-
-
-def as_codes(buffer: memoryview) -> Codes:
-    """A buffer of codes as an array, without a copy."""
-    return np.frombuffer(buffer, np.uint32)
 
 
 def merge_runs(runs: Sequence[Run], arity: int, domain: int) -> Run:

@@ -163,8 +163,8 @@ class VectorExecutor:
                 yield _shift(spread(np.zeros(high - low, np.int64), counts[low:high]), low)
             return
         positions = _positions(node.scan, node.on)
-        index = view.index(positions)
         keys = [batch.columns[name] for name in node.on]
+        index = view.sought(positions, keys)
         if batch.rows * index.most <= _BATCH_ROWS:
             yield index.expand(keys)
             return
@@ -221,7 +221,7 @@ class VectorExecutor:
         positions, keys = _positions(node.scan, node.on), [batch.columns[name] for name in node.on]
         counts = np.zeros(batch.rows, np.int64)
         for view in views:
-            counts += view.index(positions).counts(keys)
+            counts += view.sought(positions, keys).counts(keys)
         return counts
 
     def count_ranks_by(self, count_of: Callable[[Rank, int], int]) -> None:

@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from lace.notation.identifiers import RecordHash
-from lace.records.frame import claimed_hash
 from lace.store.base import StoreRecordId
 from lace.store.columns.checksum import damaged
 
@@ -78,6 +77,8 @@ class BodyTable:
 
     @staticmethod
     def _own(record_hash: RecordHash, body: bytes | None) -> bytes | None:
+        from lace.records.frame import claimed_hash
+
         if body is not None and (not isinstance(body, bytes) or claimed_hash(body) != record_hash):
             raise damaged(f"the index of records, or the record {record_hash},")
         return body

@@ -9,14 +9,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.checksum import checksum, damaged, plain_sum, require_sum
-from lace.store.columns.encode import NO_SIGNER, EncodedBatch
-from lace.store.columns.segments import as_codes
+from lace.store.columns.segments import NO_SIGNER, as_codes
 from lace.store.columns.symbols import SymbolTable
+
+if TYPE_CHECKING:
+    from lace.store.columns.encode import EncodedBatch
 
 PAGE_ROWS = 1024
 

@@ -14,15 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from lace.facts import predicates as names
 from lace.facts.derive import INNER_HASHES, SINGLE_FIELDS, LinkOccurrence, extra_occurrences, link_occurrences
-from lace.facts.predicates import BLOB_HASH, PLEX_HASH
 from lace.records.model import Header, Parts, ValidRecord
 from lace.store.columns.packing import pack, unpack
-from lace.store.columns.segments import FactGroup, Kind, Segment, as_codes, constant, few_names, numbered
+from lace.store.columns.segments import (
+    KIND_OF,
+    NO_SIGNER,
+    SEPARATOR,
+    FactGroup,
+    Kind,
+    Segment,
+    as_codes,
+    constant,
+    few_names,
+    numbered,
+)
 
 if TYPE_CHECKING:
     from lace.datalog.source import Codes
-
-SEPARATOR = "\n"  # between texts where they are kept; 010 forbids it in header lines, so no value holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +44,6 @@ class Coordinates:
     tais: Codes
     signers: Codes  # NO_SIGNER for a Plex
     data_lengths: Codes
-
-
-NO_SIGNER = 0xFFFF_FFFF
-HASH_KINDS = {BLOB_HASH: Kind.BLOB_HASH, PLEX_HASH: Kind.PLEX_HASH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ def _groups(table: _Table, subjects: Codes, interner: _Interner) -> Iterator[Fac
     for predicate, types, part in INNER_HASHES:
         if values := table.values(part, types):
             row_subjects = _row_subjects(table.ordinals(types), subjects)
-            yield FactGroup(HASH_KINDS[predicate], 0, row_subjects, (interner.column(values),))
+            yield FactGroup(KIND_OF[predicate], 0, row_subjects, (interner.column(values),))
     yield from _extra_groups(table.parts["headers"], subjects, interner)
 
 

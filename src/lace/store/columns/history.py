@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ FANOUT = 8
 FOLDED_RECORDS = 1 << 16  # a segment of so many records is not folded further
 FRESH_RECORDS = 64
 MAX_FRESH = 64
+_READING_CACHE_KIB = 2048
 
 
 class SegmentRow(NamedTuple):
@@ -101,7 +103,18 @@ class SegmentLog:
     def all_live(self) -> list[Segment]:
         """Every segment, held in memory from here on as long as the file has it."""
         self._loaded = {row.id: self._loaded[row.id] for row in self._rows if row.id in self._loaded}
-        return [self.live(row, keep=True) for row in self._rows]
+        with self._small_cache():
+            return [self.live(row, keep=True) for row in self._rows]
+
+    @contextmanager
+    def _small_cache(self) -> Iterator[None]:
+        """Pages of segments are read once: keeping them in SQLite's cache takes longer than reading them does."""
+        usual = self._connection.execute("PRAGMA cache_size").fetchone()[0]
+        self._connection.execute(f"PRAGMA cache_size = -{_READING_CACHE_KIB}")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA cache_size = {usual}")
 
     def added_after(self, record: int) -> list[Segment]:
         """The live records with higher ids."""
@@ -127,8 +140,13 @@ class SegmentLog:
         return merge(buried)
 
     def _read(self, row: SegmentRow) -> Segment:
-        found = self._connection.execute("SELECT columns FROM segments WHERE id = ?", (row.id,)).fetchone()
-        columns = b"" if found is None else found[0]
+        try:  # half the time of a query: the bytes are copied once
+            with self._connection.blobopen("segments", "columns", row.id, readonly=True) as blob:
+                columns = blob.read()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_ERROR":
+                raise
+            raise damaged(f"segment {row.id}") from error  # there is no such row, or no bytes in it
         require_sum(f"segment {row.id}", row.sum, row.first, row.last, row.records, columns)
         return unpack(columns)
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal
 
+from lace.facts.predicates import BLOB_HASH, PLEX_HASH, RECORD_LINK
+
 if TYPE_CHECKING:
     from lace.datalog.source import Codes
 
@@ -19,6 +21,8 @@ Form = Literal["I", "Q"]
 ZERO = 0
 """The code of the text '0', the Index of every singleton field, in every dictionary."""
 
+SEPARATOR = "\n"  # between texts where they are kept; 010 forbids it in header lines, so no value holds it
+NO_SIGNER = 0xFFFF_FFFF  # where the code of a signer would stand
 MAX_FIELD_GROUPS = 64  # a name beyond these shares one group with the other rare ones
 
 
@@ -35,6 +39,7 @@ class Kind(IntEnum):
 
 WIDTH = {Kind.SINGLE: 1, Kind.REPEATED: 2, Kind.RARE: 3, Kind.LINK: 4, Kind.BLOB_HASH: 1, Kind.PLEX_HASH: 1}
 FIELD_KINDS = (Kind.SINGLE, Kind.REPEATED, Kind.RARE)
+KIND_OF = {RECORD_LINK: Kind.LINK, BLOB_HASH: Kind.BLOB_HASH, PLEX_HASH: Kind.PLEX_HASH}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lace.datalog.source import Codes
 from lace.errors import StoreDamaged
 from lace.facts.predicates import HAVE
 from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
-from lace.records.validate import ValidRecord, reread
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.bodies import BodyTable
 from lace.store.columns.checksum import checksum, require_sum
 from lace.store.columns.coordinates import CoordinateIndex, Space, in_tip_order
-from lace.store.columns.encode import EncodedBatch, encode_batch
 from lace.store.columns.file import StoreFile
 from lace.store.columns.history import SegmentLog, Totals
-from lace.store.columns.inspection import Inspection
 from lace.store.columns.packing import pack, unpack
 from lace.store.columns.segments import Segment, as_codes, as_ids, translate, without
 from lace.store.columns.settings import SettingTable
@@ -34,6 +31,10 @@ from lace.store.columns.symbols import SymbolTable, keyed_hash
 from lace.store.columns.view import SegmentView
 from lace.store.news import StoreNews
 from lace.store.search import SearchIndex
+
+if TYPE_CHECKING:
+    from lace.records.model import ValidRecord
+    from lace.store.columns.encode import EncodedBatch
 
 HASHES_PER_READ = 4096
 SMALL_WRITE_BYTES = 1 << 20
@@ -92,6 +93,8 @@ class SQLiteStore:
             self.news.tell()
 
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
+        from lace.store.columns.encode import encode_batch  # reading needs nothing of what makes records
+
         given = list(records)
         batch = encode_batch(given)
         written = self._write(batch)
@@ -173,6 +176,8 @@ class SQLiteStore:
 
     def _remove(self, record: int) -> ledger.Brought:
         """Take a record's body and coordinate out; what it was."""
+        from lace.records.validate import reread
+
         body = self._bodies.remove(record)
         parts = reread(body).parts
         if parts.hash[0] != "B":
@@ -360,6 +365,8 @@ class SQLiteStore:
         self._file.keep_log_short()
 
     def check_integrity(self) -> list[str]:
+        from lace.store.columns.inspection import Inspection
+
         with self._file.reading() as connection:
             try:
                 found = Inspection(connection, self._symbols, self._log, self._state()).problems()

@@ -15,8 +15,7 @@ from typing import Any
 
 from lace.datalog.source import Codes
 from lace.store.columns.checksum import checksum, damaged, require_sum
-from lace.store.columns.encode import SEPARATOR
-from lace.store.columns.segments import as_codes
+from lace.store.columns.segments import SEPARATOR, as_codes
 
 BLOCK_BITS = 8
 BLOCK = 1 << BLOCK_BITS

@@ -1,21 +1,22 @@
 """Segments and a dictionary as the fact source of an evaluation (020, 030).
 
 Rule: a view holds its segments, so it shows the same facts for as long as it lives; codes above its own count do not
-exist for it. Columns are joined when they are first asked for.
+exist for it. Each column is joined when it is first asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Protocol, overload
 
 from lace.datalog.source import Codes, Row, require_places
 from lace.datalog.syntax import Predicate
-from lace.facts.predicates import FIELD, HAVE, RECORD_LINK, RECORD_PREDICATES
+from lace.facts.predicates import FIELD, HAVE, RECORD_PREDICATES
 from lace.store.base import StoreCursor
-from lace.store.columns.encode import HASH_KINDS
 from lace.store.columns.segments import (
     FIELD_KINDS,
+    KIND_OF,
     FactGroup,
     Kind,
     Segment,
@@ -27,9 +28,7 @@ from lace.store.columns.segments import (
     subjects_of,
 )
 
-KIND_OF = {RECORD_LINK: Kind.LINK, **HASH_KINDS}
 ROWS_PER_READ = 1 << 14  # rows whose texts an iteration holds at once
-FieldColumns = tuple[Codes, Codes, Codes, Codes]
 
 
 class Dictionary(Protocol):
@@ -37,6 +36,32 @@ class Dictionary(Protocol):
 
     def codes(self, texts: Sequence[str]) -> list[int]: ...
     def texts(self, codes: Codes) -> list[str]: ...
+
+
+class LateColumns(Sequence[Codes]):
+    """Columns that are made when they are first read."""
+
+    def __init__(self, makers: Sequence[Callable[[], Codes]]) -> None:
+        self._makers = makers
+        self._made: dict[int, Codes] = {}
+
+    @overload
+    def __getitem__(self, position: int) -> Codes: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[Codes]: ...
+    def __getitem__(self, position: int | slice) -> Codes | Sequence[Codes]:
+        if isinstance(position, slice):
+            return [self[n] for n in range(*position.indices(len(self)))]
+        if position not in self._made:
+            self._made[position] = self._makers[position]()
+        return self._made[position]
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def _join_parts(parts: Sequence[Sequence[Codes]], position: int) -> Codes:
+    return join([part[position] for part in parts])
 
 
 class SegmentView:
@@ -50,7 +75,7 @@ class SegmentView:
         self._segments = [segment for segment in segments if len(segment)]
         self._cursor = cursor
         self._columns: dict[Predicate, Sequence[Codes]] = {}
-        self._fields: dict[int, FieldColumns] | None = None
+        self._fields: dict[int, Sequence[Codes]] | None = None
         self._all_subjects: Codes | None = None
 
     @property
@@ -89,7 +114,7 @@ class SegmentView:
         if predicate != FIELD or position != 1:
             return None
         if self._fields is None:
-            self._fields = self._join_fields()
+            self._fields = self._group_fields()
         return self._fields
 
     def iterate(self, predicate: Predicate) -> Iterator[Row]:
@@ -126,18 +151,18 @@ class SegmentView:
             return (self._subjects(),)
         if predicate == FIELD:
             slices = list((self.slices(FIELD, 1) or {}).values())
-            return tuple(join([part[position] for part in slices]) for position in range(FIELD.arity))
+            return LateColumns([partial(_join_parts, slices, position) for position in range(FIELD.arity)])
         found = [
             (segment, group)
             for segment in self._segments
             for group in segment.groups
             if group.kind is KIND_OF.get(predicate)
         ]
-        subjects = self._joined_subjects(found)
-        others = [join([group.columns[at] for _, group in found]) for at in range(predicate.arity - 1)]
-        return (subjects, *others)
+        groups = [group.columns for _, group in found]
+        others = [partial(_join_parts, groups, at) for at in range(predicate.arity - 1)]
+        return LateColumns([partial(self._joined_subjects, found), *others])
 
-    def _join_fields(self) -> dict[int, FieldColumns]:
+    def _group_fields(self) -> dict[int, Sequence[Codes]]:
         own: dict[int, list[tuple[Segment, FactGroup]]] = {}
         for segment in self._segments:
             for group in segment.groups:
@@ -147,17 +172,17 @@ class SegmentView:
                     for name, part in _split(segment, group).items():
                         own.setdefault(name, []).append((segment, part))
         longest = max((sum(group.rows for _, group in found) for found in own.values()), default=0)
-        zeros = constant(0, longest)
-        return {name: self._join_field(name, found, zeros) for name, found in own.items()}
+        zeros = LateColumns([partial(constant, 0, longest)])
+        return {name: self._field(name, found, zeros) for name, found in own.items()}
 
-    def _join_field(self, name: int, found: list[tuple[Segment, FactGroup]], zeros: Codes) -> FieldColumns:
+    def _field(self, name: int, found: list[tuple[Segment, FactGroup]], zeros: LateColumns) -> LateColumns:
         rows = sum(group.rows for _, group in found)
-        subjects = self._joined_subjects(found)
-        names = constant(name, rows)
+        subjects, names = partial(self._joined_subjects, found), partial(constant, name, rows)
         if all(group.kind is Kind.SINGLE for _, group in found):
-            return subjects, names, zeros[:rows], join([group.columns[0] for _, group in found])
+            values = partial(_join_parts, [group.columns for _, group in found], 0)
+            return LateColumns([subjects, names, lambda: zeros[0][:rows], values])
         parts = [field_columns(segment, group) for segment, group in found]
-        return subjects, names, join([part[2] for part in parts]), join([part[3] for part in parts])
+        return LateColumns([subjects, names, partial(_join_parts, parts, 2), partial(_join_parts, parts, 3)])
 
     def _joined_subjects(self, found: list[tuple[Segment, FactGroup]]) -> Codes:
         """Fields that every record has share one column of subjects."""
