@@ -117,6 +117,9 @@ class World:
             key = f"{options['cursor_key']}{peer.number}" if options["cursor_key"] else ""
             salt = self.rng.getrandbits(128) if able[index] else None  # type: ignore[index]
             seat = {"link": link, "cursor_key": key, "exposures": lace.showing.exposures, "salt": salt}
+            seat["holds_nothing"] = (
+                not lace.have if salt is None or salt % 4 else True
+            )  # a word that is sometimes wrong
             ends.append(SimEnd(lace, config_of(index, lace.selector.module, **{**options, **seat})))
         link_between = SimLink(ends[0], ends[1], self.rng)
         self.links[pair] = link_between

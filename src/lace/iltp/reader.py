@@ -37,6 +37,7 @@ RecordGate = Callable[[str], None]
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LF, _HASH = 0x0A, 0x23
 _LONGEST_MARKER = max(map(len, MARKERS))
+_SHORT_RECORD = 1 << 16  # bytes; a longer one is not put together before it is read
 _H3_LINE_END = MARKLINE_BYTES - 1  # of every record of the format we write
 
 
@@ -281,9 +282,29 @@ class StreamReader:
             self._refuse("a fact block holds no records", "block-mixed")
         self._block_records += 1
         self._comment_allowed = True
-        if not self._take_whole_records():
-            data = yield from read_frame(self._source, self._record_limits, self.record_gate)
-            self._out.append(RecordItem(claimed_hash(data), data))
+        if self._take_whole_records():
+            return
+        if self._is_cut_short():
+            yield  # most likely the next chunk holds the rest, and then this is a whole record like the others
+            self._source.join()
+            if self._take_whole_records():
+                return
+        data = yield from read_frame(self._source, self._record_limits, self.record_gate)
+        self._out.append(RecordItem(claimed_hash(data), data))
+
+    def _is_cut_short(self) -> bool:
+        """Whether a short record begins here that the chunk ends in, with nothing to say against it so far."""
+        chunk, start = self._source.head
+        line_end = chunk.find(b"\n", start)
+        if line_end < 0 or len(chunk) - start > _SHORT_RECORD:
+            return False
+        if self.record_gate is not None:
+            self.record_gate(claimed_hash(chunk[start:line_end]))
+        try:
+            end = delimit(chunk, start, self._record_limits)
+        except InvalidStream:
+            return False
+        return end is None or end - start <= _SHORT_RECORD
 
     def _take_whole_records(self) -> bool:
         """Records that lie whole in the first chunk, each found by one match; False if the first needs the long way."""

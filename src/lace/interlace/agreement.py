@@ -19,6 +19,7 @@ from lace.interlace.negotiate import (
     link_id,
     offered_capabilities,
     offered_limits,
+    says_it_holds_nothing,
 )
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.runtimefacts import RuntimeFacts
@@ -45,6 +46,7 @@ class Agreement:
     link_id: str | None
     have_reads_advertisements: bool  # P13
     difference_key: DifferenceKey | None = None  # 070, where it is agreed
+    peer_holds_nothing: bool = False  # 070: it said so, and comparing is agreed
 
     def runtime(self, link: Link, tick: TAI) -> RuntimeFacts:
         """The runtime facts at a tick."""
@@ -104,6 +106,7 @@ def own_hello(config: MachineConfig, plan: ExchangePlan, now_ns: int) -> Hello:
             differences=config.terms.differences,
             compression=config.terms.compression and not config.link.encrypted,  # 070-ZIP-06
             salt=config.salt,
+            holds_nothing=config.holds_nothing,
         ),
     )
 
@@ -132,6 +135,7 @@ def settle(
         peer_source=source_of(peer.origin, signer),
         link_id=link_id(ours.signer, signer, plan.id) if both and ours.signer and signer else None,
         have_reads_advertisements=plan.have_reads_advertisements,
+        peer_holds_nothing=negotiated.differences and says_it_holds_nothing(theirs),
     )
 
 

@@ -59,6 +59,8 @@ class PeerClaims:
         if self._like is not None:
             return list(self._like.foreign.values())
         listing = self._held.listing()
+        if not len(own):
+            return listing
         ours = set(own.among([claim.hash for claim in listing]))
         return [claim for claim in listing if claim.hash not in ours]
 
@@ -108,8 +110,14 @@ class PeerClaims:
 
     # --- what the peer says ------------------------------------------------------------------------------------
 
-    def take(self, wanted: TakeClaims) -> ClaimsTaken:
-        """A listing, which replaces what was held (050-RECON-04), or the sum of its changes."""
+    def take(self, wanted: TakeClaims, own: OwnSet | None = None) -> ClaimsTaken:
+        """A listing, which replaces what was held (050-RECON-04), or the sum of its changes.
+
+        Where sets are compared, `own` is ours: if there is nothing in it or held, a listing is what differs.
+        """
+        if own is not None and not len(own) and wanted.is_whole and wanted.added and not len(self):
+            self._like, self._measured = Likeness(own, (), wanted.added), None
+            return ClaimsTaken(len(self._like), changed=True)
         self._spell_out()
         self._measured = None
         before = self._held.version
@@ -172,7 +180,8 @@ class PeerClaims:
 
     def _measure(self, key: DifferenceKey) -> U64 | None:
         if self._measured is None:
-            self._measured = measure_of((claim.hash for claim in self.listing()), key)
+            like = self._like
+            self._measured = measure_of(self._held, key) if like is None else like.measure(key)
         return self._measured
 
     def _change(self, added: Claims, removed: Sequence[str], sent: Claims) -> None:

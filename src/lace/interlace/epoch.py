@@ -110,9 +110,20 @@ class Epoch:
         )
 
     def _measured_bytes(self) -> int:
-        negotiated = self.agreement.negotiated
-        threshold = self._core.terms.partition_threshold_bytes
+        negotiated, threshold = self.agreement.negotiated, self.partition_threshold_bytes
         return measured_bytes(negotiated.limits, agreed=negotiated.partitions, threshold_bytes=threshold)
+
+    @property
+    def partition_threshold_bytes(self) -> int:
+        """Listings above this are summarised; where the peer has nothing to compare them with, only if they must be."""
+        if self.lists_at_once:
+            return self.agreement.negotiated.limits.max_fact_block_size
+        return self._core.terms.partition_threshold_bytes
+
+    @property
+    def lists_at_once(self) -> bool:
+        """Whether the next `adv` of ours is to a peer that holds nothing (070-CAP-05)."""
+        return self.agreement.peer_holds_nothing and self.compared is None
 
     def accept(self, found: Evaluated) -> None:
         """The effective send set changes only here (050-SEND-01)."""

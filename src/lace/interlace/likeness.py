@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from lace.differences.compare import agrees, measured
+from lace.differences.compare import agrees, measured, measured_set
 from lace.differences.ids import ids_of_texts
 from lace.differences.idset import IdSet
 from lace.differences.keyed import U64, DifferenceKey
@@ -62,6 +62,11 @@ class Likeness:
         self.foreign.update((record, Advertisement(record)) for record in going)
         self.own = own
         return True
+
+    def measure(self, key: DifferenceKey) -> U64 | None:
+        """The measure of what the peer claims; None if something in it has none."""
+        absent, foreign = measure_of(self.absent, key), measure_of(self.foreign, key)
+        return None if absent is None or foreign is None else measured_set(self.own.ids, key) - absent + foreign
 
     def claims(self, source: str, max_line_bytes: int) -> list[Advertisement]:
         """All that the peer claims, as it would list it: under its label a longer line may pass the limit (P14)."""

@@ -64,7 +64,7 @@ class Loop(ComparedLoop):
 
     def advertise(self) -> None:
         """Our `adv`: the whole current send set, listed or summarised (P14, P16)."""
-        if self._may_compare:
+        if self._may_compare and not self._epoch.lists_at_once:
             self._core.ask(Question.MEASURE, self._measure())
         else:
             self._advertise_all()
@@ -80,7 +80,7 @@ class Loop(ComparedLoop):
             epoch.found,
             negotiated.limits,
             agreed=negotiated.partitions,
-            threshold_bytes=core.terms.partition_threshold_bytes,
+            threshold_bytes=epoch.partition_threshold_bytes,
         ):
             self._uses_summaries = True
             core.ask(Question.SUMMARIES, Summarise(own=epoch.own, source=source))

@@ -32,11 +32,12 @@ from lace.notation.tai import TAI
 # P17: the names in HelloLimit are the fields of ExchangeLimits; the phase timeout is not negotiated (050-HLIM-06).
 LIMIT_NAMES = tuple(field.name for field in fields(ExchangeLimits) if field.name != "phase_timeout_ns")
 PARTITION_LIMIT = "max_partition_summaries"
-# P33: capabilities are limits by name; the salt of 070 is none, but travels as one.
+# P33: capabilities are limits by name; the salt of 070 and its word of having nothing are none, but travel as such.
 DIFFERENCES = "x_differences"
 SALT = "x_differences_salt"
+HOLDS_NOTHING = "x_differences_nothing"
 COMPRESSION = "x_compression"
-CAPABILITIES = (DIFFERENCES, SALT, COMPRESSION)
+CAPABILITIES = (DIFFERENCES, SALT, HOLDS_NOTHING, COMPRESSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +110,30 @@ class Negotiated:
     compression: bool  # 070
 
 
+def says_it_holds_nothing(hello: Hello) -> bool:
+    """Whether there is nothing that the sender of a hello could compare a listing with (070-CAP-05)."""
+    return _announces(hello.capabilities, HOLDS_NOTHING)
+
+
 def offered_limits(limits: ExchangeLimits, partitions: bool) -> tuple[tuple[str, int], ...]:
     """Our limits as HelloLimit values; without partitions their limit is 0 (P17)."""
     values = ((name, getattr(limits, name)) for name in LIMIT_NAMES)
     return tuple((name, value if partitions or name != PARTITION_LIMIT else 0) for name, value in values)
 
 
-def offered_capabilities(*, differences: bool, compression: bool, salt: int | None) -> tuple[tuple[str, int], ...]:
-    """The capabilities that we announce (P33, 070-CAP-04)."""
+def offered_capabilities(
+    *, differences: bool, compression: bool, salt: int | None, holds_nothing: bool = False
+) -> tuple[tuple[str, int], ...]:
+    """The capabilities that we announce (P33, 070-CAP-04), and that there is nothing to compare (070-CAP-05)."""
     if salt is None:
         return ()
-    compared = ((DIFFERENCES, 1), (SALT, salt)) if differences else ()
-    return (*compared, (COMPRESSION, 1)) if compression else compared
+    offered = (
+        (DIFFERENCES, 1, differences),
+        (SALT, salt, differences),
+        (HOLDS_NOTHING, 1, differences and holds_nothing),
+        (COMPRESSION, 1, compression),
+    )
+    return tuple((name, value) for name, value, is_offered in offered if is_offered)
 
 
 def hello_text(facts: Iterable[Fact]) -> bytes:

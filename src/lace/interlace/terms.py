@@ -81,4 +81,5 @@ class MachineConfig:
     link: Link = field(default_factory=Link)
     cursor_key: str = ""  # for links without two signers; no proof of anything (050-LINK-06)
     salt: int | None = None  # fresh and random, below 2^128; without one 070 is not offered
+    holds_nothing: bool = False  # our store is empty and would be shown: whatever the peer lists is news (070)
     is_direct: bool = False  # both sides in one process: advertisements travel as changes (050-ENG-07)

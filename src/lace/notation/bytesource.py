@@ -74,6 +74,13 @@ class ByteSource:
         if self._position == len(self._head):
             self._advance()
 
+    def join(self) -> None:
+        """Make one chunk of the rest of the first and the next, for loops that match within a chunk."""
+        if self._chunks:
+            rest = self._head[self._position :]
+            self._advance()
+            self._head = rest + self._head
+
     def take_line(self, max_bytes: int) -> bytes | None:
         """The next line without its LF; None if it is not all here yet. For loops that cannot afford a generator."""
         start = self._position

@@ -42,6 +42,7 @@ EXPOSURE_PROFILE = Profile(
     may_use_underscore=True,
 )
 _SELECTED_SCOPE = "s_"  # our selector's own predicates, inside the exposure made of it
+_EVERY_RECORD = "AllowQueryRecord(Viewer,P) :- Have(P)."
 _DEFAULT_LIMITS = EngineLimits()
 _SOME_VIEWER = Viewer("V.viewer")  # safety does not depend on who looks
 
@@ -99,7 +100,13 @@ def for_viewer(rule: Rule, viewer: Viewer) -> Rule:
 
 def expose_all() -> Exposure:
     """Every stored record, to every viewer."""
-    return Exposure.author("AllowQueryRecord(Viewer,P) :- Have(P).")
+    return Exposure.author(_EVERY_RECORD)
+
+
+def shows_everything(exposures: Iterable[Exposure]) -> bool:
+    """Whether no module of a lace's exposure hides anything from anybody; False where there is none, or any doubt."""
+    texts = {exposure.text for exposure in exposures}
+    return texts == {_EVERY_RECORD}
 
 
 def expose_selected(module: Module) -> Exposure:

@@ -56,6 +56,16 @@ class Service:
 
     def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
         """What of a batch is sent; the first that does not fit ends the service."""
+        here = [(record, stored) for record, stored in batch if stored is not None]
+        size = sum([len(stored) for _, stored in here])
+        bound = min(self._request.limit_bytes, self._request.budget_bytes)
+        if len(here) == len(batch) and self._total + size <= bound and not self.is_full:
+            self._total += size
+            self.sent += [(record, len(stored)) for record, stored in here]
+            return here
+        return self._take_each(batch)
+
+    def _take_each(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
         taken: list[tuple[str, bytes]] = []
         for record, stored in batch:
             if self.is_full:

@@ -32,7 +32,7 @@ from lace.transports.base import ByteStream
 T = TypeVar("T")
 CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings without fields
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
-BULK_BLOCKS = 64  # while records are expected, whose headers look like ends of blocks
+BULK_BLOCKS = 64  # while records are expected
 _ACCOUNT_OF = (Advertising, EpochBegan)
 
 
@@ -199,7 +199,7 @@ class Driver:
                 self._tap.received(data)
             is_bulk = self.session.machine.expects_records
             self._is_taking = True
-            for piece in slices(data, BULK_BLOCKS if is_bulk else BLOCKS_AT_ONCE):
+            for piece in slices(data, BULK_BLOCKS if is_bulk else BLOCKS_AT_ONCE, holds_records=is_bulk):
                 await self._take(piece)
                 if self._over.is_set():
                     return

@@ -182,16 +182,19 @@ class StoreEvaluator:
     def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]:
         """What could be requested of a peer that makes these claims; nothing of them is kept."""
         self._watch.call = call
-        policy, facts = self.lowered, [fact for claim in claims for fact in advertisement_facts(claim, source)]
-        if self._derived is not None and self._is_ready and len(facts) <= self._max_followed:
-            found = self._derived.apply(facts, []).added.get(policy.requestable, ())
-            self._derived.apply([], facts)
-            return [record for (record,) in found]
+        policy = self.lowered
+        if self._derived is not None and self._is_ready and len(claims) <= self._max_followed:
+            facts = [fact for claim in claims for fact in advertisement_facts(claim, source)]
+            if len(facts) <= self._max_followed:
+                found = self._derived.apply(facts, []).added.get(policy.requestable, ())
+                self._derived.apply([], facts)
+                return [record for (record,) in found]
         limits = self._terms.engine_limits
         meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
         asked = Atom(policy.requestable, (Variable("P"),))
-        extra = [*facts, *self._runtime]
-        result = evaluate(policy.program, self.store.snapshot(), extra=extra, goals=[asked], limits=limits, meter=meter)
+        sources = [self.store.snapshot(), _claimed(claims, source)]
+        runtime = self._runtime
+        result = evaluate(policy.program, sources, extra=runtime, goals=[asked], limits=limits, meter=meter)
         call.charge(rows=meter.rows)
         return result.text_columns(policy.requestable)[0]
 
@@ -201,9 +204,7 @@ class StoreEvaluator:
         """Evaluate anew over the newest snapshot, and compare with what was derived before."""
         policy = self.lowered
         snapshot = self.store.snapshot()
-        extra = RowSource(runtime)
-        extra.add(ADVERTISED, list(zip([record for record, _ in claims], repeat(self._source))))
-        extra.add(ADVERTISED_FIELD, [(record, self._source, *field) for record, fields in claims for field in fields])
+        extra = _claimed(claims, self._source, runtime)
         limits = self._terms.engine_limits
         meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
         self._is_ready = False
@@ -298,6 +299,14 @@ class StoreEvaluator:
         source = self._source
         for claim in claims:
             yield from advertisement_facts(claim, source)
+
+
+def _claimed(claims: Collection[Advertisement], source: str, facts: Iterable[Fact] = ()) -> RowSource:
+    """Claims as rows, without a value for each of the facts that very many of them are."""
+    rows = RowSource(facts)
+    rows.add(ADVERTISED, zip([record for record, _ in claims], repeat(source)))
+    rows.add(ADVERTISED_FIELD, [(record, source, *field) for record, fields in claims for field in fields])
+    return rows
 
 
 class _Watch:

@@ -64,6 +64,10 @@ class Generation:
             return self._advertise(records)
         return sorted(claim for record in records if (claim := self._standard.get(record)) is not None)
 
+    def listing(self) -> list[Advertisement]:
+        """All advertisements, sorted."""
+        return self._advertise(self.ids.ids().texts()) if self._standard is None else self._standard.listing()
+
     @property
     def standard(self) -> AdvertisementSet:
         """All advertisements, for a peer that has to be told them (P14, P16)."""

@@ -201,7 +201,7 @@ class LocalHost:
         if wanted.records is not None:
             claims = own.some(wanted.records)
         elif wanted.prefixes is None:
-            claims = own.standard.listing()
+            claims = own.listing()
         else:
             claims = sorted(claim for prefix in wanted.prefixes for claim in own.standard.under(prefix))
         for start in range(0, len(claims), self._bounds.list_records):
@@ -215,7 +215,7 @@ class LocalHost:
         told, policy.told = policy.told, own
         if wanted.since is None or told is None or wanted.since.number != told.number:
             call.charge(rows=len(own))
-            return given.ChangesReceived(own.standard.listing(), (), is_whole=True)
+            return given.ChangesReceived(own.listing(), (), is_whole=True)
         came, went = own.ids.since(told.ids)
         call.charge(rows=len(came) + len(went))
         return given.ChangesReceived(own.some(came.texts()) if len(came) else [], went.texts())
@@ -237,7 +237,8 @@ class LocalHost:
         """A listing, or changes to what is held."""
         call.charge(rows=len(wanted.added) + len(wanted.removed))
         self._end_comparison()
-        taken = self._prepared().claims.take(wanted)
+        policy = self._prepared()
+        taken = policy.claims.take(wanted, policy.own if policy.comparer is not None else None)
         self._expect(taken.count)
         return taken
 

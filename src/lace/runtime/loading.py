@@ -48,19 +48,19 @@ def _one_by_one(store: RecordStore, hashes: Sequence[str], max_records: int, max
 
 
 def _sweep(store: RecordStore, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
-    wanted = dict.fromkeys(hashes)
+    wanted = set(hashes)
     batch: Loaded = []
-    size = 0
+    size, start = 0, len(RECORD)
     for _, data in store.bodies_since():
-        record = data[len(RECORD) : data.index(b"\n")].decode()  # the markline
+        record = data[start : data.index(b"\n")].decode()  # the markline
         if record not in wanted:
             continue
-        del wanted[record]
+        wanted.discard(record)
         batch.append((record, data))
         size += len(data)
-        if len(batch) >= max_records or size >= max_bytes:
+        if size >= max_bytes or len(batch) >= max_records:
             yield batch
             batch, size = [], 0
         if not wanted:
             break
-    yield batch + [(record, None) for record in wanted]
+    yield batch + [(record, None) for record in hashes if record in wanted]

@@ -76,6 +76,7 @@ class Bucket:
         self._at_ns = max(self._at_ns, now_ns)
 
 
+_HEAD_END = b"\nData-Length: "
 ACCOUNTS = ("blocks", "loops", "epochs", "bytes", "cpu_s")
 
 
@@ -112,9 +113,15 @@ class Meter:
         return Debt(account, wait_s) if wait_s > 0 else None
 
 
-def slices(data: bytes, max_blocks: int = 64) -> Iterator[bytes]:
-    """Received bytes in pieces of few blocks each, for what a block causes runs on the event loop; mostly one piece."""
-    if data.count(b"\n\n") <= max_blocks:
+def slices(data: bytes, max_blocks: int = 64, *, holds_records: bool = False) -> Iterator[bytes]:
+    """Received bytes in pieces of few blocks each, for what a block causes runs on the event loop; mostly one piece.
+
+    Where records are expected, the blank lines of their heads end no block.
+    """
+    blocks = data.count(b"\n\n")
+    if holds_records and blocks > max_blocks:
+        blocks -= data.count(_HEAD_END)
+    if blocks <= max_blocks:
         yield data
         return
     start = 0

@@ -22,6 +22,7 @@ from lace.interlace.host import Host
 from lace.interlace.terms import Link, MachineConfig, Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
+from lace.policy.exposure import shows_everything
 from lace.policy.operand import Module
 from lace.runtime.admission import Admission, Standing, peer_key
 from lace.runtime.bounds import Budget, DriveLimits
@@ -37,7 +38,7 @@ from lace.runtime.pulse import Pulse
 from lace.runtime.quotas import Gate, GateRules, Quotas, horizon_after, quotas_for
 from lace.runtime.session import Outcome, Session
 from lace.runtime.workers import SlicedVerify, Workers
-from lace.store.base import RecordStore
+from lace.store.base import RecordStore, StoreCursor
 from lace.transports.base import ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
 
@@ -244,7 +245,15 @@ class Node:
             peer_signs_hello=proof.signed,
         )
         salt = None if self._standard else secrets.randbits(128)  # 070-CAP-04
-        return MachineConfig(index=0 if dialled else 1, terms=terms, link=link, cursor_key=cursor_key, salt=salt)
+        return MachineConfig(
+            index=0 if dialled else 1,
+            terms=terms,
+            link=link,
+            cursor_key=cursor_key,
+            salt=salt,
+            # 070-CAP-06: where records may be hidden, not even that there are none is told.
+            holds_nothing=shows_everything(terms.exposures) and self.store.cursor() == StoreCursor(),
+        )
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
         return Driver(

@@ -143,8 +143,10 @@ class Session:
 
     def put_records(self, stored: Sequence[bytes]) -> None:
         """Write records of a SendRecords request."""
-        self._outgoing.extend(map(encode_record, stored))
-        self.unsent_bytes += sum(map(len, stored))
+        pieces = list(map(encode_record, stored))
+        # Joined here they are one piece of many; a long one is not copied for that.
+        self._outgoing.extend(pieces if max(map(len, pieces), default=0) > _WRITE_BYTES else [b"".join(pieces)])
+        self.unsent_bytes += sum(map(len, pieces))
 
     def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
         """Write advertisement records of a SendListing request."""
