@@ -73,13 +73,17 @@ soak: $(STAMP) ## 20 peers coming and going for ten minutes (MINUTES=10), cuts a
 clauses: $(STAMP) ## how many clauses of the specifications a test names, and which none does
 	$(RUN) tools/clauses.py
 
-docs: $(STAMP) ## check the documentation: links, the command reference, examples
+docs: $(STAMP) ## check the documentation (links, references, examples) and build it as a site in site-out
 	$(RUN) tools/check_docs.py
 	$(RUN) tools/api.py
 	$(RUN) tools/decisions.py
 	$(RUN) tools/import_graph.py
 	$(RUN) tools/render_benchmarks.py --check
+	$(RUN) tools/limits_page.py
 	$(RUN) -m pytest -q tests/test_docs.py tests/test_readme.py
+	@$(RUN) -c 'import material' 2>/dev/null || $(PIP) install --require-hashes -r requirements/docs.txt
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict --clean
+	@echo "open site-out/index.html"
 
 format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .
@@ -90,9 +94,11 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		--extra dev pyproject.toml -o requirements/dev.txt --no-emit-package lace-protocol
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		requirements/fuzz.in -o requirements/fuzz.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
+		requirements/docs.in -o requirements/docs.txt
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out coverage-out screenshots-out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out coverage-out screenshots-out site-out
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { \

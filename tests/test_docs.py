@@ -7,10 +7,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
@@ -24,7 +26,7 @@ def test_links_and_the_command_reference_are_right() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("tool", ["api", "decisions", "import_graph", "repeated"])
+@pytest.mark.parametrize("tool", ["api", "decisions", "import_graph", "limits_page", "repeated"])
 def test_what_a_tool_reads_off_the_project_is_what_the_pages_say(tool: str) -> None:
     done = subprocess.run([sys.executable, f"tools/{tool}.py"], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -56,3 +58,47 @@ def test_the_examples_of_a_page_are_typed(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment)
     found = [line for line in done.stdout.split("\n") if line.startswith("example.py")]
     assert found == []
+
+
+def test_every_page_is_on_the_site_and_can_be_reached() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = set(_leaves(site["nav"]))
+    there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    decisions = {page for page in there if re.match(r"decisions/\d", page)}  # its index links to each of them
+    assert there - decisions == listed
+
+
+def _leaves(nav: object) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, dict):
+        for value in nav.values():
+            yield from _leaves(value)
+    elif isinstance(nav, list):
+        for item in nav:
+            yield from _leaves(item)
+
+
+def test_every_key_of_a_node_file_is_explained_and_the_example_is_read(tmp_path: Path) -> None:
+    from lace.cli.nodefile import _LIMITS, read_node_file
+
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    source = (SOURCE / "lace" / "cli" / "nodefile.py").read_text(encoding="utf-8")
+    keys = {*re.findall(r'(?:self|reader)\._[a-z]+\(\s*"([a-z_]+)"', source), *_LIMITS}
+    assert len(keys) > 30
+    assert not {key for key in keys if f"`{key}`" not in page and f"[{key}]" not in page}
+    (tmp_path / "lace.toml").write_text(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[-1], encoding="utf-8")
+    assert read_node_file(tmp_path / "lace.toml").peers[0].policy.select == ["//club//notes"]
+
+
+def test_every_exit_code_and_error_is_explained() -> None:
+    from lace import errors
+    from lace.cli.failure import MEANING
+
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    for code, meaning in MEANING.items():
+        assert f"| {int(code)} | {code.name} | {meaning} |" in page
+    kinds = [
+        name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.LaceError)
+    ]
+    assert not [name for name in kinds if f"`{name}`" not in page and name != "LaceError"]

@@ -1,4 +1,5 @@
-"""README.md is true: its console blocks run with the real `lace` and print what they show.
+"""README.md and the pages of docs are true: their console blocks run with the real `lace` and print
+what they show.
 
 In the expected text `…` stands for anything within a line, and runs of spaces count as one.
 """
@@ -58,7 +59,14 @@ def shell(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+PAGES = [
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if BLOCK.search(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_console_blocks_print_what_they_show(page: str, shell: dict[str, str], tmp_path: Path) -> None:
     stage = tmp_path / "stage"
     stage.mkdir()

@@ -20,11 +20,11 @@ class RecordLimits:
     """010: what one record may hold."""
 
     max_header_line_bytes: int = 1024  # without its LF
-    max_data_bytes: int = 32 * MIB
-    max_extra_headers: int = 512
+    max_data_bytes: int = 32 * MIB  # content beyond it is stored as chunks under a manifest
+    max_extra_headers: int = 512  # beside those that 010 names
     max_group_segment_bytes: int = 56  # P27: when building only
     max_name_segment_bytes: int = 128  # P27: when building only
-    max_manifest_depth: int = 8
+    max_manifest_depth: int = 8  # manifests below manifests, for very large content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +59,13 @@ class ExplainLimits:
 class ExchangeLimits:
     """050: what one exchange may use."""
 
-    max_fact_block_size: int = 64 * MIB
-    max_advertisement_records_listed: int = 100_000
+    max_fact_block_size: int = 64 * MIB  # of one block between two blank lines, unpacked
+    max_advertisement_records_listed: int = 100_000  # in one listing; more are compared by partitions
     max_partition_summaries: int = 16_384  # P16: per loop and direction
-    max_narrowing_depth: int = 12
-    max_total_transferred_bytes: int = GIB
-    max_loop_iterations: int = 16
-    phase_timeout_ns: int = 30 * SECOND_NS
+    max_narrowing_depth: int = 12  # characters of a hash that name a partition
+    max_total_transferred_bytes: int = GIB  # of records, in either direction
+    max_loop_iterations: int = 16  # without a record moving between
+    phase_timeout_ns: int = 30 * SECOND_NS  # of silence while something is due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +75,9 @@ class StreamLimits:
     max_fact_line_bytes: int = 1024  # without LF
     max_comment_line_bytes: int = 128  # with LF
     max_resource_marker_bytes: int = 1024  # without LF
-    max_resource_bytes: int = MIB
-    max_resource_lines: int = 4096
-    max_resources: int = 256
+    max_resource_bytes: int = MIB  # of one rule text
+    max_resource_lines: int = 4096  # of one rule text
+    max_resources: int = 256  # rule texts of one stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class StoreLimits:
     """What one open store may use and how long it waits."""
 
     busy_timeout_ms: int = 10_000  # for another process's write to end
-    page_cache_bytes: int = 48 * MIB
+    page_cache_bytes: int = 48 * MIB  # of the database, for each connection
     checkpoint_bytes: int = 192 * MIB  # of the write-ahead log: hot index pages reach the file once, not once a batch
     small_checkpoint_bytes: int = 8 * MIB  # of the log after writes of few records, which leave a page or more each
     max_kept_removals: int = 4096  # delete transactions that a follower may lag behind

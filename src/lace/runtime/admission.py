@@ -20,7 +20,7 @@ from lace.transports.prefix import network_prefix
 class AdmissionLimits:
     """How many links there may be, of whom, and what all of them may hold."""
 
-    max_links: int = 256
+    max_links: int = 256  # open at a time, of everybody
     max_links_per_peer: int = 32  # by proven verifier, else by network prefix
     reserved_links: int = 32  # of max_links (a quarter at most), kept free for peers that prove themselves
     yield_after_s: float = 1.0  # at rest for so long, an unproven link gives its place to whoever comes

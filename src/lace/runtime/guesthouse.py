@@ -42,8 +42,8 @@ class GuestLimits:
     base_held_bytes: int = 32 * MIB  # and in a process of their own
     record_held_bytes: int = 1024  # for each record of the store: the owner's own rules stand in there too
     max_cpu_s: float = 10.0  # of one evaluation
-    processes: int = 2
-    max_waiting: int = 256
+    processes: int = 2  # that evaluate at a time
+    max_waiting: int = 256  # evaluations in line; the next one is refused
     yields_by: int = 15  # the nice value: everything else on the machine goes first
     max_remembered: int = 4096  # rule texts known to cost much
     penalty_s: float = 60.0  # for which rules that were stopped are not tried again

@@ -21,15 +21,15 @@ from lace.runtime.session import Outcome
 class NodeLimits(AdmissionLimits):
     """What all links together may use."""
 
-    max_buffered_bytes: int = 128 * MIB
-    threads: int = 4
+    max_buffered_bytes: int = 128 * MIB  # received and not yet stored, or written and not yet taken
+    threads: int = 4  # for reading the store and checking what came
     workers: int | None = None  # processes that judge received records; None: one for each core
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 2.0  # for links at work; after it they are cut
     shutdown_most_s: float = 4.0  # for all of it
     tend_s: float = 0.25  # how often it is looked who has to leave
-    backoff_first_s: float = 0.5
-    backoff_most_s: float = 60.0
+    backoff_first_s: float = 0.5  # before a lost peer is dialled again; doubles each time
+    backoff_most_s: float = 60.0  # to which that grows
 
 
 @dataclass(frozen=True, slots=True)

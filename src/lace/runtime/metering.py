@@ -32,11 +32,11 @@ class LinkRates:
     threads and of the evaluating process that was spent for the link.
     """
 
-    blocks: Rate = Rate(50, 400)
-    loops: Rate = Rate(5, 60)
-    epochs: Rate = Rate(0.1, 5)
-    bytes: Rate = Rate(64 * MIB, GIB)
-    cpu_s: Rate = Rate(0.25, 60)
+    blocks: Rate = Rate(50, 400)  # of the stream: tick blocks, phases, narrowing rounds
+    loops: Rate = Rate(5, 60)  # of an exchange
+    epochs: Rate = Rate(0.1, 5)  # each may bring new rules
+    bytes: Rate = Rate(64 * MIB, GIB)  # both ways
+    cpu_s: Rate = Rate(0.25, 60)  # of our side's processors
     max_wait_s: float = 30.0  # who would have to be left unread for longer is cut
     known_factor: float = 20.0  # so many times as much for whom we dialled, trust by name, or have on this machine
 

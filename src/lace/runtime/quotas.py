@@ -60,12 +60,12 @@ class Quotas:
     A peer is known if we dialled it, trust it by name, or it is on this machine by a socket or a pipe.
     """
 
-    peer: Allowance = Allowance()
-    strangers: Allowance = Allowance()
-    known_peer: Allowance = Allowance()
-    signer: Allowance = Allowance()
-    group: Allowance = Allowance()
-    total: Allowance = Allowance()
+    peer: Allowance = Allowance()  # what one unknown peer brings
+    strangers: Allowance = Allowance()  # what all unknown peers bring together
+    known_peer: Allowance = Allowance()  # what one known peer brings
+    signer: Allowance = Allowance()  # what comes under one signature
+    group: Allowance = Allowance()  # what comes into one group
+    total: Allowance = Allowance()  # all records of the lace, our own included
 
 
 FOR_STRANGERS = Quotas(peer=Allowance(bytes=256 * MIB, records=1 << 18), strangers=Allowance(bytes=2 * GIB))
