@@ -170,6 +170,10 @@ class StoreDamaged(StoreError):
     """What a store holds is not what was written to it; repairing keeps every record that can still be read."""
 
 
+class StoreFull(StoreError):
+    """There is no room on the disk, or not enough beside what is kept in reserve; nothing of the write was kept."""
+
+
 class NotFound(LaceError):
     """Nothing is stored under the hash, coordinate or key name that was given."""
 

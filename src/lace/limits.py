@@ -88,6 +88,9 @@ class StoreLimits:
     page_cache_bytes: int = 48 * MIB  # of the database, for each connection
     checkpoint_bytes: int = 192 * MIB  # of the write-ahead log: hot index pages reach the file once, not once a batch
     small_checkpoint_bytes: int = 8 * MIB  # of the log after writes of few records, which leave a page or more each
+    min_free_bytes: int = 16 * MIB  # on the disk: with less nothing is stored, so that something can still be removed
+    min_reserve_bytes: int = MIB  # of the file that is given up for removing; it grows with the store
+    max_reserve_bytes: int = 32 * MIB  # 0: none is kept
     max_kept_removals: int = 4096  # delete transactions that a follower may lag behind
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.limits import SECOND_NS
-from lace.runtime.metering import LinkRates, Meter, Rate, slices
+from lace.runtime.metering import AccountBook, LinkRates, Meter, Rate, slices
 from lace.runtime.pulse import Pulse
 
 RATES = LinkRates(blocks=Rate(10, 20), cpu_s=Rate(0.5, 2))
@@ -41,6 +41,41 @@ def test_an_account_never_holds_more_than_its_burst_and_a_clock_that_stands_give
     meter.charge("blocks", 21, 1000 * SECOND_NS)
     assert meter.debt(1000 * SECOND_NS) is not None
     assert meter.debt(999 * SECOND_NS) is not None
+
+
+def test_whoever_comes_again_finds_what_it_owed() -> None:
+    book, rates = AccountBook(), LinkRates(cpu_s=Rate(1, 10), peer_cpu_s=Rate(1, 10))
+    first = Meter(rates, 0, book.of("192.0.2.1", rates, 0))
+    first.charge("cpu_s", 25, 0)
+    again = Meter(rates, 0, book.of("192.0.2.1", rates, 0))
+    debt = again.debt(0)
+    assert debt is not None
+    assert (debt.account, debt.wait_s) == ("cpu_s of all its links", 15.0)
+    assert again.used["cpu_s"] == 0
+    assert Meter(rates, 0, book.of("192.0.2.2", rates, 0)).debt(0) is None
+    assert again.debt(15 * SECOND_NS) is None
+
+
+def test_links_of_one_peer_pay_from_one_account_at_the_same_time() -> None:
+    book, rates = AccountBook(), LinkRates(cpu_s=Rate(1, 10), peer_cpu_s=Rate(1, 10))
+    links = [Meter(rates, 0, book.of("p", rates, 0)) for _ in range(4)]
+    for link in links:
+        link.charge("cpu_s", 5, 0)
+    assert [link.debt(0) is not None for link in links] == [True] * 4
+    links[0].charge("blocks", 1, 0)  # nothing but processor time is shared
+    assert links[1].used["blocks"] == 0
+
+
+def test_accounts_that_are_full_again_are_forgotten_and_there_is_an_end_to_their_number() -> None:
+    book, rates = AccountBook(max_peers=3), LinkRates(peer_cpu_s=Rate(1, 10))
+    for number in range(3):
+        book.of(f"p{number}", rates, 0).charge(5, 0)
+    book.of("another", rates, 10 * SECOND_NS)
+    assert len(book) <= 1
+    for number in range(50):
+        book.of(f"q{number}", rates, 0).charge(500, 0)
+    assert len(book) == 3
+    assert book.of("q49", rates, 0).wait_s(0) > 0
 
 
 @given(st.lists(st.sampled_from([b"\n", b"\n\n", b"TickReady('x')\n", b"abc"]), max_size=400), st.integers(1, 5))

@@ -36,7 +36,7 @@ def filled(path: Path, count: int = 60) -> list[str]:
 
 def laces_in(folder: Path) -> list[str]:
     """Files, but for the logs that reading leaves."""
-    return sorted(file.name for file in folder.iterdir() if not file.name.endswith(("-wal", "-shm")))
+    return sorted(file.name for file in folder.iterdir() if not file.name.endswith(("-wal", "-shm", "-reserve")))
 
 
 def contents(store: SQLiteStore) -> object:

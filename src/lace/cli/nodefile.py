@@ -64,6 +64,9 @@ _LIMITS = (
     "shutdown_most_s",
     "backoff_first_s",
     "backoff_most_s",
+    "max_cursors",
+    "max_kept_cursor_bytes",
+    "max_cursor_age_s",
 )
 
 
@@ -113,9 +116,13 @@ class NodeFile:
 
     def node_limits(self) -> NodeLimits:
         """The limits of the file over the defaults."""
+        from lace.runtime.cursors import CursorLimits
         from lace.runtime.node import NodeLimits
 
-        return NodeLimits(**self.limits)  # type: ignore[arg-type]  # names and number types were checked
+        cursors = {name: value for name, value in self.limits.items() if "cursor" in name}
+        others = {name: value for name, value in self.limits.items() if "cursor" not in name}
+        # Names and number types were checked.
+        return NodeLimits(cursors=CursorLimits(**cursors), **others)  # type: ignore[arg-type]
 
 
 def read_node_file(path: Path) -> NodeFile:

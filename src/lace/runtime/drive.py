@@ -25,7 +25,7 @@ from lace.limits import SECOND_NS
 from lace.runtime.bounds import Budget, DriveLimits, Service
 from lace.runtime.clock import Clock
 from lace.runtime.collector import seldom_collecting
-from lace.runtime.metering import Debt, LinkRates, Meter, slices
+from lace.runtime.metering import Bucket, Debt, LinkRates, Meter, slices
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
 from lace.transports.base import ByteStream
 
@@ -63,6 +63,7 @@ class Driver:
         on_stored: Callable[[], None] | None = None,
         tap: Tap | None = None,
         rates: LinkRates | None = None,
+        peer_account: Bucket | None = None,
         on_limited: Callable[[Debt], None] | None = None,
     ) -> None:
         self._stream = stream
@@ -97,7 +98,7 @@ class Driver:
         self._cut_because = ""
         self._on_limited = on_limited
         self._rested_at_ns: int | None = None
-        self.meter = Meter(rates or LinkRates(), self.now_ns)
+        self.meter = Meter(rates or LinkRates(), self.now_ns, peer_account)
 
     @property
     def now_ns(self) -> int:

@@ -28,6 +28,7 @@ from lace.interlace.transfer import choose_requests
 from lace.limits import MIB
 from lace.records.keys import verify_batch
 from lace.runtime.comparer import Comparer
+from lace.runtime.cursors import CursorBook
 from lace.runtime.generation import Generation
 from lace.runtime.loading import stored_batches
 from lace.runtime.policybook import PolicyBook, SharingKey
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from lace.runtime.evaluate import Evaluator
     from lace.runtime.guesthouse import GuestHouse
     from lace.runtime.sends import Sends
-
-CURSORS = "cursor"  # the settings namespace of what is kept of a peer's claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +79,7 @@ class LocalHost:
         house: GuestHouse | None = None,
         guest: str = "",
         gate: Gate | None = None,
+        cursors: CursorBook | None = None,
     ) -> None:
         self.store = store
         self._terms = terms
@@ -91,6 +91,7 @@ class LocalHost:
         self._house = house  # where rules of peers go that ask for much; without one they stay here
         self._guest = guest
         self._gate = gate or Gate(store, GateRules())  # what the peer may bring
+        self._cursors = cursors or CursorBook(store)
         self._evaluator: Evaluator | None = None  # until the first evaluation
         self._own_policies = policies is None
         self._sends: Sends | None = None
@@ -124,7 +125,7 @@ class LocalHost:
             claims.begin_anew()
             return claims
         claims = PeerClaims(wanted.peer_source, self._terms.max_line_bytes, self._work_out)
-        kept = self.store.get_setting(CURSORS, wanted.cursor_key) if wanted.cursor_key else None
+        kept = self._cursors.get(wanted.cursor_key)
         if kept is not None:
             cursor = decode_cursor(kept, wanted.plan.id, wanted.peer_source, self._terms.max_cursor_bytes)
             if cursor is not None:
@@ -287,8 +288,7 @@ class LocalHost:
             return
         kept = policy.claims.as_cursor(policy.wanted.plan.id).encode()
         call.charge(rows=len(policy.claims), size=len(kept))
-        with contextlib.suppress(LaceError):
-            self.store.put_setting(CURSORS, wanted.key, kept)
+        self._cursors.keep(wanted.key, kept)
 
     # --- differences (070) -------------------------------------------------------------------------------------
 

@@ -6,12 +6,13 @@ Rule: plain values; nothing here opens, reads or ends a link.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lace.interlace.events import Event
 from lace.limits import MIB
 from lace.notation.identifiers import Verifier
 from lace.runtime.admission import AdmissionLimits, Standing
+from lace.runtime.cursors import CursorLimits
 from lace.runtime.drive import Driver, Tap
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.session import Outcome
@@ -30,6 +31,7 @@ class NodeLimits(AdmissionLimits):
     tend_s: float = 0.25  # how often it is looked who has to leave
     backoff_first_s: float = 0.5  # before a lost peer is dialled again; doubles each time
     backoff_most_s: float = 60.0  # to which that grows
+    cursors: CursorLimits = field(default_factory=CursorLimits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,14 @@ than it may is cut. Nothing is charged to a link but work that its own peer caus
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from lace.limits import GIB, MIB, SECOND_NS
+
+ACCOUNTS = ("blocks", "loops", "epochs", "bytes", "cpu_s")
+_HEAD_END = b"\nData-Length: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +42,13 @@ class LinkRates:
     bytes: Rate = Rate(64 * MIB, GIB)  # both ways
     cpu_s: Rate = Rate(0.25, 60)  # of our side's processors
     max_wait_s: float = 30.0  # who would have to be left unread for longer is cut
+    peer_cpu_s: Rate = Rate(0.5, 120)  # of all links of one peer together, whether they are open or were
     known_factor: float = 20.0  # so many times as much for whom we dialled, trust by name, or have on this machine
 
     def for_known(self) -> LinkRates:
         """The same for a link that is no stranger's: a steady writer is not slowed, a broken one is still bounded."""
-        return replace(
-            self,
-            blocks=self.blocks.times(self.known_factor),
-            loops=self.loops.times(self.known_factor),
-            epochs=self.epochs.times(self.known_factor),
-            bytes=self.bytes.times(self.known_factor),
-            cpu_s=self.cpu_s.times(self.known_factor),
-        )
+        names = (*ACCOUNTS, "peer_cpu_s")
+        return replace(self, **{name: getattr(self, name).times(self.known_factor) for name in names})
 
 
 class Bucket:
@@ -70,14 +69,15 @@ class Bucket:
         self._fill(now_ns)
         return max(0.0, -self._level / self._rate.per_s)
 
+    def is_full(self, now_ns: int) -> bool:
+        """Whether it is as a new one would be."""
+        self._fill(now_ns)
+        return self._level >= self._rate.burst
+
     def _fill(self, now_ns: int) -> None:
         passed = max(0, now_ns - self._at_ns) / SECOND_NS
         self._level = min(self._rate.burst, self._level + passed * self._rate.per_s)
         self._at_ns = max(self._at_ns, now_ns)
-
-
-_HEAD_END = b"\nData-Length: "
-ACCOUNTS = ("blocks", "loops", "epochs", "bytes", "cpu_s")
 
 
 @dataclass(slots=True)
@@ -88,12 +88,43 @@ class Debt:
     wait_s: float
 
 
-class Meter:
-    """The accounts of one link."""
+class AccountBook:
+    """The processor time of peers, by key or network prefix: shared by all links of a peer, and outliving them.
 
-    def __init__(self, rates: LinkRates, now_ns: int) -> None:
+    Whoever hangs up and comes again finds what it owed. An account that is full again is forgotten; beyond the limit
+    the one that was used longest ago is, for whoever has more networks than that has more accounts anyway.
+    """
+
+    def __init__(self, max_peers: int = 4096) -> None:
+        self._max_peers = max_peers
+        self._known: OrderedDict[tuple[str, Rate], Bucket] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, peer: str, rates: LinkRates, now_ns: int) -> Bucket:
+        """The account of one peer."""
+        key = (peer, rates.peer_cpu_s)
+        found = self._known.pop(key, None) or Bucket(rates.peer_cpu_s, now_ns)
+        if len(self._known) >= self._max_peers:
+            self._forget(now_ns)
+        self._known[key] = found
+        return found
+
+    def _forget(self, now_ns: int) -> None:
+        for key in [key for key, account in self._known.items() if account.is_full(now_ns)]:
+            del self._known[key]
+        while len(self._known) >= self._max_peers:
+            self._known.popitem(last=False)
+
+
+class Meter:
+    """The accounts of one link, and the one that it shares with the other links of its peer."""
+
+    def __init__(self, rates: LinkRates, now_ns: int, shared: Bucket | None = None) -> None:
         self.rates = rates
         self._buckets = {name: Bucket(getattr(rates, name), now_ns) for name in ACCOUNTS}
+        self._shared = shared
         self._used = dict.fromkeys(ACCOUNTS, 0.0)
 
     @property
@@ -105,10 +136,14 @@ class Meter:
         """Work of the peer's making was done."""
         self._used[account] += amount
         self._buckets[account].charge(amount, now_ns)
+        if self._shared is not None and account == "cpu_s":
+            self._shared.charge(amount, now_ns)
 
     def debt(self, now_ns: int) -> Debt | None:
         """What has to be waited for before more is read, if anything."""
-        waits = ((bucket.wait_s(now_ns), name) for name, bucket in self._buckets.items())
+        waits = [(bucket.wait_s(now_ns), name) for name, bucket in self._buckets.items()]
+        if self._shared is not None:
+            waits.append((self._shared.wait_s(now_ns), "cpu_s of all its links"))
         wait_s, account = max(waits)
         return Debt(account, wait_s) if wait_s > 0 else None
 

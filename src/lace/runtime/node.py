@@ -27,11 +27,12 @@ from lace.policy.operand import Module
 from lace.runtime.admission import Admission, Standing, peer_key
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
+from lace.runtime.cursors import CursorBook
 from lace.runtime.drive import Driver
 from lace.runtime.guesthouse import GuestHouse, GuestLimits
 from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink
-from lace.runtime.metering import Debt, LinkRates
+from lace.runtime.metering import AccountBook, Debt, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.pulse import Pulse
@@ -78,10 +79,12 @@ class Node:
         self.pulse = Pulse()
         self.metrics = Metrics(self._live)
         self._rates = rates or LinkRates()
+        self._accounts = AccountBook()
         self._transport = transport
         self._clock = clock
         self._here = here
         self._limits = limits or NodeLimits()
+        self._cursors = CursorBook(store, clock.tai, self._limits.cursors)
         self._drive_limits = drive_limits or DriveLimits()
         self._hooks = hooks or Hooks()
         self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="lace")
@@ -177,6 +180,10 @@ class Node:
             check_trust(stream, self._transport.trusted)
         except TransportError:
             return "not trusted"
+        rates = self._rates.for_known() if self._knows(stream.proof, dialled=False) else self._rates
+        owed_s = self._accounts.of(peer_key(stream.proof), rates, self._now_ns).wait_s(self._now_ns)
+        if owed_s > rates.max_wait_s:
+            return "used more processor time than a peer may"
         reason = self._admission.refusal(stream.proof)
         if not reason and self._admission.is_full_for(stream.proof):
             leaver = self._admission.leaver(self._standings(), stream.proof)
@@ -184,6 +191,11 @@ class Node:
                 return "too many links"
             self._limit(leaver, "rest", "gave its place to another peer")
         return reason
+
+    @property
+    def _now_ns(self) -> int:
+        """The same time as that of drivers."""
+        return self._clock.tai().to_ns()
 
     def _standings(self) -> list[Standing]:
         return [found.standing() for found in self._links.values() if not found.is_leaving]
@@ -256,6 +268,7 @@ class Node:
         )
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
+        rates = self._rates.for_known() if self._knows(stream.proof, info.dialled) else self._rates
         return Driver(
             stream,
             Session(config),
@@ -269,19 +282,19 @@ class Node:
             on_event=lambda event: self._event(info, event),
             on_stored=self._changed.set,
             tap=self._hooks.make_tap(info) if self._hooks.make_tap else None,
-            rates=self._rates.for_known() if self._knows(stream, info) else self._rates,
+            rates=rates,
+            peer_account=self._accounts.of(peer_key(stream.proof), rates, self._now_ns),
             on_limited=lambda debt: self._in_debt(info, debt),
         )
 
-    def _knows(self, stream: ByteStream, info: LinkInfo) -> bool:
+    def _knows(self, proof: TransportProof, dialled: bool) -> bool:
         """Whether a link is no stranger's. A proof alone makes nobody known: anybody may have made a key."""
-        proof = stream.proof
         is_here = isinstance(proof.address, UnixAddress | StdioAddress)
-        return info.dialled or is_here or (proof.peer is not None and proof.peer in self._transport.trusted)
+        return dialled or is_here or (proof.peer is not None and proof.peer in self._transport.trusted)
 
     def _gate(self, stream: ByteStream, info: LinkInfo) -> Gate:
         """What this peer may bring."""
-        loop, is_known = asyncio.get_running_loop(), self._knows(stream, info)
+        loop, is_known = asyncio.get_running_loop(), self._knows(stream.proof, info.dialled)
         quotas = quotas_for(self._quotas, is_known=is_known, is_here=is_local(stream.proof.address))
         rules = GateRules(quotas=quotas, is_known=is_known, peer=peer_key(stream.proof), horizon=self._horizon)
 
@@ -302,6 +315,7 @@ class Node:
             house=self._house,
             guest=peer_key(stream.proof),
             gate=self._gate(stream, info),
+            cursors=self._cursors,
         )
 
     # --- what is told ------------------------------------------------------------------------------------------

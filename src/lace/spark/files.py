@@ -78,7 +78,9 @@ def input_files(paths: Iterable[Path]) -> list[Path]:
 
 def _is_aside(file: Path, root: Path) -> bool:
     hidden = any(part.startswith(_HIDDEN) for part in file.relative_to(root).parts)
-    return hidden or file.name.endswith((INDEX_SUFFIX, f"{STORE_SUFFIX}-wal", f"{STORE_SUFFIX}-shm"))
+    return hidden or file.name.endswith(
+        (INDEX_SUFFIX, f"{STORE_SUFFIX}-wal", f"{STORE_SUFFIX}-shm", f"{STORE_SUFFIX}-reserve")
+    )
 
 
 def pieces(path: Path, piece_bytes: int) -> list[Piece]:

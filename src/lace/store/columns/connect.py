@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from lace.errors import NotFound, StoreDamaged, StoreError
+from lace.errors import NotFound, StoreDamaged, StoreError, StoreFull
 from lace.limits import StoreLimits
 from lace.store.columns import schema
 
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")  # the second also where the log or its index cannot grow
 _KEPT = "nothing of this write was kept, everything acknowledged before is safe"
 _MEANINGS = {
     "SQLITE_FULL": f"the disk is full: {_KEPT}",
@@ -44,7 +45,8 @@ def as_ours(error: sqlite3.Error, path: str) -> StoreError:
     """What an error of SQLite means to us."""
     # A text that is none was written as a blob, or was never written so.
     is_damage = _primary(error) in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or "decode" in str(error)
-    return (StoreDamaged if is_damage else StoreError)(f"{path}: {_meaning(error)}")
+    kind = StoreDamaged if is_damage else StoreFull if _primary(error) in _NO_ROOM else StoreError
+    return kind(f"{path}: {_meaning(error)}")
 
 
 def _meaning(error: sqlite3.Error) -> str:

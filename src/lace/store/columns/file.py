@@ -12,12 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
+from typing import TypeVar
 
-from lace.errors import StoreError
+from lace.errors import StoreError, StoreFull
 from lace.limits import StoreLimits
 from lace.store.columns import openers, state
 from lace.store.columns.connect import connect, store_errors
+from lace.store.columns.reserve import Reserve
 from lace.store.columns.state import State
+
+T = TypeVar("T")
 
 
 class StoreFile:
@@ -31,7 +35,8 @@ class StoreFile:
         self._name = ""  # as a writer
         self._read_only = read_only
         has_log = openers.has_log(path)
-        self.connection = connect(path, create=create, read_only=read_only, limits=limits)
+        self.reserve = Reserve(path, limits)
+        self.connection = self.with_reserve(lambda: connect(path, create=create, read_only=read_only, limits=limits))
         self.forget: Callable[[], None] = lambda: None  # drops what is cached of the file
         try:
             with self.errors():
@@ -42,6 +47,15 @@ class StoreFile:
         except BaseException:
             self.connection.close()
             raise
+
+    def with_reserve(self, work: Callable[[], T]) -> T:
+        """Work that may take what is kept for a full disk: opening, and what makes room."""
+        try:
+            return work()
+        except StoreFull:
+            if not self.reserve.release():
+                raise
+            return work()
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -101,6 +115,7 @@ class StoreFile:
         if not self._name and not self._read_only and not self.connection.in_transaction:
             with self.errors():
                 self._name = openers.enter(self.connection, self.path)
+            self.reserve.keep()
 
     def keep_log_short(self) -> None:
         """After small writes: a bulk import has its log copied when it is long, single puts much sooner."""
@@ -125,3 +140,5 @@ class StoreFile:
                     openers.leave(self.connection, self.path, self._name)
             self._closed = True
             self.connection.close()
+            if self._name:
+                self.reserve.keep()  # if it was given up, or the store has grown

@@ -24,6 +24,8 @@ BATCH_RECORDS = 4096
 BATCH_BYTES = 8 * MIB
 CURSOR_GAP = 1 << 20  # removals that nobody can have counted to
 
+SCRATCH = StoreLimits(min_free_bytes=0, min_reserve_bytes=0, max_reserve_bytes=0)  # for a file that changes its name
+
 Kept = tuple[int, ValidRecord]
 Setting = tuple[str, str, bytes]
 
@@ -31,7 +33,7 @@ Setting = tuple[str, str, bytes]
 def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], before: State) -> int:
     """A new store at `target` with records under their ids, ascending; how many."""
     count = 0
-    with SQLiteStore(target, create=True, read_only=False, limits=StoreLimits()) as store:
+    with SQLiteStore(target, create=True, read_only=False, limits=SCRATCH) as store:
         for batch in _batches(records):
             ids = {record.hash: number for number, record in batch}  # a record that is there twice is kept once
             distinct = list({record.hash: record for _, record in batch}.values())

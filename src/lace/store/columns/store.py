@@ -117,6 +117,8 @@ class SQLiteStore:
     def _write(self, batch: EncodedBatch, given_ids: Sequence[int] = ()) -> _Written:
         if not batch.bodies:
             return _Written([], [])
+        size = sum(map(len, batch.bodies))
+        self._file.reserve.require_room(size)
         with self._file.writing():
             state = self._state()
             table = self._symbols.assign(batch.texts, state.next_code)
@@ -132,7 +134,7 @@ class SQLiteStore:
                 count = state.records + len(absent)
                 last = ids[absent[-1]]
                 self._save(state._replace(last_record=last, next_code=codes, records=count, stored_bytes=stored_bytes))
-        if sum(map(len, batch.bodies)) < SMALL_WRITE_BYTES:
+        if size < SMALL_WRITE_BYTES:
             self._file.keep_log_short()
         self._tell()
         if not present:
@@ -154,6 +156,9 @@ class SQLiteStore:
         self._log.append(translate(segment, table, as_ids(ids.values())))
 
     def delete(self, *record_hashes: RecordHash) -> int:
+        return self._file.with_reserve(lambda: self._delete(record_hashes))
+
+    def _delete(self, record_hashes: Sequence[RecordHash]) -> int:
         with self._file.writing() as connection:
             codes = self._symbols.codes([str(record_hash) for record_hash in dict.fromkeys(record_hashes)])
             present = self._bodies.present([code for code in codes if code >= 0])

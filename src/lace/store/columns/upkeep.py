@@ -15,7 +15,7 @@ from lace.limits import StoreLimits
 from lace.records.validate import reread
 from lace.store.columns import state
 from lace.store.columns.connect import connect, store_errors
-from lace.store.columns.rebuild import Kept, expire_cursors, rebuild
+from lace.store.columns.rebuild import SCRATCH, Kept, expire_cursors, rebuild
 from lace.store.columns.state import State
 from lace.store.columns.store import SQLiteStore
 from lace.store.search import SearchIndex
@@ -39,7 +39,7 @@ def restore(backup_path: Path, path: Path, progress: Progress = lambda done, of:
     """A store from a backup; cursors of followers expire, for it may have gone further before. How many records."""
     part = path.with_name(f".{path.name}.part")
     _copy(backup_path, part, progress)
-    with SQLiteStore(part, create=False, read_only=False) as store:
+    with SQLiteStore(part, create=False, read_only=False, limits=SCRATCH) as store:
         expire_cursors(store, 0)
         count = store.stat().records
     os.replace(part, path)
@@ -77,6 +77,7 @@ def compact(path: Path, progress: Callable[[int], None] = lambda _: None) -> tup
     with SQLiteStore(path, create=False, read_only=False) as store:
         size = store.stat().file_bytes
         before = store._file.state()
+        store._file.reserve.release()  # kept again when the store is closed
         try:
             rebuild(part, _records(store, progress), (), before)
             _replace(store, part, before)
