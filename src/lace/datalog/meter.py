@@ -97,6 +97,11 @@ class Meter:
         finally:
             self._budget_ends = _NO_BUDGET
 
+    def foresee(self, rows: int) -> None:
+        """Give up work that has a budget and is sure to touch so many rows more than are left."""
+        if self.rows + rows > self._budget_ends:
+            raise BudgetSpent
+
     def follow(self, rows: int) -> None:
         """Count rows that are followed one by one; they are added up, since there are many calls."""
         self._singles += rows

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lace.datalog.engine.index import Codes, Mask
-from lace.datalog.engine.relation import Packing, in_sorted
+from lace.datalog.engine.relation import PackedKeys, Packing, in_sorted
 from lace.datalog.engine.runs import ColumnRun, Run
 
 _BITMAP_BITS = 27
@@ -23,7 +23,8 @@ def difference(before: Run, after: Run, arity: int) -> tuple[Run, Run]:
         return ColumnRun([], max(0, more), 0), ColumnRun([], max(0, -more), 0)
     old, new = ([run.column(n) for n in range(arity)] for run in (before, after))
     domain = max(before.domain, after.domain)
-    return _part(new, ~_among(new, old, domain), domain), _part(old, ~_among(old, new, domain), domain)
+    in_old, in_new = _shared(new, old, domain)
+    return _part(new, ~in_old, domain), _part(old, ~in_new, domain)
 
 
 def _part(columns: Sequence[Codes], wanted: Mask, domain: int) -> Run:
@@ -31,16 +32,24 @@ def _part(columns: Sequence[Codes], wanted: Mask, domain: int) -> Run:
     return ColumnRun([column[places] for column in columns], len(places), domain)
 
 
-def _among(columns: Sequence[Codes], others: Sequence[Codes], domain: int) -> Mask:
-    """Which rows are among others."""
-    packing = Packing(len(columns), domain)
-    if not len(others[0]):
-        return np.zeros(len(columns[0]), np.bool_)
+def _shared(left: Sequence[Codes], right: Sequence[Codes], domain: int) -> tuple[Mask, Mask]:
+    """Which rows of each side the other side has."""
+    packing = Packing(len(left), domain)
+    if packing.total > 64:
+        return _among(left, right, domain), _among(right, left, domain)
+    ours, theirs = packing.pack(left), packing.pack(right)
     if packing.total <= _BITMAP_BITS:
-        marks = np.zeros(1 << packing.total, np.bool_)
-        marks[packing.pack(others)] = True
-        return marks[packing.pack(columns)]
-    if packing.total <= 64:
-        return in_sorted(np.sort(packing.pack(others)), packing.pack(columns))
+        marks = np.zeros(1 << packing.total, np.uint8)
+        marks[ours] = 1
+        marks[theirs] |= 2  # no row stands twice on one side
+        return marks[ours] == 3, marks[theirs] == 3
+    return _in_sorted(ours, theirs), _in_sorted(theirs, ours)
+
+
+def _in_sorted(keys: PackedKeys, others: PackedKeys) -> Mask:
+    return in_sorted(np.sort(others), keys) if len(others) else np.zeros(len(keys), np.bool_)
+
+
+def _among(columns: Sequence[Codes], others: Sequence[Codes], domain: int) -> Mask:
     run = ColumnRun(others, len(others[0]), domain)
     return run.index(tuple(range(len(columns)))).counts(columns) > 0

@@ -12,12 +12,13 @@ is taken out that has to come back.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from lace.datalog.engine.difference import difference
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.living import WithRanks
-from lace.datalog.engine.moves import Move, Mover, Ranked
+from lace.datalog.engine.moves import CARRIED_ROWS, Move, Mover, Ranked, lowest
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import CodeRow, Run
@@ -27,10 +28,12 @@ from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
 from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import Predicate
 
-SHARE = 0.5  # of what computing a stratum took: what following may take
+SHARE = 0.42  # of what computing a stratum took: what following may take
 ALLOWANCE = 16_384  # rows touched that are always worth trying
 _COMPARED_AT_ONCE = 4  # rows of two runs that are compared in the time of one row touched
+_TELLING = 64  # facts that tell what deciding one more will take
 _ANY_RANK = (1 << 32) - 1
+_Doubtful = dict[int, dict[Predicate, list[CodeRow]]]  # facts by rank
 Size = Callable[[Predicate], int]  # how many facts of a predicate changed
 
 
@@ -82,23 +85,35 @@ class Follower:
 
     def _take_out(self, rules: StratumRules, moves: Iterable[tuple[Move, list[CodeRow]]]) -> None:
         """Find what may have lost a derivation, by rank; prove it from lower ranks or let it go (030-INCR-03)."""
-        doubtful: dict[int, dict[Predicate, Ranked]] = {}
-        for move, rows in moves:
-            self._doubt(doubtful, move, rows)
+        doubtful: _Doubtful = {}
+        waiting = sum([self._doubt(doubtful, move, rows) for move, rows in moves])
+        gone, each = 0, float(CARRIED_ROWS)  # each: rows that deciding one of the last facts took
         while doubtful:
-            rank = min(doubtful)
-            for predicate, facts in doubtful.pop(rank).items():
-                lost = self.lost(rules, predicate, facts)
+            self._meter.foresee(int(each * waiting) + CARRIED_ROWS * gone)
+            rank, began = min(doubtful), self._meter.rows
+            decided = doubtful.pop(rank)
+            for predicate, facts in decided.items():
+                lost = self.lost(rules, predicate, dict.fromkeys(facts, rank))
                 self._mover.table(predicate).take(lost)
+                gone += len(lost)
                 rows = [(*row, rank) for row in lost]
                 for move in rules.inner(predicate, takes=True):
-                    self._doubt(doubtful, move, rows)
+                    waiting += self._doubt(doubtful, move, rows)
+            count = sum(map(len, decided.values()))
+            waiting -= count
+            if count >= _TELLING:
+                each = (self._meter.rows - began) / count
 
-    def _doubt(self, doubtful: dict[int, dict[Predicate, Ranked]], move: Move, rows: list[CodeRow]) -> None:
-        table = self._mover.table(move.head)
+    def _doubt(self, doubtful: _Doubtful, move: Move, rows: list[CodeRow]) -> int:
+        """Add what rows lead to; how many that are."""
+        gone = self._mover.table(move.head).gone
+        by_rank: defaultdict[int, list[CodeRow]] = defaultdict(list)
         for fact, rank in self._mover.below(move, rows).items():
-            if fact not in table.gone:
-                doubtful.setdefault(rank, {}).setdefault(move.head, {})[fact] = rank
+            if fact not in gone:
+                by_rank[rank].append(fact)
+        for rank, facts in by_rank.items():
+            doubtful.setdefault(rank, {}).setdefault(move.head, []).extend(facts)
+        return sum(map(len, by_rank.values()))
 
     def lost(self, rules: StratumRules, predicate: Predicate, facts: Ranked) -> list[CodeRow]:
         """The facts that nothing of lower rank derives."""
@@ -121,10 +136,7 @@ class Follower:
 
     def _collect(self, found: dict[Predicate, Ranked], head: Predicate, more: Ranked) -> None:
         """Facts with the lowest rank that a derivation gives them."""
-        facts = found.setdefault(head, {})
-        for fact, rank in more.items():
-            if rank <= facts.get(fact, rank):
-                facts[fact] = rank
+        found[head] = lowest(found[head], more) if head in found else more
 
     def _insert(self, rules: StratumRules, found: dict[Predicate, Ranked]) -> None:
         """Add derived facts and, round by round, what follows from them in their own stratum."""

@@ -7,6 +7,7 @@ is not told of those. So a change costs what it touches, not what stands.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -154,7 +155,7 @@ def places_of(run: Run, rows: Collection[CodeRow], arity: int) -> Rows:
         return np.arange(run.rows)
     if len(rows) < (_FEW_ROWS if run.is_indexed(tuple(range(arity))) else _COMPARE_ROWS):
         return np.array([place for row in rows for place in place_of(run, row, arity)], np.int64)
-    columns = list(np.array(list(rows), np.uint32).T)
+    columns = list(as_table(rows, arity).T)
     return run.index(tuple(range(arity))).expand(columns)[1]
 
 
@@ -179,8 +180,13 @@ def run_of(rows: Collection[CodeRow], width: int, domain: int) -> Run:
     """Rows as a run."""
     if not width:
         return ColumnRun([], len(rows), 0)
-    table = np.array(list(rows), np.uint32).reshape(len(rows), width)
+    table = as_table(rows, width)
     return ColumnRun([np.ascontiguousarray(column) for column in table.T], len(rows), domain)
+
+
+def as_table(rows: Collection[CodeRow], width: int) -> Codes:
+    """Rows as an array of so many columns; numpy would look at each row by itself."""
+    return np.fromiter(chain.from_iterable(rows), np.uint32, len(rows) * width).reshape(len(rows), width)
 
 
 class WithRanks(Run):

@@ -32,7 +32,7 @@ from lace.datalog.syntax import Atom, Predicate, Rule, Term, Variable
 
 _FEW = 12  # rows that are followed one by one
 _FOLLOWED = 96  # rows that these may lead to, before columns are the better way
-_CARRIED_ROWS = 32  # what a row costs on its way into columns and out of them
+CARRIED_ROWS = 32  # what a row costs on its way into columns and out of them
 Ranked = dict[CodeRow, int]  # facts of one predicate and their ranks
 START = "?start"
 _RANKED = "?ranked"
@@ -170,15 +170,22 @@ class Mover:
         return facts
 
     def _as_columns(self, move: Move, rows: Sequence[CodeRow], below: bool) -> Ranked:
-        self._meter.touch(2 * STEP_ROWS + _CARRIED_ROWS * len(rows))
+        self._meter.touch(2 * STEP_ROWS + CARRIED_ROWS * len(rows))
         self._start.run = run_of(rows, len(rows[0]), self._dictionary.size)
         facts: Ranked = {}
         for columns, count in self.executors[move.sight].head_rows(move.plan.root):
             terms, ranks = move.settle(columns, count, below=below)
-            self._meter.touch(_CARRIED_ROWS * len(ranks))
+            self._meter.touch(CARRIED_ROWS * len(ranks))
             listed = [column.tolist() for column in terms]
             fresh = zip(*listed, strict=True) if listed else [()] * len(ranks)
-            for fact, rank in zip(fresh, ranks.tolist(), strict=True):
-                if rank <= facts.get(fact, rank):
-                    facts[fact] = rank
+            found = dict(zip(fresh, ranks.tolist(), strict=True))
+            facts = lowest(facts, found) if facts else found
         return facts
+
+
+def lowest(facts: Ranked, more: Ranked) -> Ranked:
+    """Facts of both, each with the lower of its ranks; the first is changed."""
+    for fact, rank in more.items():
+        if rank <= facts.get(fact, rank):
+            facts[fact] = rank
+    return facts
