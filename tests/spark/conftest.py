@@ -10,12 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
+# Most of what a test's JVM does it does once: compiling it well costs more than it saves.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session, set for many small jobs; Python workers find this source tree."""
-    from lace.spark.session import spark_session
+    from lace.spark.session import settings, spark_session
 
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     session = spark_session(
@@ -25,6 +27,8 @@ def spark() -> Iterator[SparkSession]:
             "spark.default.parallelism": "2",
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.driver.extraJavaOptions": f"{settings(2)['spark.driver.extraJavaOptions']} {SHORT_LIVED}",
             "spark.driver.memory": "1g",
         },
     )
