@@ -10,6 +10,11 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
+# Tests start hundreds of processes: each would compile all of our modules again if none may keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
+# One worker more than there are cores: some tests wait for a browser, a server or a disk.
+WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
+
 .DEFAULT_GOAL := help
 .PHONY: siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
 
@@ -21,7 +26,7 @@ demo: $(STAMP) ## see what lace does, step by step, in a folder of its own
 	@$(RUN) tools/demo.py
 
 test: check ## lint, types, and every test
-	$(RUN) -m pytest -n auto -m "not slow"
+	$(RUN) -m pytest -n $(WORKERS) -m "not slow"
 
 check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/ruff check .
@@ -30,7 +35,7 @@ check: $(STAMP) ## lint, format and types
 	$(RUN) tools/repeated.py
 
 nightly: $(STAMP) ## everything long: slow tests, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, mutants
-	$(RUN) -m pytest -n auto -m slow
+	$(RUN) -m pytest -n $(WORKERS) -m slow
 	$(MAKE) simulate SEEDS=$(or $(SEEDS),10000)
 	$(MAKE) spark-cases
 	$(MAKE) fuzz SECONDS=$(or $(SECONDS),1200)
@@ -42,7 +47,7 @@ mutants: $(STAMP) ## break the pure packages in small ways and see whether the t
 	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200)
 
 coverage: $(STAMP) ## which lines no test reaches, as a page in coverage-out (everything but Spark and slow tests)
-	$(RUN) -m pytest -n auto -m "not spark and not slow" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out
+	$(RUN) -m pytest -n $(WORKERS) -m "not spark and not slow" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out
 
 bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--quick for a short run)
 	@for file in $$(ls bench/*.py | grep -v bench/report.py); do \

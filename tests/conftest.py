@@ -1,4 +1,4 @@
-"""Shared test set-up: hypothesis profiles, and one worker process for all tests that need a JVM."""
+"""Shared test set-up: hypothesis profiles, which tests share a worker process, and which begin first."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ settings.register_profile("deep", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile(os.environ.get("LACE_HYPOTHESIS_PROFILE", "default"))
 
 SPARK_TESTS = "tests/spark/"
+# One worker each, so that one JVM and one browser serve them all.
+TOGETHER = (SPARK_TESTS, "tests/inspector/test_stories.py")
+# What takes longest begins first: started last it would keep one worker busy while the others have nothing left.
+LONG = ("tests/test_demo.py", "tests/siege/", "tests/test_readme.py", "tests/interop/test_processes.py")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Tests by themselves, but those on Spark as one group: they share a session, and so one JVM.
+    """Tests by themselves, but those on Spark as one group: they share a session, and so one JVM; browsers likewise.
 
     `--dist loadgroup` should do this by the mark xdist_group; xdist 3.8 writes the group into an attribute that pytest
     9.2 no longer reads.
@@ -25,6 +34,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     class OneJvm(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return SPARK_TESTS if nodeid.startswith(SPARK_TESTS) else nodeid
+            return next((place for place in TOGETHER if nodeid.startswith(place)), nodeid)
 
     return OneJvm(config, log)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "lace"
 
@@ -44,7 +43,12 @@ LIBRARY_HOMES = {
 }
 
 
-def _imports(path: Path) -> Iterator[str]:
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    return tuple(_each_import(path))
+
+
+def _each_import(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -62,22 +66,28 @@ def _package(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_one_way(path: Path) -> None:
-    here = _package(path)
-    assert here in RANK, f"{here} is in no layer"
-    for name in _imports(path):
-        parts = name.split(".")
-        if parts[0] != "lace" or len(parts) == 1 or parts[1] not in RANK or parts[1] == here:
-            continue
-        same_floor = RANK[parts[1]] == RANK[here] and {here, parts[1]} <= {"notation", "limits", "errors"}
-        assert RANK[parts[1]] > RANK[here] or same_floor, f"{path} imports {name}: against the direction"
+def _is_upward(here: str, name: str) -> bool:
+    parts = name.split(".")
+    if parts[0] != "lace" or len(parts) == 1 or parts[1] not in RANK or parts[1] == here:
+        return False
+    same_floor = RANK[parts[1]] == RANK[here] and {here, parts[1]} <= {"notation", "limits", "errors"}
+    return RANK[parts[1]] <= RANK[here] and not same_floor
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_each_library_has_one_home(path: Path) -> None:
-    relative = path.relative_to(SOURCE).as_posix()
-    for name in _imports(path):
-        homes = LIBRARY_HOMES.get(name.split(".")[0])
-        if homes is not None:
-            assert any(relative.startswith(home) for home in homes), f"{relative} imports {name}"
+def test_imports_point_one_way() -> None:
+    assert not {_package(path) for path in MODULES} - RANK.keys(), "a package is in no layer"
+    against = [
+        f"{path} imports {name}" for path in MODULES for name in _imports(path) if _is_upward(_package(path), name)
+    ]
+    assert not against, "\n".join(against)
+
+
+def _is_at_home(relative: str, name: str) -> bool:
+    homes = LIBRARY_HOMES.get(name.split(".")[0])
+    return homes is None or any(relative.startswith(home) for home in homes)
+
+
+def test_each_library_has_one_home() -> None:
+    places = [(path.relative_to(SOURCE).as_posix(), name) for path in MODULES for name in _imports(path)]
+    astray = [f"{relative} imports {name}" for relative, name in places if not _is_at_home(relative, name)]
+    assert not astray, "\n".join(astray)

@@ -220,6 +220,7 @@ def test_a_chain_of_a_thousand_rounds_succeeds() -> None:
     assert len(run_embedded(program, given[:-1], EngineLimits(max_stratum_iterations=1000))[predicate]) == 1000
 
 
+@pytest.mark.slow  # engine/test_limits.py derives a million facts of a million in the short run
 @pytest.mark.clause("030-LIM-02", "030-EVAL-08")
 def test_a_million_base_facts_are_evaluated() -> None:
     number = Predicate("N", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -16,9 +17,17 @@ from lace.store.columns.symbols import KEY_BITS, SymbolTable, _is_prime, keyed_h
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 
 
-def table_with(modulus: int | None) -> SymbolTable:
+@cache
+def _empty() -> bytes:
+    """A new database; finding a prime for each example would take most of their time."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     schema.migrate(connection)
+    return connection.serialize()
+
+
+def table_with(modulus: int | None) -> SymbolTable:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.deserialize(_empty())
     secret = connection.execute("SELECT index_key FROM state").fetchone()[0]
     if modulus is None:
         return SymbolTable(connection, keyed_hash(secret))

@@ -122,6 +122,7 @@ class MemoryStore:
         self._last_removal = 0
         self._settings: dict[str, dict[str, bytes]] = {}
         self._dictionary = MemoryDictionary()
+        self._shown: MemorySnapshot | None = None  # deriving every fact anew for each question is most of its price
         self._lock = RLock()
         self.news = StoreNews()
 
@@ -215,7 +216,9 @@ class MemoryStore:
 
     def snapshot(self) -> MemorySnapshot:
         with self._lock:
-            return self._source([kept for _, kept in self._listed()])
+            if self._shown is None or self._shown.cursor != self.cursor():
+                self._shown = self._source([kept for _, kept in self._listed()])
+            return self._shown
 
     def _source(self, kept: list[_Kept]) -> MemorySnapshot:
         facts = (fact for one in kept for fact in one.facts)
