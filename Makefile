@@ -34,13 +34,14 @@ check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/mypy
 	$(RUN) tools/repeated.py
 
-nightly: $(STAMP) ## everything long: slow tests, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, mutants
+nightly: $(STAMP) ## everything long: slow tests, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, kills, mutants
 	$(RUN) -m pytest -n $(WORKERS) -m slow
 	$(MAKE) simulate SEEDS=$(or $(SEEDS),10000)
 	$(MAKE) spark-cases
 	$(MAKE) fuzz SECONDS=$(or $(SECONDS),1200)
 	$(MAKE) soak
 	$(RUN) tools/flips.py --flips 3000
+	$(RUN) tools/kills.py --kills 10000
 	$(MAKE) mutants SAMPLE=$(or $(SAMPLE),600)
 
 mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200)

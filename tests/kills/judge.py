@@ -1,0 +1,71 @@
+"""What a store must hold after its process was killed, by what that process said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from kills.plays import NUMBERS
+from lace.datalog.syntax import Fact
+from lace.errors import LaceError
+from lace.facts.derive import derive_facts
+from lace.facts.predicates import RECORD_PREDICATES
+from lace.records.validate import validate
+from lace.store import SQLiteStore, open_store
+from lace.store.base import RecordStore
+
+
+class Ledger:
+    """What is known of a store's content over any number of kills."""
+
+    def __init__(self) -> None:
+        self._stored: set[int] = set()
+        self.acknowledged = 0
+
+    def hear(self, said: bytes) -> tuple[set[int], str]:
+        """Take over what a process said; the change that was under way when it died, if it had begun one."""
+        pending: set[int] = set()
+        sign = ""
+        for line in said.decode().split("\n")[:-1]:  # the last line is whole: a write to a pipe is
+            word, numbers = line.rstrip("0123456789,"), line.lstrip("?+-")
+            named = set(map(int, numbers.split(",")))
+            if word.startswith("?"):
+                pending, sign = named, word[1:]
+                continue
+            self.acknowledged += len(named)
+            self._stored = self._stored | named if word == "+" else self._stored - named
+            pending, sign = set(), ""
+        return pending, sign
+
+    def judge(self, path: Path, pending: set[int], sign: str, *, announces: bool) -> list[str]:
+        """Everything that is wrong with a store; where stores are not announced, one batch may have come unsaid."""
+        if not path.exists():
+            return ["there is no store, and something was acknowledged"] if self.acknowledged else []
+        try:
+            with open_store(path, create=not self.acknowledged) as store:  # killed while it was made
+                problems = _whole(store)
+                held = {NUMBERS[record] for _, record in store.records_since()}
+        except LaceError as error:
+            return [str(error)]
+        lost = self._stored - held - (pending if sign == "-" else set())
+        came = held - self._stored - (pending if sign == "+" else set())
+        if lost:
+            problems.append(f"acknowledged and lost: {sorted(lost)[:5]}")
+        if came and announces:
+            problems.append(f"there, and nobody put them or they were removed: {sorted(came)[:5]}")
+        if 0 < len(pending & held) < len(pending):
+            problems.append(f"half of a change: {len(pending & held)} of {len(pending)}")
+        self._stored = held
+        return problems
+
+
+def _whole(store: RecordStore) -> list[str]:
+    """020-FACT-01: every visible record is valid, and its facts are those of its bytes."""
+    assert isinstance(store, SQLiteStore)
+    problems = store.check_integrity()
+    bodies = [validate(body) for _, body in store.bodies_since()]
+    snapshot = store.snapshot()
+    facts = Counter(Fact(predicate, row) for predicate in RECORD_PREDICATES for row in snapshot.iterate(predicate))
+    if facts != Counter(fact for record in bodies for fact in derive_facts(record)):
+        problems.append("facts are not those of the records")
+    return problems
