@@ -128,7 +128,7 @@ class FakeHost:
 
     def take_claims(self, wanted: asked.TakeClaims, call: Call) -> given.ClaimsTaken:
         call.charge(rows=len(wanted.added))
-        return self.claims.take(wanted)
+        return self.claims.take(wanted, self.generation() if self.comparer is not None else None)
 
     def reconcile(self, wanted: asked.Reconcile, call: Call) -> given.Reconciled:
         return self.claims.reconcile(wanted, self.own, call)

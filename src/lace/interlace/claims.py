@@ -113,7 +113,7 @@ class PeerClaims:
     def take(self, wanted: TakeClaims, own: OwnSet | None = None) -> ClaimsTaken:
         """A listing, which replaces what was held (050-RECON-04), or the sum of its changes.
 
-        Where sets are compared, `own` is ours: if there is nothing in it or held, a listing is what differs.
+        Where sets are compared, `own` is ours: if nothing is in it and nothing held, a listing is what differs.
         """
         if own is not None and not len(own) and wanted.is_whole and wanted.added and not len(self):
             self._like, self._measured = Likeness(own, (), wanted.added), None
@@ -127,7 +127,8 @@ class PeerClaims:
             dropped = [claim for record in wanted.removed if (claim := self._held.drop(record)) is not None]
             taken = self._held.put_all(wanted.added)
             self._note(Changes(taken.added, [*dropped, *taken.removed]))
-        return ClaimsTaken(len(self._held), changed=self._held.version != before)
+        is_own = own is not None and len(own) == len(self._held) == len(own.among(list(self._held)))
+        return ClaimsTaken(len(self._held), changed=self._held.version != before, is_own=is_own)
 
     def reconcile(self, wanted: Reconcile, own: AdvertisementSet, call: Call) -> Reconciled:
         """Take over every partition that can be named; `own` is the set of the handle."""

@@ -47,6 +47,7 @@ class ComparedLoop(ABC):
         self._summary: list[Fact] = []  # ours, behind a listing under way
         self._has_base = epoch.compared is not None
         self._comparison: Comparison | None = None
+        self._is_quiet = False  # 070-EQUAL-03: the sets are one, so that nothing can be asked for
         self._doubt: Fact | None = None  # sent in the place of our requests
 
     # --- what the whole loop knows -----------------------------------------------------------------------------
@@ -66,6 +67,10 @@ class ComparedLoop(ABC):
     @abstractmethod
     def _evaluate_requests(self) -> None:
         """In REQUEST: both advertisement states are current."""
+
+    @abstractmethod
+    def _end_without_requests(self) -> None:
+        """In REQUEST: both know that neither asks for anything."""
 
     # --- summaries ---------------------------------------------------------------------------------------------
 
@@ -136,6 +141,7 @@ class ComparedLoop(ABC):
         listing, self._peer_listing = self._peer_listing, None
         if self._are_equal(ours, theirs):
             told = self._asked_sums(ours, theirs)
+            self._is_quiet = self._ends_when_equal
             core.ask(Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=told, is_equal=True))
         elif self._has_base and listing is not None and theirs.sums is not None:
             added, sent = listing.added, tuple(self._epoch.sent)
@@ -150,6 +156,12 @@ class ComparedLoop(ABC):
         if not self._has_base:
             return (ours.count, ours.root) == (theirs.count, theirs.root)
         return ours.measured is not None and theirs.sums is not None and agrees(ours.measured, theirs.sums)
+
+    @property
+    def _ends_when_equal(self) -> bool:
+        """070-EQUAL-03: whether equal sets leave nothing to ask for; where rules read listings these come first."""
+        agreement = self._epoch.agreement
+        return agreement.negotiated.differences and not agreement.have_reads_advertisements
 
     def _asked_sums(self, ours: Measured, theirs: Summary) -> U64:
         """The asker's sums, which are those of both."""
@@ -195,7 +207,10 @@ class ComparedLoop(ABC):
             self._epoch.note_claims(answer)
         if self._comparison is None:
             self._core.enter(Move.LISTED)
-            self._after_differences(ASK if not answer.agrees else None)
+            if self._is_quiet and answer.agrees:
+                self._end_without_requests()
+            else:
+                self._after_differences(ASK if not answer.agrees else None)
         else:
             self._comparison.taken(answer)
             self._go_on()

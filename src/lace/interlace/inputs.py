@@ -141,10 +141,14 @@ class Summarised:
 
 @dataclass(frozen=True, slots=True)
 class ClaimsTaken:
-    """Answers TakeClaims: how many claims the peer now makes, and whether that is another set of them than before."""
+    """Answers TakeClaims: how many claims the peer now makes, and whether that is another set of them than before.
+
+    Where sets are compared (070) it also tells whether they are about exactly the records of our set.
+    """
 
     count: int
     changed: bool
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

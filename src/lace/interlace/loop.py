@@ -157,7 +157,10 @@ class Loop(ComparedLoop):
             self._send_selection()
         else:
             self._core.enter(Move.LISTED)
-            self._evaluate_requests()
+            if isinstance(answer, ClaimsTaken) and answer.is_own and self._ends_when_equal:
+                self._end_without_requests()
+            else:
+                self._evaluate_requests()
 
     # --- partitions --------------------------------------------------------------------------------------------
 
@@ -246,6 +249,13 @@ class Loop(ComparedLoop):
         self._epoch.note_reconciled()
         self._core.report(Advertising(self._epoch.own.count, self._epoch.claims))
         self._epoch.evaluate(Question.WHAT_TO_REQUEST)
+
+    def _end_without_requests(self) -> None:
+        """070-EQUAL-03: what the peer may send we may send too, so we have it; and the other way round."""
+        self._epoch.note_reconciled()
+        self._core.report(Advertising(self._epoch.own.count, self._epoch.claims))
+        self._core.sent = self._core.received = True
+        self._conclude()
 
     def send_requests(self) -> None:
         """WHAT_TO_REQUEST is answered."""

@@ -208,10 +208,12 @@ class Rounds:
                 self._running.decoded(item)
             case given.DifferenceTaken():
                 self._running.difference_taken(item)
+                self._after_loop()
             case given.Reconciled() if question is Question.THEIR_ANSWER:
                 self._running.answer_checked(item)
             case given.ClaimsTaken() | given.Reconciled():
                 self._running.listings_compared(item)
+                self._after_loop()
             case _:
                 assert_never(item)
 
