@@ -17,6 +17,7 @@ from lace.datalog.meter import Meter
 from lace.datalog.source import ColumnSource
 from lace.datalog.syntax import Atom, Variable
 from lace.errors import LocalProtocolError
+from lace.facts.derive import derive_facts
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, FIELD
 from lace.interlace.advertisement import (
     Advertisement,
@@ -32,13 +33,15 @@ from lace.interlace.partitions import Changes
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.notation.fact import Fact
+from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
+from lace.records.validate import reread
 from lace.runtime.claims import ClaimBook, feeding_of
 from lace.store.base import RecordStore, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
 MAX_FOLLOWED_FACTS = 1_000
-_BULK_RECORDS = 64  # records above which fields are read by name instead of by record
+_BULK_RECORDS = 64  # records above which fields are read from the columns instead of from each record
 
 
 Records = dict[str, None]
@@ -282,10 +285,10 @@ class StoreEvaluator:
         """One advertisement for each record, sorted, with the negotiated fields it has (050-SEND-08)."""
         if not records or self._schema == NO_FIELDS:
             return bare_claims(sorted(records))
-        source = self.store.snapshot()
         fields: dict[str, list[FieldClaim]] = {record: [] for record in sorted(records)}
-        if len(records) <= _BULK_RECORDS:
-            rows: Iterable[tuple[str, ...]] = (row for record in records for row in source.query(FIELD, record))
+        source = self.store.snapshot() if len(records) > _BULK_RECORDS else None
+        if source is None:
+            rows: Iterable[tuple[str, ...]] = (row for record in records for row in self._fields_of(record))
         elif self._schema.names is None:
             rows = source.iterate(FIELD)
         else:
@@ -294,6 +297,12 @@ class StoreEvaluator:
             if record in fields and self._schema.allows(name):
                 fields[record].append(FieldClaim(name, index, value))
         return [Advertisement(record, canonical_fields(found)) for record, found in fields.items()]
+
+    def _fields_of(self, record: str) -> Iterator[tuple[str, ...]]:
+        """Of one record, by its bytes: the columns of all records are long to look through for a few."""
+        stored = self.store.get(RecordHash(record))
+        if stored is not None:
+            yield from (values for predicate, values in derive_facts(reread(stored)) if predicate == FIELD)
 
     def _facts_of(self, claims: Iterable[Advertisement]) -> Iterator[Fact]:
         source = self._source

@@ -13,10 +13,11 @@ from lace.differences.ids import columnar, ids_of_texts, partition_count
 from lace.differences.idset import IdSet, set_of
 from lace.differences.tree import UNKNOWN, Tree
 from lace.errors import InvalidText
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.advertisement import Advertisement, canonical_bytes
 from lace.interlace.partitions import START_LENGTH, AdvertisementSet
 
 _MANY = 100_000
+_MOST_RECENT = 1024  # advertisements that are kept for the next link that has to list them
 _MOST_PARTITIONS: int = 64**START_LENGTH
 
 Advertise = Callable[[Iterable[str]], list[Advertisement]]
@@ -34,6 +35,8 @@ class Generation:
         self._max_line_bytes = max_line_bytes
         self._standard: AdvertisementSet | None = None
         self._tree = tree
+        self._sizes: dict[str, int] = {}
+        self._recent: dict[str, Advertisement] = {}  # that links asked for: what is new to one is new to many
         self._making = threading.Lock()
 
     def __len__(self) -> int:
@@ -61,12 +64,24 @@ class Generation:
     def some(self, records: Iterable[str]) -> list[Advertisement]:
         """The advertisements of some records of the set, sorted."""
         if self._standard is None:
-            return self._advertise(records)
+            return self._made(list(records))
         return sorted(claim for record in records if (claim := self._standard.get(record)) is not None)
 
     def listing(self) -> list[Advertisement]:
         """All advertisements, sorted."""
         return self._advertise(self.ids.ids().texts()) if self._standard is None else self._standard.listing()
+
+    def _made(self, records: Sequence[str]) -> list[Advertisement]:
+        if len(records) > _MOST_RECENT:
+            return self._advertise(records)
+        with self._making:
+            unknown = [record for record in records if record not in self._recent]
+            if unknown:
+                if len(self._recent) + len(unknown) > _MOST_RECENT:
+                    self._recent.clear()
+                    unknown = list(records)
+                self._recent.update((claim.hash, claim) for claim in self._advertise(unknown))
+            return sorted(self._recent[record] for record in dict.fromkeys(records) if record in self._recent)
 
     @property
     def standard(self) -> AdvertisementSet:
@@ -76,6 +91,15 @@ class Generation:
                 self._standard = AdvertisementSet(self._max_line_bytes)
                 self._standard.put_all(self._advertise(self.ids.ids().texts()))
             return self._standard
+
+    def listing_bytes(self, source: str) -> int:
+        """How long the listing of all of it is under a label."""
+        standard = self.standard
+        with self._making:
+            found = self._sizes.get(source)
+            if found is None:
+                found = self._sizes[source] = standard.size_under(source)
+            return found
 
     @property
     def root(self) -> bytes:
@@ -99,5 +123,20 @@ class Generation:
         coming, going = ids_of_texts(added), ids_of_texts(removed)
         later = self.holding(self.ids.change(coming, going), self._tree.touched(coming).touched(going))
         if self._standard is not None:
-            later._standard = self._standard.changed(self._advertise(added), removed)
+            later._standard, later._sizes = self._followed(self._standard, self._advertise(added), removed)
         return later
+
+    def _followed(
+        self, standard: AdvertisementSet, added: Sequence[Advertisement], removed: Sequence[str]
+    ) -> tuple[AdvertisementSet, dict[str, int]]:
+        """All advertisements after a change, and how long their listings are."""
+        touched = {*removed, *(claim.hash for claim in added)}
+        gone = [claim for record in touched if (claim := standard.get(record)) is not None]
+        sizes = {
+            source: size + sum(self._size(claim, source) for claim in added) - sum(self._size(c, source) for c in gone)
+            for source, size in self._sizes.items()
+        }
+        return standard.changed(added, removed), sizes
+
+    def _size(self, claim: Advertisement, source: str) -> int:
+        return len(canonical_bytes(claim, source, self._max_line_bytes))

@@ -372,4 +372,4 @@ def _make_evaluator(store: RecordStore, terms: Terms, house: GuestHouse | None, 
 def _listing_bytes(own: Generation, under: asked.PreparePolicy, measured: int) -> int:
     """How long a listing is, exact up to a bound; nearly all claims are bare, and those need no counting."""
     bare = len(own) * (RECORD_BYTES + len(under.own_source))
-    return bare if bare > measured or under.schema == NO_FIELDS else own.standard.size_under(under.own_source)
+    return bare if bare > measured or under.schema == NO_FIELDS else own.listing_bytes(under.own_source)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
+from weakref import ref
 
 from lace.datalog.source import Codes
 from lace.errors import StoreDamaged
@@ -62,10 +63,12 @@ class SQLiteStore:
         self._search = SearchIndex(connection)
         self._settings = SettingTable(connection)
         self._has_untold = False
+        self._shown: ref[SegmentView] | None = None  # the newest snapshot, while somebody holds it
         self._file.forget = self._forget
         self.news = StoreNews()
 
     def _forget(self) -> None:
+        self._shown = None
         for part in (self._symbols, self._coordinates, self._log):
             part.forget()
 
@@ -276,7 +279,12 @@ class SQLiteStore:
     def snapshot(self) -> SegmentView:
         with self._file.reading():
             state = self._state()
-            return SegmentView(self, state.next_code, self._log.all_live(), state.cursor)
+            held = self._shown() if self._shown is not None else None
+            if held is not None and (held.cursor, held.code_count) == (state.cursor, state.next_code):
+                return held  # whoever looks at the same moment shares the columns, which are long
+            view = SegmentView(self, state.next_code, self._log.all_live(), state.cursor)
+            self._shown = ref(view)
+            return view
 
     def changes(self, since: StoreCursor) -> Changes | None:
         with self._file.reading() as connection:

@@ -1,0 +1,1 @@
+"""What the benchmark of a hub needs beside the hub."""

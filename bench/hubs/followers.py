@@ -1,0 +1,143 @@
+"""Followers that hold many records without a store for each: columns of ids that all share, and what came since.
+
+A follower is a real link: socket, codec, machine, host. Only its store is new and empty, and what it had before the
+benchmark began is known by ids alone; a server cannot tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from lace.differences.ids import Ids
+from lace.differences.idset import set_of
+from lace.iltp.address import TcpAddress
+from lace.interlace import events as ev
+from lace.interlace.claims import PeerClaims
+from lace.interlace.effects import PreparePolicy
+from lace.interlace.host import Call
+from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.terms import Terms
+from lace.policy.exposure import expose_all
+from lace.policy.operand import Module
+from lace.records.model import ValidRecord
+from lace.runtime.clock import SystemClock
+from lace.runtime.evaluate import Evaluator
+from lace.runtime.generation import Generation
+from lace.runtime.host import LocalHost
+from lace.runtime.links import Hooks, LinkInfo, NodeLimits
+from lace.runtime.node import Node
+from lace.runtime.policybook import PolicyBook, SharingKey
+from lace.runtime.sends import Sends
+from lace.runtime.session import Outcome
+from lace.store import MemoryStore
+from lace.store.base import StoreCursor
+from lace.transports.base import READ_BYTES, TransportProof
+from lace.transports.dial import TransportOptions
+from lace.transports.pipe import DEFAULT_LIMITS, PipeStream
+from lace.transports.tcp import prepare_socket
+
+
+class _Overlay:
+    """What a store's rules select, and what the follower had before."""
+
+    def __init__(self, above: Sends, base: Generation) -> None:
+        self._above = above
+        self._seen = above.all_of([])
+        self._newest = base
+
+    @property
+    def cursor(self) -> StoreCursor:
+        return self._above.cursor
+
+    def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
+        now = self._above.current(runtime, claims, call)
+        if now is not self._seen:
+            came, went = now.ids.since(self._seen.ids)
+            self._newest, self._seen = self._newest.then(came.texts(), went.texts()), now
+        return self._newest
+
+    def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Sequence[str]:
+        return list(self._above.requestable(own, claims, call))
+
+    def rest(self) -> None:
+        self._above.rest()
+
+    def all_of(self, records: Sequence[str]) -> Generation:
+        return self._above.all_of(records)
+
+    def close(self) -> None:
+        self._above.close()
+
+
+class _Book(PolicyBook):
+    def __init__(self, base: Ids) -> None:
+        super().__init__()
+        self._base = base
+
+    def take(
+        self, evaluator: Evaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
+    ) -> tuple[Sends, SharingKey | None]:
+        sends, key = super().take(evaluator, terms, wanted, runtime)
+        base = Generation(1, set_of(self._base), lambda records: evaluator.advertise(dict.fromkeys(records)), 1024)
+        return _Overlay(sends, base), key
+
+
+class Follower:
+    """One of many, with a store of its own."""
+
+    def __init__(self, number: int, module: Module, base: Ids, *, is_open: bool = True) -> None:
+        self.number = number
+        self.store = MemoryStore()
+        self._base = base
+        self._terms = Terms(module=module, exposures=(expose_all(),), is_open=is_open)
+        self.arrived: dict[str, float] = {}  # records, and when they were stored
+        self.is_settled = asyncio.Event()
+        clock = SystemClock()
+        hooks = Hooks(on_event=self._event)
+        limits = NodeLimits(threads=1, workers=0, store_poll_s=60.0)
+        options = TransportOptions(clock=clock.tai)
+        self._node = Node(self.store, options, clock, limits=limits, hooks=hooks, make_host=self._host)
+        self._node.pulse.interval_s = 60.0  # the clients' own doings are not what is measured
+        self._link: asyncio.Task[Outcome] | None = None
+
+    def _host(self, terms: Terms) -> LocalHost:
+        return LocalHost(self.store, terms, policies=_Book(self._base))
+
+    def _event(self, _: LinkInfo, event: ev.Event) -> None:
+        if isinstance(event, ev.Received):
+            now = time.perf_counter()
+            self.arrived.update((str(record), now) for record in event.hashes)
+        elif isinstance(event, ev.FixedPoint):
+            self.is_settled.set()
+
+    async def exchange(self, port: int) -> Outcome:
+        """From an address of its own: a server counts links by where they come from."""
+        source = f"127.0.{1 + self.number // 250}.{1 + self.number % 250}"
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=READ_BYTES, local_addr=(source, 0))
+        prepare_socket(writer)
+        proof = TransportProof(address=TcpAddress("127.0.0.1", port))
+        return await self._node.attach(PipeStream(reader, writer, proof, DEFAULT_LIMITS), self._terms, dialled=True)
+
+    async def open(self, port: int) -> None:
+        """Exchange until the fixed point, and stay."""
+        self._link = asyncio.create_task(self.exchange(port))
+        settled = asyncio.create_task(self.is_settled.wait())
+        await asyncio.wait([self._link, settled], return_when=asyncio.FIRST_COMPLETED, timeout=600)
+        if not self.is_settled.is_set():
+            raise RuntimeError(f"follower {self.number}: {self._link.result() if self._link.done() else 'no end'}")
+
+    def put(self, record: ValidRecord) -> float:
+        """Store a record; when that was done."""
+        self.store.put([record])
+        now = self.arrived[str(record.hash)] = time.perf_counter()
+        self._node.store_changed()
+        return now
+
+    @property
+    def is_linked(self) -> bool:
+        return self._link is not None and not self._link.done()
+
+    async def close(self) -> None:
+        await self._node.shutdown(grace_s=0.2)
