@@ -32,3 +32,16 @@ class SystemClock:
 
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
+
+
+class SteadyTai:
+    """TAI nanoseconds that never go back: the instant of the start, and the monotonic clock since."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._start_tai_ns = clock.tai().to_ns()
+        self._start_ns = clock.monotonic_ns()
+
+    @property
+    def now_ns(self) -> int:
+        return self._start_tai_ns + self._clock.monotonic_ns() - self._start_ns

@@ -9,27 +9,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from time import thread_time
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
-from lace.interlace.host import Arrived, Call, Host, perform, store
+from lace.interlace.host import Arrived, Host, perform, store
 from lace.limits import SECOND_NS
-from lace.runtime.bounds import Budget, DriveLimits, Service
-from lace.runtime.clock import Clock
+from lace.runtime.bounds import Budget, DriveLimits
+from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.collector import seldom_collecting
+from lace.runtime.hostcalls import HostCalls
 from lace.runtime.metering import Bucket, Debt, LinkRates, Meter, slices
+from lace.runtime.outgoing import Outgoing
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
+from lace.runtime.waiting import Waiting
 from lace.transports.base import ByteStream
 
-T = TypeVar("T")
 CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings without fields
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
 BULK_BLOCKS = 64  # while records are expected
@@ -69,41 +71,36 @@ class Driver:
         self._stream = stream
         self.session = session
         self._host = host
-        self._threads = threads
         self._judges = judges or threads  # wait for worker processes, which nothing else should wait behind
-        self._evaluators = evaluators or threads  # wait for their turn, which nothing else should wait behind
-        self._calls: set[Call] = set()  # to the host, under way
-        self._evaluation: Call | None = None  # the one of them that may take long
+        self._time = SteadyTai(clock)
+        self.meter = Meter(rates or LinkRates(), self.now_ns, peer_account)
+        self._calls = HostCalls(threads, evaluators, self.meter, self._time)
         self._limits = limits or DriveLimits()
-        self._budget = budget
+        self._waiting = Waiting(session, self._limits, budget)
+        self._room = self._waiting.room
         self._on_event = on_event
         self._on_stored = on_stored
         self._tap = tap
-        self._clock = clock
-        self._start_tai_ns = clock.tai().to_ns()
-        self._start_ns = clock.monotonic_ns()
         self._work: deque[Request] = deque()
         self._judged: asyncio.Queue[tuple[asyncio.Task[object], int]] = asyncio.Queue(self._limits.verify_slices)
-        self._storing_bytes = 0
         self._wake_work = asyncio.Event()
         self._wake_send = asyncio.Event()
         self._wake_timer = asyncio.Event()
-        self._room = asyncio.Event()
         self._over = asyncio.Event()
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
-        self._counted = 0
         self._is_taking = False  # bytes that were received are being given to the session
         self._is_lost = False
         self._cut_because = ""
         self._on_limited = on_limited
         self._rested_at_ns: int | None = None
-        self.meter = Meter(rates or LinkRates(), self.now_ns, peer_account)
+        self._outgoing = Outgoing(
+            session, host, self._calls, self._waiting, self._wake_send, self._time, self._limits.service_ns
+        )
 
     @property
     def now_ns(self) -> int:
-        """TAI nanoseconds that never go back: the instant of the start and the monotonic clock since."""
-        return self._start_tai_ns + self._clock.monotonic_ns() - self._start_ns
+        return self._time.now_ns
 
     # --- the whole of it ---------------------------------------------------------------------------------------
 
@@ -123,7 +120,7 @@ class Driver:
         finally:
             await self._cancel(tasks)
             self._stream.abort()  # closed already, unless this was cancelled
-            self._count(0)
+            self._waiting.tell(0)
         if self._failure is not None:
             raise self._failure
         detail = self._cut_because or "by our own side"
@@ -134,7 +131,7 @@ class Driver:
         """About what this link keeps in memory: what waits both ways, and claims that are not ours as well."""
         session = self.session
         claims = session.machine.foreign_claims * CLAIM_BYTES
-        return session.buffered + self._storing_bytes + session.unsent_bytes + claims
+        return session.buffered + self._waiting.storing_bytes + session.unsent_bytes + claims
 
     @property
     def rests_s(self) -> float:
@@ -156,8 +153,7 @@ class Driver:
     async def _settle(self, sending: asyncio.Task[None], performing: asyncio.Task[None]) -> None:
         """A finished exchange flushes and closes; an aborted one closes without further bytes (050-ERR-20)."""
         outcome = self.session.outcome
-        if self._evaluation is not None:  # of no use to anybody any more
-            self._evaluation.cancel()
+        self._calls.cancel_evaluation()  # of no use to anybody any more
         if outcome is None or outcome.abort or self._failure is not None:
             self._stream.abort()
         else:
@@ -169,8 +165,7 @@ class Driver:
         running: list[asyncio.Task[Any]] = [*tasks, *([self._service] if self._service else [])]
         while not self._judged.empty():
             running.append(self._judged.get_nowait()[0])
-        for call in list(self._calls):
-            call.cancel()
+        self._calls.cancel()
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -192,7 +187,7 @@ class Driver:
 
     async def _receive(self) -> None:
         while not self._over.is_set():
-            await self._wait_for_room()
+            await self._waiting.wait_for_room()
             data = await self._stream.receive()
             if self._over.is_set():
                 return
@@ -240,7 +235,7 @@ class Driver:
             before = self.session.blocks_in
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), self._limits.leftover_s)
-            is_stuck = self.session.blocks_in == before and not self._storing_bytes
+            is_stuck = self.session.blocks_in == before and not self._waiting.storing_bytes
             if is_stuck and not self._over.is_set():
                 self.session.lose(self.now_ns)
                 self._after()
@@ -248,36 +243,6 @@ class Driver:
 
     def _charge(self, account: str, amount: float) -> None:
         self.meter.charge(account, amount, self.now_ns)
-
-    async def _wait_for_room(self) -> None:
-        while True:
-            waiting = self.session.buffered + self._storing_bytes
-            self._count(waiting)
-            crowded = self._budget is not None and self._budget.held > self._budget.max_bytes and waiting > 0
-            is_read = self.session.unsent_blocks <= self._limits.max_unsent_blocks
-            if waiting <= self._limits.max_waiting_bytes and is_read and not crowded:
-                return
-            self._room.clear()
-            if self._budget is not None and crowded:
-                self._budget.freed.clear()
-                await self._first_of(self._room, self._budget.freed)
-            else:
-                await self._room.wait()
-
-    @staticmethod
-    async def _first_of(*events: asyncio.Event) -> None:
-        waits = [asyncio.create_task(event.wait()) for event in events]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-
-    def _count(self, waiting: int) -> None:
-        """Tell the shared budget what this link holds."""
-        if self._budget is not None and waiting != self._counted:
-            self._budget.change(waiting - self._counted)
-            self._counted = waiting
 
     async def _send(self) -> None:
         """Write what the session has; once the exchange is over, return when nothing is left."""
@@ -337,30 +302,23 @@ class Driver:
             case ReceivedRecords():
                 await self._judge(await self._gather(request))
             case CheckResource(resource):
-                fault = await self._in_thread(fault_of, resource, self.session.terms.engine_limits)
+                fault = await self._calls.in_thread(fault_of, resource, self.session.terms.engine_limits)
                 self.session.resource_checked(resource, fault, self.now_ns)
                 self._after()
             case asked.SendListing():
-                self._start_service(self._list(request))
+                self._start_service(self._outgoing.list(request))
             case asked.SendRecords():
-                self._start_service(self._serve(request))
+                self._start_service(self._outgoing.serve(request))
             case asked.Report(event):
                 await self._report(event)
             case _:
                 is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
-                answer = await (self._evaluate if is_long else self._call)(partial(perform, self._host, request))
+                if is_long:
+                    await self._afford()  # what was sent ahead waits as well
+                call = self._calls.evaluate if is_long else self._calls.call
+                answer = await call(partial(perform, self._host, request))
                 if answer is not None:
                     self._answer(answer)
-
-    async def _evaluate(self, work: Callable[[Call], T]) -> T:
-        await self._afford()  # what was sent ahead waits as well
-        with self._calling() as call:
-            self._evaluation = call
-            try:
-                return await self._in_thread(work, call, threads=self._evaluators)
-            finally:
-                self._evaluation = None
-                self._charge("cpu_s", call.cpu_s)
 
     async def _report(self, event: Event) -> None:
         if isinstance(event, _ACCOUNT_OF):
@@ -368,7 +326,7 @@ class Driver:
         if self._on_event is not None:
             self._on_event(event)
         if isinstance(event, FixedPoint) and self.session.terms.is_open:
-            await self._call(self._host.rest)
+            await self._calls.call(self._host.rest)
 
     async def _gather(self, first: ReceivedRecords) -> list[Arrived]:
         """One batch of what arrives close together: many records are judged and stored in half the time of few."""
@@ -392,7 +350,7 @@ class Driver:
 
     async def _judge(self, batch: list[Arrived]) -> None:
         """Begin to judge; several batches may be under way, and they are committed in their order."""
-        judging = self._call(partial(self._host.judge, batch), self._judges)
+        judging = self._calls.call(partial(self._host.judge, batch), self._judges)
         size = sum([len(data) for _, data in batch])
         await self._judged.put((asyncio.create_task(judging), size))
 
@@ -400,52 +358,22 @@ class Driver:
         """Commit one judged batch while the next is being judged."""
         while True:
             judging, size = await self._judged.get()
-            answers = await self._call(partial(store, self._host, await judging))
-            self._storing_bytes -= size
+            answers = await self._calls.call(partial(store, self._host, await judging))
+            self._waiting.storing_bytes -= size
             for answer in answers:
                 self._answer(answer)
                 if self._on_stored is not None and isinstance(answer, given.RecordsStored):
                     self._on_stored()
 
-    def _start_service(self, service: Coroutine[Any, Any, None]) -> None:
+    def _start_service(self, service: Coroutine[Any, Any, given.LocalInput]) -> None:
         self._service = asyncio.create_task(self._guarded(self._serviced(service)))
 
-    async def _serviced(self, service: Coroutine[Any, Any, None]) -> None:
+    async def _serviced(self, service: Coroutine[Any, Any, given.LocalInput]) -> None:
         """What goes out while the peer's items come in; a store that fails ends the exchange, not the node."""
         try:
-            await service
+            self._answer(await service)
         except LaceError as error:
             self._answer(given.LocalFailed(str(error)))
-
-    async def _list(self, request: asked.SendListing) -> None:
-        """Write advertisement records as the host lists them: a listing may be large."""
-        with self._calling() as call:
-            batches = self._host.list(request, call)
-            while batch := await self._in_thread(next, batches, None):
-                self.session.put_listing(batch, request.source)
-                self._wake_send.set()
-                await self._drained()
-        self._answer(given.ListingSent())
-
-    async def _serve(self, request: asked.SendRecords) -> None:
-        """Load and write stored records until a bound is reached; the rest is deferred (050-XFER-01)."""
-        service = Service(request)
-        started = self.now_ns
-        with self._calling() as call:
-            batches = self._host.load(request, call)
-            while not service.is_full and (batch := await self._in_thread(next, batches, None)):
-                self.session.put_records([stored for _, stored in service.take_all(batch)])
-                self._wake_send.set()
-                await self._drained()
-                if self.now_ns - started > self._limits.service_ns:
-                    break
-        self._answer(given.RecordsSent(service.sent, service.missing))
-
-    async def _drained(self) -> None:
-        """Wait until little of what was put is still unsent."""
-        while self.session.unsent_bytes > self._limits.max_unsent_bytes:
-            self._room.clear()
-            await self._room.wait()
 
     # --- small moves -------------------------------------------------------------------------------------------
 
@@ -457,7 +385,7 @@ class Driver:
         """What a call into the session brought: work, bytes, another timer, the end."""
         for request in self.session.requests():
             if isinstance(request, ReceivedRecords):
-                self._storing_bytes += sum([len(data) for _, data in request.records])
+                self._waiting.storing_bytes += sum([len(data) for _, data in request.records])
             self._work.append(request)
         if self.session.outcome is not None:
             self._over.set()
@@ -467,29 +395,3 @@ class Driver:
             self._rested_at_ns = self.now_ns
         for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
             event.set()
-
-    async def _call(self, work: Callable[[Call], T], threads: Executor | None = None) -> T:
-        """One call to the host, in a thread."""
-        with self._calling() as call:
-            return await self._in_thread(work, call, threads=threads)
-
-    @contextlib.contextmanager
-    def _calling(self) -> Iterator[Call]:
-        """A call that is cancelled when the link ends."""
-        call = Call()
-        self._calls.add(call)
-        try:
-            yield call
-        finally:
-            self._calls.discard(call)
-
-    async def _in_thread(self, work: Callable[..., T], *arguments: object, threads: Executor | None = None) -> T:
-        timed = partial(_timed, partial(work, *arguments))
-        result, cpu_s = await asyncio.get_running_loop().run_in_executor(threads or self._threads, timed)
-        self._charge("cpu_s", cpu_s)
-        return result
-
-
-def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    started = thread_time()
-    return work(), thread_time() - started

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lace.interlace.events import Event
+from lace.interlace.terms import Link
 from lace.limits import MIB
 from lace.notation.identifiers import Verifier
 from lace.runtime.admission import AdmissionLimits, Standing
@@ -16,6 +17,7 @@ from lace.runtime.cursors import CursorLimits
 from lace.runtime.drive import Driver, Tap
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.session import Outcome
+from lace.transports.base import TransportProof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,18 @@ class LinkInfo:
     address: str
     peer: Verifier | None
     dialled: bool
+
+
+def link_of(proof: TransportProof, here: Verifier | None) -> Link:
+    """What a connection proves of both ends, as rules and hellos see it."""
+    return Link(
+        transport=str(proof.address),
+        encrypted=proof.encrypted,
+        here=here,
+        peer=proof.peer,
+        signs_hello=proof.here is not None,
+        peer_signs_hello=proof.signed,
+    )
 
 
 OnEvent = Callable[[LinkInfo, Event], None]

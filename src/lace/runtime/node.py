@@ -10,16 +10,14 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address, StdioAddress, UnixAddress
 from lace.interlace import inputs as given
-from lace.interlace.events import Event
 from lace.interlace.host import Host
-from lace.interlace.terms import Link, MachineConfig, Terms
+from lace.interlace.terms import MachineConfig, Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import shows_everything
@@ -27,25 +25,25 @@ from lace.policy.operand import Module
 from lace.runtime.admission import Admission, Standing, peer_key
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
+from lace.runtime.crew import Crew
 from lace.runtime.cursors import CursorBook
 from lace.runtime.drive import Driver
-from lace.runtime.guesthouse import GuestHouse, GuestLimits
+from lace.runtime.guesthouse import GuestLimits
 from lace.runtime.host import HostBounds, LocalHost
-from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink
-from lace.runtime.metering import AccountBook, Debt, LinkRates
+from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink, link_of
+from lace.runtime.metering import AccountBook, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.pulse import Pulse
 from lace.runtime.quotas import Gate, GateRules, Quotas, horizon_after, quotas_for
+from lace.runtime.reports import Reports
 from lace.runtime.session import Outcome, Session
-from lace.runtime.workers import SlicedVerify, Workers
 from lace.store.base import RecordStore, StoreCursor
 from lace.transports.base import ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
 
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
-T = TypeVar("T")
 TermsFor = Callable[[TransportProof], Terms | None]
 """The terms for a peer by what its connection proves; None turns it away."""
 
@@ -86,13 +84,8 @@ class Node:
         self._limits = limits or NodeLimits()
         self._cursors = CursorBook(store, clock.tai, self._limits.cursors)
         self._drive_limits = drive_limits or DriveLimits()
-        self._hooks = hooks or Hooks()
-        self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="lace")
-        self._workers = Workers(self._limits.workers)
-        self._evaluators = ThreadPoolExecutor(self._limits.max_links, thread_name_prefix="lace-evaluate")
-        self._house = GuestHouse(getattr(store, "path", None), guest_limits, self._limits.threads)
-        self._judges = ThreadPoolExecutor(self._workers.count + 1, thread_name_prefix="lace-judge")
-        self._verify = SlicedVerify(self._threads, self._drive_limits.verify_slices)
+        self._reports = Reports(self.metrics, hooks or Hooks())
+        self._crew = Crew(store, self._limits, self._drive_limits.verify_slices, guest_limits)
         self._host_bounds = host_bounds
         self._make_host = make_host
         self._policies = PolicyBook(keeps_sets=True)
@@ -130,7 +123,7 @@ class Node:
                 if outcome.result.fixed_point:
                     pause = self._limits.backoff_first_s
             except TransportError as error:
-                self._trouble(str(error))
+                self._reports.trouble(str(error))
             if self._stopping.is_set():
                 return
             await self._pause(pause)
@@ -161,8 +154,7 @@ class Node:
                 offered = terms(stream.proof)  # who gives terms peer by peer has thought of this one
             reason = await self._refusal(stream) if offered is not None else "not wanted"
             if reason or offered is None:
-                self.metrics.add("connections_refused_total", label=reason)
-                self._trouble(f"refused {stream.proof.address}: {reason}")
+                self._reports.refused(stream.proof.address, reason)
                 stream.abort()
                 continue
             self._admission.enter(stream.proof)
@@ -204,13 +196,8 @@ class Node:
         """Cut a link for the good of the others, and say so."""
         found = self._links[number]
         found.is_leaving = True
-        self._limited(found.info, kind, why)
+        self._reports.limited(found.info, kind, why)
         found.driver.cut(why)
-
-    def _limited(self, info: LinkInfo, kind: str, why: str) -> None:
-        self.metrics.add("limited_total", label=kind)
-        if self._hooks.on_limited is not None:
-            self._hooks.on_limited(info, why)
 
     async def _tend(self) -> None:
         """Let those go who cost the others too much."""
@@ -224,7 +211,7 @@ class Node:
         try:
             await self._run_link(stream, terms, dialled=False, cursor_key=f"accepted {peer}" if peer else "")
         except LaceError as error:
-            self._trouble(f"{stream.proof.address}: {error}")
+            self._reports.trouble(f"{stream.proof.address}: {error}")
         finally:
             self._admission.leave(stream.proof)
 
@@ -242,25 +229,16 @@ class Node:
             del self._links[info.number]
             self.metrics.put("connections_active", len(self._links))
             link.count(self.metrics)
-        self._ended(info, outcome)
+        self._reports.ended(info, outcome)
         return outcome
 
     def _config(self, stream: ByteStream, terms: Terms, dialled: bool, cursor_key: str) -> MachineConfig:
         """P7, P8, P24: what the connection makes of our terms."""
-        proof = stream.proof
-        link = Link(
-            transport=str(proof.address),
-            encrypted=proof.encrypted,
-            here=self._here,
-            peer=proof.peer,
-            signs_hello=proof.here is not None,
-            peer_signs_hello=proof.signed,
-        )
         salt = None if self._standard else secrets.randbits(128)  # 070-CAP-04
         return MachineConfig(
             index=0 if dialled else 1,
             terms=terms,
-            link=link,
+            link=link_of(stream.proof, self._here),
             cursor_key=cursor_key,
             salt=salt,
             # 070-CAP-06: where records may be hidden, not even that there are none is told.
@@ -269,22 +247,23 @@ class Node:
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
         rates = self._rates.for_known() if self._knows(stream.proof, info.dialled) else self._rates
+        make_tap = self._reports.hooks.make_tap
         return Driver(
             stream,
             Session(config),
             self._make_host(config.terms) if self._make_host else self._local_host(config.terms, stream, info),
             self._clock,
-            self._threads,
-            judges=self._judges,
-            evaluators=self._evaluators,
+            self._crew.threads,
+            judges=self._crew.judges,
+            evaluators=self._crew.evaluators,
             limits=self._drive_limits,
             budget=self._budget,
-            on_event=lambda event: self._event(info, event),
+            on_event=lambda event: self._reports.event(info, event),
             on_stored=self._changed.set,
-            tap=self._hooks.make_tap(info) if self._hooks.make_tap else None,
+            tap=make_tap(info) if make_tap else None,
             rates=rates,
             peer_account=self._accounts.of(peer_key(stream.proof), rates, self._now_ns),
-            on_limited=lambda debt: self._in_debt(info, debt),
+            on_limited=lambda debt: self._reports.in_debt(info, debt),
         )
 
     def _knows(self, proof: TransportProof, dialled: bool) -> bool:
@@ -300,7 +279,7 @@ class Node:
 
         def tell(kind: str, why: str) -> None:
             with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop
-                loop.call_soon_threadsafe(self._limited, info, kind, why)
+                loop.call_soon_threadsafe(self._reports.limited, info, kind, why)
 
         return Gate(self.store, rules, tell)
 
@@ -308,11 +287,11 @@ class Node:
         return LocalHost(
             self.store,
             terms,
-            workers=self._workers,
-            verify=self._verify,
+            workers=self._crew.workers,
+            verify=self._crew.verify,
             bounds=self._host_bounds,
             policies=self._policies,
-            house=self._house,
+            house=self._crew.house,
             guest=peer_key(stream.proof),
             gate=self._gate(stream, info),
             cursors=self._cursors,
@@ -321,28 +300,11 @@ class Node:
     # --- what is told ------------------------------------------------------------------------------------------
 
     def _opened(self, info: LinkInfo) -> None:
-        self.metrics.add("connections_total", label="dialled" if info.dialled else "accepted")
-        self.metrics.put("connections_active", len(self._links))
         if not self._is_watching:
             self._is_watching = True
             for work in (self._watch_store(), self._tend(), self.pulse.beat(self._clock.monotonic_ns)):
                 self._spawn(work)
-        if self._hooks.on_open is not None:
-            self._hooks.on_open(info)
-
-    def _event(self, info: LinkInfo, event: Event) -> None:
-        self.metrics.count_event(event)
-        if self._hooks.on_event is not None:
-            self._hooks.on_event(info, event)
-
-    def _ended(self, info: LinkInfo, outcome: Outcome) -> None:
-        how = outcome.abort or ("limit" if outcome.result.limit_reached else "complete")
-        self.metrics.add("exchanges_total", label=how)
-        if self._hooks.on_end is not None:
-            self._hooks.on_end(info, outcome)
-
-    def _in_debt(self, info: LinkInfo, debt: Debt) -> None:
-        self._limited(info, debt.account, f"used more {debt.account} than its rate; unread for {debt.wait_s:.1f} s")
+        self._reports.opened(info, len(self._links))
 
     def _live(self) -> Iterable[LinkRow]:
         """Bring what is counted per link up to date, for somebody who reads it now."""
@@ -353,28 +315,21 @@ class Node:
             found.count(self.metrics)
             yield found.row()
 
-    def _trouble(self, text: str) -> None:
-        if self._hooks.on_trouble is not None:
-            self._hooks.on_trouble(text)
-
     async def _watch_store(self) -> None:
         """Tell every open link when the store changed, whoever changed it (050-OPEN-03)."""
-        seen = await self._in_thread(self.store.cursor)
+        seen = await self._crew.in_thread(self.store.cursor)
         while not self._stopping.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), self._limits.store_poll_s)
             self._changed.clear()
             try:
-                now = await self._in_thread(self.store.cursor)
+                now = await self._crew.in_thread(self.store.cursor)
             except LaceError as error:
-                self._trouble(str(error))
+                self._reports.trouble(str(error))
                 continue
             if now != seen:
                 seen = now
                 self._tell_all(given.LocalChanged())
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     # --- the end -----------------------------------------------------------------------------------------------
 
@@ -389,7 +344,7 @@ class Node:
     @property
     def has_workers(self) -> bool:
         """Whether worker processes judge what arrives."""
-        return self._workers.is_ready
+        return self._crew.workers.is_ready
 
     def store_changed(self) -> None:
         """Say that this process stored something; others' records are noticed by looking now and then."""
@@ -422,24 +377,7 @@ class Node:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=max(0.1, last - loop.time()))
-        with contextlib.suppress(LaceError, TimeoutError):
-            await asyncio.wait_for(self._in_thread(self._policies.keep), max(0.1, last - loop.time()))
-        self._house.close()
-        for threads in (self._threads, self._judges, self._evaluators):
-            threads.shutdown(wait=False, cancel_futures=True)
-        idle = await self._threads_end(last)
-        self._workers.close()
-        return idle
-
-    async def _threads_end(self, last: float) -> bool:
-        """Whether every thread ended in time."""
-        loop = asyncio.get_running_loop()
-        threads = [*self._threads._threads, *self._judges._threads, *self._evaluators._threads]
-        while any(thread.is_alive() for thread in threads):
-            if loop.time() > last:
-                return False
-            await asyncio.sleep(0.005)
-        return True
+        return await self._crew.end(self._policies.keep, last)
 
     async def _wait_for_links(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
