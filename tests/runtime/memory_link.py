@@ -74,7 +74,9 @@ class End:
 
     def perform(self, now_ns: int) -> bool:
         """Carry out what the session asks for, and collect what it writes."""
-        moved = False
+        moved = self.session.is_behind
+        if moved:
+            self.session.go_on(now_ns)
         while requests := self.session.requests():
             moved = True
             for request in requests:

@@ -10,6 +10,8 @@ import pytest
 
 from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, config_of, group_module, plex
 from lace.errors import LaceError
+from lace.iltp import packed as packed_module
+from lace.iltp import reader as reader_module
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource, merge_runs
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_resource
@@ -19,6 +21,8 @@ from lace.limits import SECOND_NS
 from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
+from lace.runtime import session as session_module
+from lace.runtime.session import Session
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
 
@@ -382,6 +386,24 @@ def test_two_large_listings_cross() -> None:
     MemoryLink([alice, bob], piece=100).run()
     assert alice.have == bob.have
     assert len(alice.have) == 24
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_long_blocks_are_read_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch, packs: bool) -> None:
+    """Whoever drives a session has its turn between two pieces of a listing, and the outcome is the same."""
+    for module in (session_module, reader_module):
+        monkeypatch.setattr(module, "_FACTS_AT_ONCE", 1000)
+    monkeypatch.setattr(packed_module, "_CHUNK", 1500)
+    first, second = ([blob(b"%d/%d" % (side, n)) for n in range(60)] for side in (0, 1))
+    salts = {"salt": 7, "min_compared": 1000} if packs else {}
+    alice, bob = (make_end(index, records, **salts) for index, records in enumerate((first, second)))
+    turns = []
+    monkeypatch.setattr(Session, "go_on", lambda self, now, on=Session.go_on: (turns.append(self), on(self, now))[1])
+    MemoryLink([alice, bob]).run()
+    assert alice.have == bob.have
+    assert len(alice.have) == 120
+    assert turns.count(alice.session) >= 4
+    assert not alice.session.is_behind
 
 
 def test_a_session_refuses_what_cannot_be_written() -> None:

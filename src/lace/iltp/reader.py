@@ -37,6 +37,7 @@ RecordGate = Callable[[str], None]
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LF, _HASH = 0x0A, 0x23
 _LONGEST_MARKER = max(map(len, MARKERS))
+_FACTS_AT_ONCE = 1 << 17  # bytes of fact lines, some milliseconds' work
 _SHORT_RECORD = 1 << 16  # bytes; a longer one is not put together before it is read
 _H3_LINE_END = MARKLINE_BYTES - 1  # of every record of the format we write
 
@@ -58,6 +59,7 @@ class StreamReader:
         self._fact_run = re.compile(rb"(?:[A-Za-z][^\n]{0,%d}+\n)++" % (self._limits.max_fact_line_bytes - 1))
         self._source = ByteSource()
         self._out: list[Item] = []
+        self._out_bytes = 0  # of fact lines in it
         self._steps = self._read_stream()
         self._error: InvalidInput | None = None
         self._finished = False
@@ -90,13 +92,15 @@ class StreamReader:
     def read_block(self) -> list[Item]:
         """The items up to and with the next blank line, as far as they are here; empty if bytes are missing.
 
+        Of many fact lines some at a time: parsing them takes time, and whoever asks may have other things to do.
+
         Raises InvalidStream at the first fault, after everything before it has been handed out; the reader is then
         at its end.
         """
         if self._error is None and not self._finished:
             self._advance()
         if self._out:
-            items, self._out = self._out, []
+            items, self._out, self._out_bytes = self._out, [], 0
             return items
         if self._error is not None:
             raise self._error
@@ -147,6 +151,8 @@ class StreamReader:
             byte = lead[0]
             if byte in _LETTERS:
                 yield from self._read_facts()
+                if self._out_bytes >= _FACTS_AT_ONCE:
+                    yield
             elif byte == _LF:
                 self._source.take_line(0)
                 self._end_block()
@@ -155,6 +161,8 @@ class StreamReader:
                 yield from self._read_comment()
             else:
                 yield from self._read_marked()
+                if self._out_bytes >= _FACTS_AT_ONCE:
+                    yield
 
     def _read_preface(self) -> Reader[None]:
         seen = 0
@@ -183,7 +191,9 @@ class StreamReader:
             self._refuse("a record batch holds no fact lines", "block-mixed")
         start = self._source.consumed
         chunk, position = self._source.head
-        match = self._fact_run.match(chunk, position)
+        match = self._fact_run.match(
+            chunk, position, position + max(_FACTS_AT_ONCE, self._limits.max_fact_line_bytes + 1)
+        )
         if match is not None:
             run = match[0]
             self._source.skip(len(run))
@@ -219,6 +229,7 @@ class StreamReader:
         plain = parse_plain_run(run)
         if plain is not None:
             self._block_bytes += len(run)
+            self._out_bytes += len(run)
             self._out.append(FactLines(plain if isinstance(plain, FactColumn) else tuple(plain), len(run)))
             return
         max_bytes = self._limits.max_fact_line_bytes
@@ -234,6 +245,7 @@ class StreamReader:
         finally:
             if facts:
                 self._block_bytes += size
+                self._out_bytes += size
                 self._out.append(FactLines(tuple(facts), size))
 
     def _read_comment(self) -> Reader[None]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from operator import itemgetter
-from typing import NamedTuple, cast
+from typing import NamedTuple, cast, overload
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -175,6 +175,39 @@ def _foreign(source: str) -> ProtocolAbort:
     return ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"source {source[:80]!r}", "050-ADVF-06")
 
 
+class Listed(Sequence[Advertisement]):
+    """The claims of a listing, sorted by P when they are first looked at: that takes long for many, and whoever reads
+    blocks has no time."""
+
+    def __init__(self, count: int, put_in_order: Callable[[], list[Advertisement]]) -> None:
+        self._count = count
+        self._put_in_order: Callable[[], list[Advertisement]] | None = put_in_order
+        self._claims: list[Advertisement] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Advertisement: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Advertisement]: ...
+    def __getitem__(self, place: int | slice) -> Advertisement | list[Advertisement]:
+        return self._ordered()[place]
+
+    def __iter__(self) -> Iterator[Advertisement]:
+        return iter(self._ordered())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._ordered() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a list, for all that matters
+
+    def _ordered(self) -> list[Advertisement]:
+        if self._put_in_order is not None:
+            self._claims, self._put_in_order = self._put_in_order(), None
+        return self._claims
+
+
 class ListingReader:
     """Collects the lines of a listing, in any order, into claims (P14)."""
 
@@ -251,13 +284,16 @@ class ListingReader:
                 AbortReason.MALFORMED_FACT_BLOCK, f"two values for {name[:80]!r} {index} of {record}", "050-ADVREC-08"
             )
 
-    def finish(self) -> list[Advertisement]:
-        """The claims, sorted by P."""
+    def finish(self) -> Listed:
+        """The claims; whatever is to be said against them has been said."""
         if self._orphans:  # 050-ADVF-13
             orphan = next(iter(self._orphans))
             raise ProtocolAbort(
                 AbortReason.MALFORMED_FACT_BLOCK, f"a field of {orphan[:80]!r}, which is not listed", "050-ADVF-13"
             )
+        return Listed(len(self._fields), self._sorted)
+
+    def _sorted(self) -> list[Advertisement]:
         if not any(self._fields.values()):
             return bare_claims(sorted(self._fields))
         return [

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
-from lace.interlace.advertisement import Advertisement, ListingReader
+from lace.interlace.advertisement import Advertisement, Claims, ListingReader
 from lace.interlace.agreement import Agreement
 from lace.interlace.effects import TakeClaims
 from lace.interlace.inputs import ChangesReceived
@@ -96,7 +96,7 @@ class BlockReader:
             return TakeClaims(added=self.claims(), is_whole=True)
         return TakeClaims(added=self.changes.added, removed=self.changes.removed, is_whole=self.changes.is_whole)
 
-    def claims(self) -> list[Advertisement]:
+    def claims(self) -> Claims:
         """The listed claims, sorted by P."""
         return [] if self._listing is None else self._listing.finish()
 

@@ -90,6 +90,7 @@ class Driver:
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
+        self._is_going_on = False
         self._is_lost = False
         self._cut_because = ""
         self._on_limited = on_limited
@@ -216,6 +217,16 @@ class Driver:
         self._after()
         await asyncio.sleep(0)
         await self._afford()
+
+    def _go_on(self) -> None:
+        """Read on after the others had their turn, at the peer's cost."""
+        self._is_going_on = False
+        if not self._over.is_set() and self.session.is_behind:
+            blocks, started = self.session.blocks_in, thread_time()
+            self.session.go_on(self.now_ns)
+            self._charge("cpu_s", thread_time() - started)
+            self._charge("blocks", self.session.blocks_in - blocks)
+            self._after()
 
     async def _afford(self) -> None:
         """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
@@ -393,5 +404,8 @@ class Driver:
             self._rested_at_ns = None
         elif self._rested_at_ns is None:
             self._rested_at_ns = self.now_ns
+        if self.session.is_behind and not self._is_going_on:
+            self._is_going_on = True
+            asyncio.get_running_loop().call_soon(self._go_on)
         for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
             event.set()

@@ -30,6 +30,7 @@ from lace.notation.fact import Fact
 
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _FACTS_CHUNK = 5000
+_FACTS_AT_ONCE = 128 * 1024  # bytes of fact lines that are read before others have their turn
 _BLANK = encode_blank()
 
 
@@ -90,6 +91,7 @@ class Session:
         self.unsent_bytes = 0  # of records put and not yet taken by `data_to_send`
         self.unsent_blocks = 0  # ended by us and not yet taken: a peer that reads lets few of them pile up
         self.blocks_in = 0
+        self.is_behind = False  # whether more is here that the machine would take
         self._has_ended = False
 
     # --- what goes in ------------------------------------------------------------------------------------------
@@ -200,15 +202,25 @@ class Session:
 
     # --- between codec and machine -----------------------------------------------------------------------------
 
+    def go_on(self, now_ns: int) -> None:
+        """Read on where too much was there to be read at once; for as long as `is_behind`."""
+        self._read(now_ns)
+
     def _read(self, now_ns: int) -> None:
         """Give the machine what it wants; what belongs to a later phase waits in the reader (060-STREAM-07)."""
+        self.is_behind = False
+        facts = 0  # bytes
         while self.machine.wants_peer_input and not self._checking:
             if not self._items:
+                if facts >= _FACTS_AT_ONCE:
+                    self.is_behind = True
+                    return
                 try:
                     self._items.extend(_batched(self._reader.read_block()))
                 except InvalidStream as error:
                     self._fail(error, now_ns)
                     return
+                facts += sum([item.size for item in self._items if isinstance(item, FactLines)])
             if not self._items:
                 return
             self._give(self._items.popleft(), now_ns)
