@@ -50,6 +50,15 @@ RANKED = {
     "Top(P) :- Post(P,_,_), Cardinality(B(P,_),'<','2').",
 }
 
+_THREE = "\nTop(P) :- Post(P,G,_), Cardinality(B(G,P,_),'<','2')."
+RANKED |= {
+    "the group in the head": "B(G,P,Q) :- Post(P,G,S), Post(Q,G,T), LexCompare(T,'>',S)." + _THREE,
+    "the group in the head, ties": "B(G,P,Q) :- Post(P,G,T), Post(Q,G,T), LexCompare(Q,'>',P).\n"
+    "B(G,P,Q) :- Post(P,G,S), Post(Q,G,T), LexCompare(S,'<',T)." + _THREE,
+    "the group in the head, last": "B(Q,P,G) :- Post(P,G,S), Post(Q,G,T), LexCompare(T,'<=',S), P != Q.\n"
+    "Top(P) :- Post(P,G,_), Cardinality(B(_,P,G),'<','1').",
+}
+
 _NEWER = "B(P,Q) :- Cand(P,S), Cand(Q,T), LexCompare(T,'{op}',S), {more}." + _COUNT
 RANKED |= {
     "but not itself": _NEWER.format(op=">", more="P != Q"),
@@ -102,6 +111,11 @@ NOT_RANKED = {
     "one more condition": "B(P,Q) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S), Limit(Q)." + _COUNT,
     "a tie on numbers": "B(P,Q) :- Cand(P,T), Cand(Q,T), LexCompare(Q,'>',P).\n"
     "B(P,Q) :- Cand(P,S), Cand(Q,T), IntCompare(T,'>',S)." + _COUNT,
+    "a group of somebody else": "B(G,P,Q) :- Post(P,G,S), Post(Q,G,T), LexCompare(T,'>',S).\n"
+    "Top(P) :- Post(P,_,_), Post(_,G,_), Cardinality(B(G,P,_),'<','1').",
+    "numbers, the group in the head": "B(G,P,Q) :- Post(P,G,S), Post(Q,G,T), IntCompare(T,'>',S)." + _THREE,
+    "the key in the head": "B(S,P,Q) :- Post(P,G,S), Post(Q,G,T), LexCompare(T,'>',S).\n"
+    "Top(P) :- Post(P,_,S), Cardinality(B(S,P,_),'<','2').",
 }
 
 ORDERS = RANKED | NOT_RANKED | EXISTING | NOT_EXISTING

@@ -79,7 +79,7 @@ def _apart(rule: Rule, number: int, of_x: Positive, of_y: Positive) -> tuple[Rul
         y = y if isinstance(y, Variable) else Variable("Other?")
         assert isinstance(x, Variable)
         ordering = _ordering(rule, aux, (of_x.atom, of_y.atom), (place, x, y), tests)
-        if rank_of([ordering], 0) is not None:
+        if rank_of([ordering], 0, 1) is not None:
             counted = Cardinality(Atom(aux, (x, y)), ">=", Constant("1"))
             return replace(rule, body=(*rest, counted)), ordering
     return None

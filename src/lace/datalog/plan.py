@@ -101,6 +101,8 @@ class Rank:
     tie_operator: Operator
     groups: tuple[str, ...]
     others_only: bool = False  # x is not counted for itself, even if it has several keys
+    place: int = 0  # of x in the counted atom
+    group_places: tuple[tuple[int, int], ...] = ()  # of groups that the counted atom names: there, in candidates
 
     def __str__(self) -> str:
         tie = f", ties {self.tie_kind} {self.tie_operator}" if self.tie_kind else ""
@@ -117,6 +119,12 @@ class CountTest:
     operator: Operator
     bound: Term
     rank: Rank | None = None
+
+    @property
+    def identity(self) -> str:
+        """The variable whose rank is the count."""
+        assert self.rank is not None
+        return dict(self.scan.variables)[self.rank.place]
 
     def __str__(self) -> str:
         counted = str(self.rank) if self.rank else str(self.scan)

@@ -192,12 +192,13 @@ class _RulePlanner:
                 return node  # true
 
     def _rank(self, scan: Scan) -> Rank | None:
-        return self.ranks.get((scan.predicate, scan.variables[0][0])) if rankable(scan) else None
+        return self.ranks.get((scan.predicate, free_place(scan)))
 
 
-def rankable(scan: Scan) -> bool:
-    """Whether a counted scan fixes one of two places and leaves the other free."""
-    return scan.predicate.arity == 2 and len(scan.variables) == 1 and not scan.constants and not scan.equal
+def free_place(scan: Scan) -> int:
+    """The one place that a counted scan leaves free, where variables fix all others; -1 if it is not like that."""
+    free = set(range(scan.predicate.arity)).difference(place for place, _ in scan.variables)
+    return free.pop() if len(free) == 1 and scan.variables and not scan.constants and not scan.equal else -1
 
 
 def _test_order(literal: Literal) -> tuple[int, str]:

@@ -118,7 +118,7 @@ class PlanRunner:
 
     def _counted(self, test: CountTest, frame: DataFrame) -> DataFrame:
         """A row without any match counts 0 and is judged like every other."""
-        counts = self._ranks(test.rank, test.on[0]) if test.rank is not None else self._counts(test)
+        counts = self._ranks(test.rank, test.identity) if test.rank is not None else self._counts(test)
         keys = [_column(name) for name in test.on]
         joined = frame.join(counts, on=keys, how="left") if keys else frame.crossJoin(F.broadcast(counts))
         holds = count_holds(F.coalesce(F.col("_count"), F.lit(0)), test.operator, _value(test.bound))

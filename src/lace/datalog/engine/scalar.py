@@ -167,7 +167,7 @@ class ScalarCompiler:
     def _counter(self, node: CountTest, slot: Callable[[str], int]) -> Callable[[Assignment], int]:
         rank = node.rank
         if rank is not None:
-            place = slot(node.on[0])
+            place = slot(node.identity)
 
             def ranked(values: Assignment) -> int:
                 self._follow(1)

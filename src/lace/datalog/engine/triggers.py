@@ -19,9 +19,10 @@ from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule
 from lace.datalog.engine.vector import VectorExecutor
 from lace.datalog.plan import Rank, Scan, Version
-from lace.datalog.planner import plan_from, sorted_rules
+from lace.datalog.planner import free_place, plan_from, scan_of, sorted_rules
 from lace.datalog.stratify import Stratum, read_atom
 from lace.datalog.syntax import Atom, Cardinality, Constant, Literal, Negated, Positive, Predicate, Rule, Term, Variable
+from lace.datalog.terms import variable_names
 
 Starts = list[tuple["Trigger", list[CodeRow]]]
 _STANDS = Variable("?stands")  # the rank of the fact that a rule derives, as it stands
@@ -142,7 +143,7 @@ class StratumRules:
         rank, bound = self._rank_of(rule, literal)
         reads = start.predicate
         if rank is not None and isinstance(literal, Cardinality):
-            start = _asked_for_rank(literal, rule)
+            start = Atom(Predicate("?", 1), (literal.atom.terms[rank.place],))
             kind, reads = "ranked", rank.candidates.predicate
         elif isinstance(literal, Cardinality):
             start = _with_own_names(start, rule)
@@ -158,9 +159,9 @@ class StratumRules:
         """The rank behind a counted literal, and the number it is compared with."""
         if not isinstance(literal, Cardinality):
             return None, None
-        outer = {t for lit in rule.body if isinstance(lit, Positive) for t in lit.atom.terms}
-        places = [n for n, term in enumerate(literal.atom.terms) if isinstance(term, Variable) and term in outer]
-        rank = self._evaluation.ranks.get((literal.atom.predicate, places[0])) if len(places) == 1 else None
+        outer = frozenset(name for lit in rule.body if isinstance(lit, Positive) for name in variable_names(lit))
+        free = free_place(scan_of(literal.atom, outer))
+        rank = self._evaluation.ranks.get((literal.atom.predicate, free))
         key = integer_key(literal.bound.value) if isinstance(literal.bound, Constant) else None
         small = key is not None and abs(key[0]) <= 18
         return rank, int(literal.bound.value) if small and isinstance(literal.bound, Constant) else None
@@ -189,12 +190,6 @@ class StratumRules:
     def inner(self, predicate: Predicate, *, takes: bool) -> list[Move]:
         """What a change of a predicate of this stratum sets off."""
         return self._inner[predicate, takes]
-
-
-def _asked_for_rank(literal: Cardinality, rule: Rule) -> Atom:
-    outer = {term for lit in rule.body if isinstance(lit, Positive) for term in lit.atom.terms}
-    bound: list[Term] = [term for term in literal.atom.terms if isinstance(term, Variable) and term in outer]
-    return Atom(Predicate("?", 1), tuple(bound))
 
 
 def _with_own_names(counted: Atom, rule: Rule) -> Atom:

@@ -210,11 +210,11 @@ class VectorExecutor:
     def _counts(self, node: CountTest, batch: Batch) -> Counts:
         """How many facts match each row; none is a count too (030-CARD-08)."""
         if node.rank is not None and self._count_of is not None:
-            identities = batch.columns[node.on[0]].tolist()
+            identities = batch.columns[node.identity].tolist()
             return np.array([self._count_of(node.rank, identity) for identity in identities], np.int64)
         ranked = self._ranked_counts(node.rank) if node.rank is not None else None
         if ranked is not None:
-            return ranked[batch.columns[node.on[0]]]
+            return ranked[batch.columns[node.identity]]
         views = self.views(node.scan)
         if not node.on:
             return np.full(batch.rows, sum(view.rows for view in views), np.int64)
