@@ -10,10 +10,11 @@ from click.testing import CliRunner, Result
 
 import lace
 from lace.cli.app import app
-from lace.cli.nodefile import read_node_file
+from lace.cli.nodefile import PolicyWords, read_node_file
+from lace.cli.serve import _policy_terms
 from lace.datalog.limiting import LIMIT_NAMES, limits_with, parse_limit, stated_limits
 from lace.datalog.parser import parse_facts
-from lace.errors import InvalidLacegram, InvalidText, LimitExceeded
+from lace.errors import InvalidLacegram, InvalidText, LaceError, LimitExceeded
 
 NINE = ",".join(f"X{n}" for n in range(9))
 WIDE = f"Wide({NINE}) :- Row({NINE})."
@@ -116,6 +117,16 @@ def test_a_node_file_says_what_rules_may_use(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     path.write_text('store = "notes.lace"\n[rule_limits]\nmax_tuple_arity = 12\n', "utf-8")
     assert read_node_file(path).rule_limits.max_tuple_arity == 12
+    rules = tmp_path / "wide.rules"
+    rules.write_text(
+        f"{WIDE.replace('Row', 'Same')}\nSame({NINE}) :- {', '.join(f'Have(X{n})' for n in range(9))}.\n"
+        f"SelectHave(X0) :- Wide({NINE}).\nSelectAdvertised(P,S) :- Advertised(P,S).\n",
+        "utf-8",
+    )
+    policy = PolicyWords(select=[str(rules)])
+    with pytest.raises(LaceError, match="max_tuple_arity"):
+        _policy_terms(policy, lace.EngineLimits())
+    assert _policy_terms(policy, read_node_file(path).rule_limits).engine_limits.max_tuple_arity == 12
     path.write_text('store = "notes.lace"\n[rule_limits]\nmax_arity = 12\n', "utf-8")
     with pytest.raises(InvalidText, match="max_tuple_arity"):
         read_node_file(path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lace.datalog import parser as parser_module
 from lace.datalog.formatting import format_program, format_rule
 from lace.datalog.parser import parse_all_errors, parse_atom, parse_facts, parse_program
 from lace.datalog.syntax import ANONYMOUS, Constant, Fact, Negated, Positive, Predicate, TrueLiteral, Unequal, Variable
@@ -318,6 +320,33 @@ def test_any_text_is_read_or_refused_and_never_crashes(text: str) -> None:
         assert error.line >= 1
         assert error.rule
         assert 1 <= error.column <= len(text.split("\n")[error.line - 1]) + 1
+
+
+PLAIN_FACTS = ["E('a','b')", "E('a','b').", "E('c').\r", "E()", "_n~1('é','')"]
+OTHER_FACTS = ["", "# E('a')", " E( 'a' , 'b' ) .", "E('it\\'s')", "E('a','b') ."]
+NO_FACTS = ["E(X)", "E('a'", "E('a') x", "true('a')", "IntCompare('a','b','c')", "E('e\u0301')", "E('\ud800')"]
+NO_FACTS += ["E('a\rb')", "E('1','2','3','4')", f"E('{'v' * 40}')", f"E('{'ö' * 10}')", "E('a','b')..", "E('a') # no"]
+FACT_LINES = st.sampled_from(PLAIN_FACTS) | st.sampled_from([*PLAIN_FACTS, *OTHER_FACTS, *NO_FACTS])
+
+
+@given(st.lists(FACT_LINES, max_size=12), st.booleans(), st.sampled_from([1, 20, 1 << 18]))
+def test_facts_read_at_once_are_those_read_line_by_line(lines: list[str], ended: bool, piece: int) -> None:
+    text = "\n".join(lines) + "\n" * ended
+    limits = EngineLimits(max_tuple_arity=3, max_value_bytes=32)
+
+    def outcome(read: Callable[[], Iterator[Fact]]) -> object:
+        facts: list[Fact] = []
+        try:
+            facts += read()
+        except (InvalidLacegram, LimitExceeded) as error:
+            return str(error)
+        return facts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parser_module, "_PIECE", piece)
+        found = outcome(lambda: parse_facts(text, limits=limits))
+        patch.setattr(parser_module, "_plain_facts", lambda *_: None)
+        assert found == outcome(lambda: parse_facts(text, limits=limits))
 
 
 @pytest.mark.clause("030-SYN-20", "030-SAFETY-16")

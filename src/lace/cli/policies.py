@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lace.errors import StoreError
+from lace.limits import EngineLimits
 
 if TYPE_CHECKING:
     from lace.policy.exposure import Exposure
     from lace.policy.operand import Module
 
 F = TypeVar("F", bound=Callable[..., Any])
+_DEFAULT_LIMITS = EngineLimits()
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -51,19 +53,24 @@ def select_options(function: F) -> F:
     return function
 
 
-def chosen_selector(sources: Sequence[str], coordinates: Sequence[str], hashes: Sequence[str]) -> Module:
+def chosen_selector(
+    sources: Sequence[str],
+    coordinates: Sequence[str],
+    hashes: Sequence[str],
+    limits: EngineLimits = _DEFAULT_LIMITS,
+) -> Module:
     """The operand of `--select…` choices: what any of them selects, everything without one."""
     from lace.policy.compose import union
     from lace.policy.operand import Module
     from lace.policy.select import select_all, select_coordinate, select_hash
 
-    parts = [Module.author(read_rules(Path(name)), name=name) for name in sources]
+    parts = [Module.author(read_rules(Path(name)), name=name, limits=limits) for name in sources]
     parts += [select_coordinate(address) for address in coordinates]
     parts += [select_hash(*hashes)] if hashes else []
-    return union(parts) if parts else select_all()
+    return union(parts, limits=limits) if parts else select_all()
 
 
-def named_selector(text: str) -> Module:
+def named_selector(text: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
     """One operand by one word: `all`, a coordinate or its beginning, a hash, or a rule file."""
     from lace.notation.identifiers import is_record_hash
 
@@ -75,10 +82,12 @@ def named_selector(text: str) -> Module:
         return chosen_selector((), (text,), ())
     if is_record_hash(text):
         return chosen_selector((), (), (text,))
-    return chosen_selector((text,), (), ())
+    return chosen_selector((text,), (), (), limits)
 
 
-def chosen_exposures(choices: Sequence[str], selector: Module | None) -> tuple[Exposure, ...]:
+def chosen_exposures(
+    choices: Sequence[str], selector: Module | None, limits: EngineLimits = _DEFAULT_LIMITS
+) -> tuple[Exposure, ...]:
     """The exposure modules of `--expose` choices."""
     from lace.policy.exposure import Exposure, expose_all, expose_selected
 
@@ -93,7 +102,7 @@ def chosen_exposures(choices: Sequence[str], selector: Module | None) -> tuple[E
         elif choice == "selected" and selector is not None:
             modules.append(expose_selected(selector))
         elif choice != "none":
-            modules.append(Exposure.author(read_rules(Path(choice)), name=choice))
+            modules.append(Exposure.author(read_rules(Path(choice)), name=choice, limits=limits))
     return tuple(modules)
 
 

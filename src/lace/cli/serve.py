@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lace.cli.nodefile import NodeFile, PolicyWords
     from lace.iltp.address import Address
     from lace.interlace.terms import Terms
+    from lace.limits import EngineLimits
     from lace.porcelain.lace import Lace
     from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
     from lace.runtime.session import Outcome
@@ -168,7 +169,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
 
     file = read_node_file(config)
     choices = _file_choices(file)
-    terms = replace(_policy_terms(file.policy), engine_limits=file.rule_limits)
+    terms = _policy_terms(file.policy, file.rule_limits)
     base, _ = choices.transport()
     kept = []
     for peer in file.peers:
@@ -180,7 +181,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
             pin = PinType().convert(peer.pin, None, None) if peer.pin else None
             trusted = tuple(VerifierType().convert(text, None, None) for text in peer.trust) or base.trusted
             transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
-        kept.append(Kept(peer.address, replace(_policy_terms(words), engine_limits=file.rule_limits), transport))
+        kept.append(Kept(peer.address, _policy_terms(words, file.rule_limits), transport))
     log = Logbook(as_json=file.log == "json", every_event=every_event)
     return Serving(file.store, file.listen, terms, choices, kept, file.node_limits(), file.metrics_port, log)
 
@@ -204,12 +205,13 @@ def _file_choices(file: NodeFile) -> LinkChoices:
     )
 
 
-def _policy_terms(words: PolicyWords) -> Terms:
+def _policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
+    """What a policy of a node file comes to; its rules are read and run under the limits of that file."""
     from lace.policy.compose import union
 
-    parts = [named_selector(word) for word in words.select]
-    module = union(parts) if len(parts) > 1 else parts[0] if parts else named_selector("all")
-    return _terms(module, chosen_exposures(words.expose, module))
+    parts = [named_selector(word, limits) for word in words.select]
+    module = union(parts, limits=limits) if parts else named_selector("all")
+    return replace(_terms(module, chosen_exposures(words.expose, module, limits)), engine_limits=limits)
 
 
 async def _serve(serving: Serving, trace: Path | None, watch: Path | None) -> None:

@@ -1,7 +1,7 @@
-"""One line of rule text to tree (030), every refusal with its place, a picture and advice.
+"""One line of rule text to tree (030).
 
-Rule: nothing is repaired. No recursion: the grammar nests once, inside `Cardinality`, so a hostile line costs time in
-proportion to its length and no stack.
+Rule: no recursion: the grammar nests once, inside `Cardinality`, so a hostile line costs time in proportion to its
+length and no stack.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from lace.datalog.diagnosis import lacegram_error
+from lace.datalog.linereader import SPACE, TERM, WORD, LineReader
 from lace.datalog.syntax import (
     ANONYMOUS,
     OPERATORS,
@@ -25,56 +25,30 @@ from lace.datalog.syntax import (
     Positive,
     Predicate,
     Rule,
-    SourceText,
     Term,
     TextShape,
     TrueLiteral,
     Unequal,
     Variable,
 )
-from lace.errors import InvalidLacegram, InvalidText, LimitExceeded
-from lace.limits import EngineLimits
-from lace.notation.text import require_nfc
+from lace.errors import LimitExceeded
 
 BUILTIN_ARITIES = {"IntCompare": 3, "LexCompare": 3, "TextShape": 4, "Cardinality": 3}  # 030-SYN-18
 KEYWORDS = frozenset({"true", "not"})  # 030-SYN-21
 REMOVED_BUILTIN = "Prefix"  # 030-INV-08: reserved at every arity
-_NO_PREDICATE = frozenset({*BUILTIN_ARITIES, *KEYWORDS, REMOVED_BUILTIN})
+NO_PREDICATE = frozenset({*BUILTIN_ARITIES, *KEYWORDS, REMOVED_BUILTIN})
 PREDICATE_NAME = re.compile(r"_?[A-Za-z][A-Za-z0-9_~-]*+")  # 030-SYN-09, 030-SYN-11
 
-_WORD = re.compile(r"[A-Za-z0-9_~-]++")
-_SPACE = re.compile(r"[ \t]*+")
-# A term and the space around it; a constant has no other escapes than \\ and \' (030-TERM-10).
-_TERM = re.compile(
-    r"[ \t]*+(?:([A-Z][A-Za-z0-9_]*+)(?![~-])|'([^'\\]*+(?:\\[\\'][^'\\]*+)*+)'|(_)(?![A-Za-z0-9_~-]))[ \t]*+"
-)
 # Nearly every atom is spelled so; one match reads it whole. Whatever it does not match is read piece by piece.
 _VALUE = r"(?:[A-Z][A-Za-z0-9_]*+|'[^'\\]*+'|_)(?=[,)])"
 _PLAIN_ATOM = re.compile(rf"(_?[A-Za-z][A-Za-z0-9_~-]*+)\(((?:{_VALUE},)*+{_VALUE})?\)")
 _PLAIN_TERM = re.compile(r"([A-Z][A-Za-z0-9_]*+)|'([^']*+)'|_")
-_BLANKS = (" ", "\t")
-_ESCAPE = re.compile(r"\\([\\'])")
-_TERM_ADVICE = "a term is a Variable (capital first), a 'constant' in single quotes, or _"
 
 
-class LineParser:
-    """Reads one line; `at` is the next character."""
+class LineParser(LineReader):
+    """Reads one line as a rule, an atom or a fact."""
 
-    __slots__ = ("at", "limits", "line", "number", "source")
-
-    def __init__(self, source: SourceText, number: int, line: str, limits: EngineLimits) -> None:
-        self.source = source
-        self.number = number
-        self.line = line
-        self.limits = limits
-        self.at = 0
-        try:
-            require_nfc(line)  # 030-SYN-01
-        except InvalidText as error:
-            raise self._error(0, error.rule, error.message, "save the text as UTF-8 in NFC") from None
-        for forbidden in "\r\n":
-            if forbidden in line:  # 030-TERM-11, 030-TERM-12
-                self._fail(line.index(forbidden), "line-break", "CR and LF can stand in no rule and no constant")
+    __slots__ = ()
 
     # the three things a line can be
 
@@ -115,7 +89,7 @@ class LineParser:
     # parts
 
     def _head(self) -> Atom:
-        word = _WORD.match(self.line, self.at)
+        word = WORD.match(self.line, self.at)
         if word is not None and word[0] in BUILTIN_ARITIES:  # 030-SYN-19
             self._fail(self.at, "builtin-head", f"{word[0]} is a builtin and cannot be defined", "choose another name")
         return self._predicate_atom("a rule head")
@@ -126,7 +100,7 @@ class LineParser:
         if plain is not None:
             return Positive(plain)
         start = self.at
-        word = _WORD.match(self.line, start)
+        word = WORD.match(self.line, start)
         if word is None:
             return self._inequality()
         name = word[0]
@@ -145,19 +119,19 @@ class LineParser:
         return self._inequality()
 
     def _negated(self) -> Negated:
-        word = _WORD.match(self.line, self.at)
+        word = WORD.match(self.line, self.at)
         if word is None or word[0] in KEYWORDS or word[0] in BUILTIN_ARITIES or self._starts_inequality():
             advice = "not stands only before Predicate(…)"  # 030-SYN-16
             self._fail(self.at, "not-operand", "this cannot be negated", advice, self._found(self.at))
         return Negated(self._predicate_atom("a negated atom"))
 
     def _starts_inequality(self) -> bool:
-        term = _TERM.match(self.line, self.at)
+        term = TERM.match(self.line, self.at)
         return term is not None and self.line.startswith(("!=", "="), term.end())
 
     def _inequality(self) -> Unequal:
         start = self.at
-        if _TERM.match(self.line, start) is None or not self._starts_inequality():
+        if TERM.match(self.line, start) is None or not self._starts_inequality():
             self._fail_literal(start)
         left = self._term()
         if not self._take("!="):  # 030-EQ-01: `=` is no atom and is never normalised away
@@ -168,7 +142,7 @@ class LineParser:
     def _plain_atom(self) -> Atom | None:
         """An atom without spaces and escapes, or None."""
         found = _PLAIN_ATOM.match(self.line, self.at)
-        if found is None or found[1] in _NO_PREDICATE:
+        if found is None or found[1] in NO_PREDICATE:
             return None
         terms: list[Term] = []
         for term in _PLAIN_TERM.finditer(found[2] or ""):
@@ -196,7 +170,7 @@ class LineParser:
 
     def _predicate_name(self, what: str) -> str:
         start = self.at
-        word = _WORD.match(self.line, start)
+        word = WORD.match(self.line, start)
         if word is None or PREDICATE_NAME.fullmatch(word[0]) is None:  # 030-SYN-10, 030-SYN-12
             advice = "a predicate is named by an ASCII letter, then letters, digits, _, ~ or -"
             self._fail(start, "predicate-name", f"{what} begins with a predicate name", advice, self._found(start))
@@ -231,26 +205,6 @@ class LineParser:
             if not self._take(","):
                 self._fail(self.at, "separator", "expected , or ) after a term", "", self._found(self.at))
 
-    def _term(self) -> Term:
-        found = _TERM.match(self.line, self.at)
-        if found is None:
-            self._fail_term()
-        variable, constant, _ = found.groups()
-        start = self.at
-        self.at = found.end()
-        if variable is not None:
-            return Variable(variable)
-        if constant is None:
-            return ANONYMOUS
-        return Constant(self._constant(constant, start))
-
-    def _constant(self, spelled: str, start: int) -> str:
-        value = _ESCAPE.sub(r"\1", spelled) if "\\" in spelled else spelled
-        allowed = self.limits.max_value_bytes  # 030-TERM-14: counted after decoding
-        if len(value) > allowed or (len(value) * 4 > allowed and len(value.encode()) > allowed):
-            raise LimitExceeded("max_value_bytes", allowed, self._where(start))
-        return value
-
     # builtins
 
     def _builtin(self, name: str) -> Literal:
@@ -280,7 +234,7 @@ class LineParser:
         self._skip_space()
         self._require_open()
         self._skip_space()
-        word = _WORD.match(self.line, self.at)
+        word = WORD.match(self.line, self.at)
         if word is None or word[0] in KEYWORDS or word[0] in BUILTIN_ARITIES:  # 030-CARD-10
             advice = "write Cardinality(Predicate(…),'<','100')"
             self._fail(self.at, "counted-atom", "Cardinality counts one predicate atom", advice, self._found(self.at))
@@ -303,37 +257,12 @@ class LineParser:
         # 030-INT-03, 030-INT-04, 030-LEX-02, 030-CARD-05
         return self._fail(start, "operator", "the operator is one of the constants '<', '<=', '>', '>='")
 
-    # reading
-
-    def _skip_space(self) -> None:
-        if self.line[self.at : self.at + 1] in _BLANKS:
-            space = _SPACE.match(self.line, self.at)
-            assert space is not None
-            self.at = space.end()
-
-    def _take(self, mark: str) -> bool:
-        if not self.line.startswith(mark, self.at):
-            self._skip_space()
-        if self.line.startswith(mark, self.at):
-            self.at += len(mark)
-            return True
-        return False
-
-    def _require_open(self) -> None:
-        if not self._take("("):
-            self._fail(self.at, "parentheses", "expected (", "", self._found(self.at))
-
     def _expect_arrow(self) -> None:
         if self._take(":-"):
             return
         if self.line.startswith(".", self.at):  # 030-SYN-05
             self._fail(self.at, "rule-body", "a rule has a body", "a fact is written Head('a') :- true.")
         self._fail(self.at, "rule-arrow", "expected :- after the head", "a rule is Head(X) :- Body(X).")
-
-    def _expect_end(self, message: str, advice: str) -> None:
-        self._skip_space()
-        if self.at < len(self.line):
-            self._fail(self.at, "trailing-text", message, advice, self._found(self.at))
 
     # refusing
 
@@ -346,14 +275,14 @@ class LineParser:
 
     def _fail_literal(self, start: int) -> NoReturn:
         """No body atom begins here: say what is most likely meant."""
-        word = _WORD.match(self.line, start)
+        word = WORD.match(self.line, start)
         if word is None or word[0] == "_":
             if self.line[start : start + 1] in ("'", '"'):
                 self.at = start
                 self._term()
             forms = "P(X), not P(X), X != Y, a builtin, or true"
             self._fail(start, "body-atom", "a body atom is missing here", f"it is {forms}", self._found(start))
-        end = _SPACE.match(self.line, word.end())
+        end = SPACE.match(self.line, word.end())
         following = self.line[end.end() :] if end is not None else ""
         if following.startswith("="):
             self._fail(start, "equality", "= is not Lace Datalog", "to tell values apart use !=")
@@ -362,47 +291,3 @@ class LineParser:
             self._fail_term()
         advice = f"write {word[0]}() for arity 0"
         self._fail(start, "parentheses", f"{word[0]} has no parentheses", advice)  # 030-SYN-07
-
-    def _fail_term(self) -> NoReturn:
-        """No term stands here: say why."""
-        self._skip_space()
-        start, rest = self.at, self.line[self.at : self.at + 2]
-        if rest.startswith("'"):
-            self._fail_constant(start)
-        if rest.startswith('"'):
-            self._fail(start, "constant-quotes", "constants are single-quoted", "write 'text'")
-        word = _WORD.match(self.line, start)
-        if word is None:
-            self._fail(start, "term", "a term is missing here", _TERM_ADVICE, self._found(start))
-        if word[0].startswith("_"):  # 030-TERM-05
-            advice = "use _ alone, or a variable that begins with a capital"
-            self._fail(start, "underscore-term", f"{word[0]} is no term", advice)
-        if word[0][0].isdigit() or word[0][0] == "-":
-            self._fail(start, "bare-number", "numbers are constants too", f"write '{word[0]}'")
-        if word[0][0].isupper():  # 030-TERM-01
-            self._fail(start, "variable-name", f"{word[0]} is no variable", "variables hold letters, digits and _")
-        self._fail(start, "lower-case-term", f"{word[0]} is no term", f"write '{word[0]}' or a capital first letter")
-
-    def _fail_constant(self, start: int) -> NoReturn:
-        index = start + 1
-        while index < len(self.line) and self.line[index] != "'":
-            if self.line[index] == "\\":
-                if self.line[index + 1 : index + 2] not in ("\\", "'"):
-                    advice = "only \\\\ and \\' are escapes"
-                    self._fail(index, "constant-escape", "unknown escape in a constant", advice)
-                index += 1
-            index += 1
-        self._fail(start, "constant-open", "the constant is not closed on its line", "constants hold no line breaks")
-
-    def _found(self, start: int) -> str:
-        return repr(self.line[start : start + 12]) if start < len(self.line) else "the end of the line"
-
-    def _where(self, start: int) -> str:
-        return f"{self.source.name}:{self.number}:{start + 1}"
-
-    def _error(self, start: int, rule: str, message: str, advice: str = "", found: str = "") -> InvalidLacegram:
-        place = Place(self.number, start + 1)
-        return lacegram_error(self.source, place, self.line, rule, message, advice, found)
-
-    def _fail(self, start: int, rule: str, message: str, advice: str = "", found: str = "") -> NoReturn:
-        raise self._error(start, rule, message, advice, found)
