@@ -409,13 +409,19 @@ def test_failures_become_the_same_answers_whatever_host_fails(make_host: MakeHos
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_local_host_answers_as_the_naive_one(seed: int) -> None:
+    require_alike(seed, lambda terms: local(MemoryStore(), terms))
+
+
+def require_alike(seed: int, make: Callable[[Terms], AnyHost], rounds: int = 8) -> None:
+    """A host gives the answers of the naive one to the same random calls."""
     rng = random.Random(seed)
     modules = [ALL, group_module("u"), READS_CLAIMS]
     ours, theirs = rng.choice(modules), rng.choice(modules)
-    hosts = [make(MemoryStore(), Terms(module=ours, exposures=EXPOSE_ALL)) for make in (fake, local)]
+    terms = Terms(module=ours, exposures=EXPOSE_ALL)
+    hosts = [fake(MemoryStore(), terms), make(terms)]
     for host in hosts:
         prepare(host, ours, theirs, schema=FieldSchema(frozenset({"Group"})))
-    for _ in range(8):
+    for _ in range(rounds):
         stored, removed = rng.sample(RECORDS, rng.randrange(6)), rng.sample(HASHES, rng.randrange(4))
         claims = [
             Advertisement(record, (FieldClaim("Group", "0", rng.choice("uv")),))

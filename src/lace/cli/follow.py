@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import leave_at_once
 from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
-from lace.cli.localpeer import PeerType, follow_locally, refuse_link_choices, their_options
+from lace.cli.localpeer import PeerType, follow_locally, refuse_link_choices, require_lace, their_options
 from lace.cli.output import json_option, print_json, say
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
+from lace.cli.side import Side, opened_side, side_argument
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
     from lace.interlace.terms import Terms
-    from lace.porcelain.lace import Lace
     from lace.runtime.node import Hooks, LinkInfo
     from lace.runtime.session import Outcome
 
 
 @click.command("follow")
-@lace_argument
+@side_argument()
 @click.argument("address", metavar="PEER", type=PeerType())
 @click.argument("child", nargs=-1, metavar="[-- CHILD…]")
 @select_options
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
 @trace_option
 @json_option
 def command(
-    path: Path,
+    path: Path | str,
+    master: str | None,
     address: Any,
     child: Sequence[str],
     sources: Sequence[str],
@@ -56,23 +56,26 @@ def command(
     """Keep an exchange with a peer open and print what happens.
 
     Records move as soon as either side stores them. When the connection is lost it is made again, after growing
-    pauses, and the exchange goes on where it was. Ends on SIGTERM or Ctrl-C.
+    pauses, and the exchange goes on where it was. PATH is a lace or an archive (`lace archive`). Ends on SIGTERM or
+    Ctrl-C.
     """
     module = chosen_selector(sources, coordinates, hashes)
     exposed = chosen_exposures(expose, module)
     if isinstance(address, Path):
+        path = require_lace(path)
         refuse_link_choices({**links, "trace": trace})
         return follow_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json, ticks=ticks)
     terms = make_terms(module, exposed, is_open=True)
     choices = LinkChoices(command=child, **links)
+    terms = choices.patient(terms)
     choices.require_use_of_key([address])
-    with opened(path, write=True) as lace:
-        asyncio.run(_follow(lace, address, terms, choices, trace, as_json=as_json, ticks=ticks))
+    with opened_side(path, master) as side:
+        asyncio.run(_follow(side, address, terms, choices, trace, as_json=as_json, ticks=ticks))
     return ExitCode.OK
 
 
 async def _follow(
-    lace: Lace,
+    side: Side,
     address: Any,
     terms: Terms,
     choices: LinkChoices,
@@ -86,7 +89,7 @@ async def _follow(
     hooks = Hooks()
     _print_events(hooks, as_json=as_json, ticks=ticks)
     with captured(trace, hooks):
-        node = make_node(lace.store, choices, hooks)
+        node = make_node(side.store, choices, hooks, side.limits(), make_host=side.make_host)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -9,26 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.arguments import lace_argument, opened
+from lace.cli.arguments import opened
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import run_until_interrupted
 from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
-from lace.cli.localpeer import PeerType, exchange_locally, preview_here, refuse_link_choices, their_options
+from lace.cli.localpeer import (
+    PeerType,
+    exchange_locally,
+    preview_here,
+    refuse_link_choices,
+    require_lace,
+    their_options,
+)
 from lace.cli.outcome import exit_code_of, print_outcome
 from lace.cli.output import Meter, json_option, metered
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
+from lace.cli.side import opened_side, side_argument
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
     from lace.interlace.host import Host
     from lace.interlace.terms import Terms
     from lace.runtime.node import Hooks, LinkInfo
+    from lace.runtime.quotas import Gate
     from lace.runtime.session import Outcome
     from lace.store.base import RecordStore
 
 
 @click.command("interlace")
-@lace_argument
+@side_argument()
 @click.argument("address", metavar="PEER", type=PeerType())
 @click.argument("child", nargs=-1, metavar="[-- CHILD…]")
 @select_options
@@ -39,7 +48,8 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Ask what would come and go, by group and app; nothing is moved.")
 @json_option
 def command(
-    path: Path,
+    path: Path | str,
+    master: str | None,
     address: Any,
     child: Sequence[str],
     sources: Sequence[str],
@@ -57,23 +67,25 @@ def command(
 
     Both sides agree on a plan made of their two selectors, list what they may send, ask for what they lack, and stop
     at the fixed point. Without --select… everything is selected; without --expose nothing of yours is shown, and so
-    nothing is sent. PEER is an address, or the path of another lace on this machine. With the address stdio, CHILD is
-    a command to start and speak with.
+    nothing is sent. PATH is a lace or an archive (`lace archive`). PEER is an address, or the path of another lace on
+    this machine. With the address stdio, CHILD is a command to start and speak with.
     """
     module = chosen_selector(sources, coordinates, hashes)
     exposed = chosen_exposures(expose, module)
     if isinstance(address, Path):
+        path = require_lace(path)
         refuse_link_choices({**links, "trace": trace})
         if dry_run:
             return preview_here(path, address, module, exposed, their_select, their_expose, as_json=as_json)
         return exchange_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json)
     terms = make_terms(module, exposed, is_open=False)
     choices = LinkChoices(command=child, **links)
+    terms = choices.patient(terms)
     choices.require_use_of_key([address])
     if dry_run:
-        return _ask(path, address, terms, choices, as_json=as_json)
-    with opened(path, write=True) as lace:
-        outcome, seconds, moved = exchange_once(lace.store, address, terms, choices, trace)
+        return _ask(require_lace(path), address, terms, choices, as_json=as_json)
+    with opened_side(path, master) as side:
+        outcome, seconds, moved = exchange_once(side.store, address, terms, choices, trace, side.make_host)
     print_outcome(outcome, seconds, *moved, as_json=as_json)
     return exit_code_of(outcome)
 
@@ -95,7 +107,7 @@ def exchange_once(
     terms: Terms,
     choices: LinkChoices,
     trace: Path | None = None,
-    make_host: Callable[[Terms], Host[Any]] | None = None,
+    make_host: Callable[[Terms, Gate], Host[Any]] | None = None,
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
     from lace.runtime.node import Hooks

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lace.policy.exposure import Exposure
     from lace.policy.operand import Module
     from lace.runtime.node import Hooks, Node, NodeLimits
+    from lace.runtime.quotas import Gate
     from lace.store.base import RecordStore
     from lace.transports.dial import TransportOptions
 
@@ -112,6 +113,12 @@ def link_options(function: F) -> F:
         click.option(
             "--trust", type=VerifierType(), multiple=True, metavar="V", help="Speak only with this peer; repeatable."
         ),
+        click.option(
+            "--patience",
+            type=click.FloatRange(min=1),
+            metavar="SECONDS",
+            help="How long a peer may take for one phase (30); one that serves an archive may need more.",
+        ),
         click.option("--standard", is_flag=True, help="Announce no capability beyond 050 and 060 (see 070)."),
         click.option("--key", metavar="KEY", help="Prove yourself with this key of the ring (over ws and wss)."),
     ):
@@ -144,6 +151,7 @@ class LinkChoices:
     origins: Sequence[str] = ()
     unix_mode: int = 0o600
     takes_from_strangers: bool = False
+    patience: float | None = None  # seconds that a peer has for one phase
     standard: bool = False  # no capability is announced (P33)
     quotas: Sequence[tuple[str, str]] = ()  # what, and how much, as it was written
     horizon_s: float | None = HORIZON_S
@@ -174,6 +182,14 @@ class LinkChoices:
         )
         return options, signer.verifier if signer else None
 
+    def patient(self, terms: Terms) -> Terms:
+        """Terms that give a peer the time that was chosen."""
+        from lace.limits import SECOND_NS
+
+        if self.patience is None:
+            return terms
+        return replace(terms, limits=replace(terms.limits, phase_timeout_ns=round(self.patience * SECOND_NS)))
+
     def require_use_of_key(self, addresses: Sequence[Address]) -> None:
         """A key that no connection can show or state is a mistake, and told before anything is opened."""
         from lace.iltp.address import TcpAddress
@@ -195,7 +211,7 @@ def make_node(
     choices: LinkChoices,
     hooks: Hooks | None = None,
     limits: NodeLimits | None = None,
-    make_host: Callable[[Terms], Host[Any]] | None = None,
+    make_host: Callable[[Terms, Gate], Host[Any]] | None = None,
 ) -> Node:
     """A node over a store; call it inside an event loop."""
     from lace.runtime.clock import SystemClock

@@ -44,6 +44,13 @@ class PeerType(AddressType):
         return super().convert(value, param, ctx)
 
 
+def require_lace(place: Path | str) -> Path:
+    """A place that has to be a lace: two that exchange in one process both are."""
+    if isinstance(place, str):
+        raise click.UsageError(f"{place} is an archive: serve it (`lace serve`) and name its address as the PEER")
+    return place
+
+
 def their_options(function: F) -> F:
     """What the other lace brings, when it is on this machine."""
     for option in (

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.amounts import QuotaType
-from lace.cli.arguments import opened
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import leave_at_once
 from lace.cli.links import (
@@ -30,6 +29,7 @@ from lace.cli.links import (
 )
 from lace.cli.logbook import Logbook
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
+from lace.cli.side import Side, opened_side, side_argument
 from lace.limits import HORIZON_S
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from lace.iltp.address import Address
     from lace.interlace.terms import Terms
     from lace.limits import EngineLimits
-    from lace.porcelain.lace import Lace
     from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
     from lace.runtime.session import Outcome
     from lace.transports.dial import TransportOptions
@@ -56,7 +55,7 @@ class Kept:
 class Serving:
     """What a serve command is to do."""
 
-    store: Path
+    store: Path | str
     listen: Sequence[Address]
     terms: Terms
     choices: LinkChoices
@@ -67,7 +66,7 @@ class Serving:
 
 
 @click.command("serve")
-@click.argument("path", type=click.Path(path_type=Path), required=False)
+@side_argument(required=False)
 @click.argument("addresses", type=AddressType(), nargs=-1, metavar="ADDRESS…")
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take all from a lace.toml."
@@ -110,7 +109,8 @@ class Serving:
 @click.option("--events", "every_event", is_flag=True, help="Log everything that happens on a link.")
 @trace_option
 def command(
-    path: Path | None,
+    path: Path | str | None,
+    master: str | None,
     addresses: Sequence[Any],
     config: Path | None,
     sources: Sequence[str],
@@ -127,8 +127,9 @@ def command(
     """Accept peers and exchange with each of them until stopped.
 
     Runs in the foreground, logs to stderr, tells systemd when it is ready, and ends cleanly on SIGTERM or Ctrl-C.
-    Links stay open: what arrives from one peer goes on to the others as the rules allow. With --config a lace.toml
-    says everything, peers to keep an exchange with included.
+    Links stay open: what arrives from one peer goes on to the others as the rules allow. PATH is a lace, or an archive
+    (`lace archive`): its work is done by Spark jobs. With --config a lace.toml says everything, peers to keep an
+    exchange with included.
     """
     if config is not None:
         if path is not None:
@@ -138,11 +139,11 @@ def command(
         if path is None or not addresses:
             raise click.UsageError("name a lace and the addresses to listen on, or give --config")
         module = chosen_selector(sources, coordinates, hashes)
-        terms = _terms(module, chosen_exposures(expose, module))
+        terms = LinkChoices(**links).patient(_terms(module, chosen_exposures(expose, module)))
         log = Logbook(as_json=log_format == "json", every_event=every_event)
         serving = Serving(path, addresses, terms, LinkChoices(**links), (), None, metrics_port, log)
     _require_sense(serving)
-    asyncio.run(_serve(serving, trace, watch))
+    asyncio.run(_serve(serving, trace, watch, master))
     return ExitCode.OK
 
 
@@ -214,24 +215,29 @@ def _policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
     return replace(_terms(module, chosen_exposures(words.expose, module, limits)), engine_limits=limits)
 
 
-async def _serve(serving: Serving, trace: Path | None, watch: Path | None) -> None:
+async def _serve(serving: Serving, trace: Path | None, watch: Path | None, master: str | None) -> None:
     from lace.runtime.node import Hooks
     from lace.runtime.watching import watched
 
     log = serving.log
     hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)
     hooks.on_limited = log.limited
-    with opened(serving.store, write=True) as lace, captured(trace, hooks):
+
+    def say(step: str, what: str) -> None:
+        log.say("archive", f"{step}: {what}", step=step)
+
+    with opened_side(serving.store, master, say) as side, captured(trace, hooks):
         async with watched(watch, hooks) as heard:
-            await _serve_lace(serving, lace, heard)
+            await _serve_side(serving, side, heard)
     log.say("stopped", "stopped")
 
 
-async def _serve_lace(serving: Serving, lace: Lace, hooks: Hooks) -> None:
+async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> None:
     from lace.runtime.metrics import serve_metrics
 
     stop = asyncio.Event()
-    node = make_node(lace.store, serving.choices, hooks, serving.limits)
+    limits = side.limits(serving.limits)
+    node = make_node(side.store, serving.choices, hooks, limits, make_host=side.make_host)
     _end_with_parent(serving.listen, hooks, stop)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -7,6 +7,7 @@ we hold from before, or what we would list ourselves under the peer's label. Eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.interlace.advertisement import Advertisement, Claims, record_digests
@@ -21,6 +22,17 @@ from lace.notation import b64a
 
 _MOST_GUESSES = 8_192  # roots tried in a call for partitions that lack one record
 _MOST_GUESSED_ROWS = 1 << 21  # claims hashed for that: a root costs as much as its partition is long
+
+
+class OwnListing(Protocol):
+    """What we would list ourselves, as far as partitions are compared with it."""
+
+    def count_under(self, prefix: str) -> int: ...
+    def summary(self, prefix: str, source: str) -> Partition: ...
+    def under(self, prefix: str) -> list[Advertisement]: ...
+    def unsummarised(self, source: str, prefixes: Iterable[str]) -> Parts: ...
+    def remember(self, source: str, partitions: Iterable[Partition]) -> None: ...
+
 
 WorkOut = Callable[[Parts, str, int], Sequence[Partition]]
 """Works out what a source with a label says of some partitions, as `partitions.summarise` does."""
@@ -74,6 +86,11 @@ class PeerClaims:
         if self._like is not None:
             claims, self._like = self._like.claims(self.source, self._max_line_bytes), None
             self._note(self._held.replace_all(claims))
+
+    def forget(self) -> None:
+        """Know of no claim: the peer says again what it has."""
+        self._like = self._measured = None
+        self._note(self._held.replace_all(()))
 
     def listing(self) -> list[Advertisement]:
         """All claims, sorted."""
@@ -130,7 +147,7 @@ class PeerClaims:
         is_own = own is not None and len(own) == len(self._held) == len(own.among(list(self._held)))
         return ClaimsTaken(len(self._held), changed=self._held.version != before, is_own=is_own)
 
-    def reconcile(self, wanted: Reconcile, own: AdvertisementSet, call: Call) -> Reconciled:
+    def reconcile(self, wanted: Reconcile, own: OwnListing, call: Call) -> Reconciled:
         """Take over every partition that can be named; `own` is the set of the handle."""
         self._spell_out()
         self._measured = None
@@ -240,9 +257,7 @@ class PeerClaims:
 class _Settling:
     """Which partitions of a peer are claims that we can name: one call's worth of comparing."""
 
-    def __init__(
-        self, held: AdvertisementSet, own: AdvertisementSet, source: str, max_line_bytes: int, call: Call
-    ) -> None:
+    def __init__(self, held: AdvertisementSet, own: OwnListing, source: str, max_line_bytes: int, call: Call) -> None:
         self._held = held
         self._own = own
         self._source = source
@@ -278,12 +293,12 @@ class _Settling:
             return as_theirs(self._own.under(partition.prefix), self._source, self._max_line_bytes)
         return self._all_but_one(partition, self._held) or self._all_but_one(partition, self._own)
 
-    def _is(self, partition: Partition, known: AdvertisementSet) -> bool:
+    def _is(self, partition: Partition, known: OwnListing) -> bool:
         """Whether a partition is what we know; roots are worked out only where the counts agree."""
         prefix = partition.prefix
         return known.count_under(prefix) == partition.count and known.summary(prefix, self._source) == partition
 
-    def _all_but_one(self, partition: Partition, known: AdvertisementSet) -> list[Advertisement] | None:
+    def _all_but_one(self, partition: Partition, known: OwnListing) -> list[Advertisement] | None:
         """The claims we can name but for one, if that is what the root says: the peer lacks one record of ours."""
         if known.count_under(partition.prefix) != partition.count + 1:
             return None

@@ -7,15 +7,13 @@ say, so it is not kept: only the records of ours that it lacks, and its claims a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from lace.differences.compare import agrees, measured, measured_set
-from lace.differences.ids import ids_of_texts
-from lace.differences.idset import IdSet
+from lace.differences.compare import agrees, measured
+from lace.differences.ids import Ids, ids_of_texts
 from lace.differences.keyed import U64, DifferenceKey
 from lace.errors import InvalidText
 from lace.interlace.advertisement import Advertisement, Claims, sendable_fields
-from lace.interlace.partitions import AdvertisementSet
 
 
 class OwnSet(Protocol):
@@ -23,13 +21,12 @@ class OwnSet(Protocol):
 
     @property
     def number(self) -> int: ...
-    @property
-    def ids(self) -> IdSet: ...
     def __len__(self) -> int: ...
     def among(self, records: Sequence[str]) -> list[str]: ...
     def some(self, records: Iterable[str]) -> list[Advertisement]: ...
-    @property
-    def standard(self) -> AdvertisementSet: ...
+    def since(self, earlier: Any) -> tuple[Ids, Ids] | None: ...
+    def listing(self) -> list[Advertisement]: ...
+    def measure(self, key: DifferenceKey) -> U64: ...
 
 
 class Likeness:
@@ -51,7 +48,10 @@ class Likeness:
 
     def follow(self, own: OwnSet, *, keeps_fields: bool) -> bool:
         """Our set is another one now; False if that cannot be followed, for a claim would have to be known again."""
-        came, went = own.ids.since(self.own.ids)
+        changed = own.since(self.own)
+        if changed is None:  # by more than is followed
+            return False
+        came, went = changed
         going = [record for record in went.texts() if record not in self.absent]
         if going and keeps_fields:
             return False
@@ -66,11 +66,11 @@ class Likeness:
     def measure(self, key: DifferenceKey) -> U64 | None:
         """The measure of what the peer claims; None if something in it has none."""
         absent, foreign = measure_of(self.absent, key), measure_of(self.foreign, key)
-        return None if absent is None or foreign is None else measured_set(self.own.ids, key) - absent + foreign
+        return None if absent is None or foreign is None else self.own.measure(key) - absent + foreign
 
     def claims(self, source: str, max_line_bytes: int) -> list[Advertisement]:
         """All that the peer claims, as it would list it: under its label a longer line may pass the limit (P14)."""
-        ours = [claim for claim in self.own.standard.listing() if claim.hash not in self.absent]
+        ours = [claim for claim in self.own.listing() if claim.hash not in self.absent]
         return [*as_theirs(ours, source, max_line_bytes), *self.foreign.values()]
 
 

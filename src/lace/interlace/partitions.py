@@ -50,6 +50,11 @@ def summarise(parts: Parts, source: str, max_line_bytes: int) -> list[Partition]
     ]
 
 
+def fingerprint_of(summaries: Iterable[Partition]) -> bytes:
+    """A digest that two equal listings share, by their sorted starting partitions."""
+    return digest("".join(f"{p.prefix}{p.count}{p.root}" for p in summaries).encode())
+
+
 def payload_begins(record: str, prefix: str) -> bool:
     """Whether a record belongs to a partition."""
     return record.startswith(prefix, _PAYLOAD)
@@ -248,7 +253,7 @@ class AdvertisementSet:
 
     def fingerprint(self, source: str) -> bytes:
         """A digest that two equal listings share."""
-        return digest("".join(f"{p.prefix}{p.count}{p.root}" for p in self.summaries(source)).encode())
+        return fingerprint_of(self.summaries(source))
 
     def _summarise(self, prefix: str, claims: Sequence[Advertisement], source: str) -> Partition:
         return summarise({prefix: claims}, source, self._max_line_bytes)[0]

@@ -26,6 +26,7 @@ from lace.runtime.local import ExchangeAborted, LocalExchange
 from lace.runtime.node import Node
 from lace.runtime.party import Party
 from lace.runtime.preview import Preview, PreviewHost
+from lace.runtime.quotas import Gate
 from lace.runtime.session import Outcome
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -161,6 +162,6 @@ def _run(
     return outcome
 
 
-def preview_hosts(store: RecordStore, found: Preview) -> Callable[[Terms], PreviewHost]:
+def preview_hosts(store: RecordStore, found: Preview) -> Callable[[Terms, Gate], PreviewHost]:
     """Hosts for a node whose exchanges move nothing."""
-    return lambda terms: PreviewHost(store, terms, found)
+    return lambda terms, _: PreviewHost(store, terms, found)

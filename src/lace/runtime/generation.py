@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from lace.differences.ids import columnar, ids_of_texts, partition_count
+from lace.differences.compare import measured_set
+from lace.differences.ids import Ids, columnar, ids_of_texts, partition_count
 from lace.differences.idset import IdSet, set_of
+from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.tree import UNKNOWN, Tree
 from lace.errors import InvalidText
 from lace.interlace.advertisement import Advertisement, canonical_bytes
@@ -82,6 +84,14 @@ class Generation:
                     unknown = list(records)
                 self._recent.update((claim.hash, claim) for claim in self._advertise(unknown))
             return sorted(self._recent[record] for record in dict.fromkeys(records) if record in self._recent)
+
+    def since(self, earlier: Generation) -> tuple[Ids, Ids] | None:
+        """What came and what went from an earlier one to this one."""
+        return self.ids.since(earlier.ids)
+
+    def measure(self, key: DifferenceKey) -> U64:
+        """The set under a key (070)."""
+        return measured_set(self.ids, key)
 
     @property
     def standard(self) -> AdvertisementSet:

@@ -63,7 +63,7 @@ class Node:
         rates: LinkRates | None = None,
         guest_limits: GuestLimits | None = None,
         host_bounds: HostBounds | None = None,
-        make_host: Callable[[Terms], Host[Any]] | None = None,
+        make_host: Callable[[Terms, Gate], Host[Any]] | None = None,
         hooks: Hooks | None = None,
         standard: bool = False,
         takes_from_strangers: bool = False,
@@ -251,7 +251,7 @@ class Node:
         return Driver(
             stream,
             Session(config),
-            self._make_host(config.terms) if self._make_host else self._local_host(config.terms, stream, info),
+            self._host(config.terms, stream, info),
             self._clock,
             self._crew.threads,
             judges=self._crew.judges,
@@ -283,7 +283,10 @@ class Node:
 
         return Gate(self.store, rules, tell)
 
-    def _local_host(self, terms: Terms, stream: ByteStream, info: LinkInfo) -> LocalHost:
+    def _host(self, terms: Terms, stream: ByteStream, info: LinkInfo) -> Host[Any]:
+        gate = self._gate(stream, info)
+        if self._make_host is not None:
+            return self._make_host(terms, gate)
         return LocalHost(
             self.store,
             terms,
@@ -293,7 +296,7 @@ class Node:
             policies=self._policies,
             house=self._crew.house,
             guest=peer_key(stream.proof),
-            gate=self._gate(stream, info),
+            gate=gate,
             cursors=self._cursors,
         )
 

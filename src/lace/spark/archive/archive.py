@@ -151,11 +151,11 @@ class Archive:
 
             self.progress("add", f"reading {len(new):,} files")
             raw = partial(raw_records, self.spark, [Path(item.address) for item in new.values()], split_bytes)
-            return self._addition(state, raw, new)
+            return self.addition(state, raw, new)
 
         return self.commit(work)
 
-    def _addition(self, state: State, raw: Callable[..., DataFrame], inputs: Mapping[str, Input]) -> Commit:
+    def addition(self, state: State, raw: Callable[..., DataFrame], inputs: Mapping[str, Input]) -> Commit:
         """The records of some frames that are not here yet, judged once; two passes: places first, then the bytes."""
         from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 

@@ -5,7 +5,7 @@ Rule: every byte and every root comes from the functions that the interlace mach
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -52,7 +52,7 @@ def advertisements(
     def advertise(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = batch.to_pylist()
-            texts = [canonical_bytes(Advertisement(r["hash"], _claims(r, fields)), source, longest) for r in rows]
+            texts = [canonical_bytes(Advertisement(r["hash"], field_claims(r, fields)), source, longest) for r in rows]
             yield pa.record_batch(
                 [
                     batch["prefix"].cast(pa.string()),
@@ -66,7 +66,8 @@ def advertisements(
     return chosen.mapInArrow(advertise, ADVERTISEMENTS)
 
 
-def _claims(row: dict[str, object], fields: frozenset[str] | None) -> tuple[FieldClaim, ...]:
+def field_claims(row: Mapping[str, object], fields: frozenset[str] | None) -> tuple[FieldClaim, ...]:
+    """The fields of a row of the wide table that are advertised, in canonical order."""
     found = [
         FieldClaim(name, "0", str(row[column]))
         for name, column in SINGLETON_COLUMNS.items()
@@ -85,7 +86,12 @@ def _claims(row: dict[str, object], fields: frozenset[str] | None) -> tuple[Fiel
 def partitions(listing: DataFrame) -> DataFrame:
     """Count and Merkle root of every non-empty starting partition."""
     require_columns(listing, ADVERTISEMENTS, "partitions")
-    return listing.select("prefix", "digest").groupBy("prefix").applyInArrow(_summary, PARTITIONS)
+    return roots(listing)
+
+
+def roots(digests: DataFrame) -> DataFrame:
+    """Count and root of every prefix in a frame of (prefix, digest)."""
+    return digests.select("prefix", "digest").groupBy("prefix").applyInArrow(_summary, PARTITIONS)
 
 
 def _summary(table: pa.Table) -> pa.Table:

@@ -1,0 +1,274 @@
+"""The host over an archive (050): evaluation, sums, sketches and lookups as jobs, sets as files, claims as they differ.
+
+Rule: every way that an exchange has to the archive goes through here. Nothing of the set is held between two calls but
+its files and the answers that were given about it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING, cast
+
+from lace.errors import LocalProtocolError
+from lace.intake.received import Received, judge_received
+from lace.interlace import effects as asked
+from lace.interlace import inputs as given
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.cursor import decode_cursor
+from lace.interlace.host import Arrived, Call, Loaded
+from lace.interlace.negotiate import NO_FIELDS
+from lace.interlace.partitions import fingerprint_of
+from lace.interlace.terms import Terms
+from lace.interlace.transfer import choose_requests
+from lace.runtime.claims import Feeding
+from lace.runtime.cursors import CursorBook
+from lace.runtime.quotas import Gate, GateRules
+from lace.spark.archive import tables
+from lace.spark.peer import aggregates
+from lace.spark.peer.claims import ArchiveClaims
+from lace.spark.peer.comparer import ArchiveComparer
+from lace.spark.peer.listing import ArchiveListing
+from lace.spark.peer.peer import ArchivePeer, Moment
+from lace.spark.peer.selecting import Policy, Sends, prepared, requestable
+from lace.spark.peer.sets import ArchiveSet
+
+if TYPE_CHECKING:
+    from lace.store.base import RecordStore
+
+
+class _Agreed:
+    """What is worked with under one plan."""
+
+    def __init__(self, wanted: asked.PreparePolicy, policy: Policy, claims: ArchiveClaims) -> None:
+        self.wanted = wanted
+        self.policy = policy
+        self.claims = claims
+        self.sends: Sends | None = None
+        self.own: ArchiveSet | None = None
+        self.told: ArchiveSet | None = None  # that `differences` were last given of
+        self.comparer = ArchiveComparer(wanted.difference_key) if wanted.difference_key is not None else None
+
+
+class ArchiveHost:
+    """One link's side of an archive."""
+
+    def __init__(self, peer: ArchivePeer, terms: Terms, gate: Gate | None = None) -> None:
+        self._peer = peer
+        store = cast("RecordStore", peer)  # as much of one as records that arrive and settings need
+        self._gate = gate or Gate(store, GateRules())  # what the peer may bring
+        self._cursors = CursorBook(store)
+        self._terms = terms
+        self._bounds = peer.bounds
+        self._agreed: _Agreed | None = None
+
+    @property
+    def cursor(self) -> Moment:
+        """This moment of the archive."""
+        return self._peer.cursor()
+
+    # --- policy ------------------------------------------------------------------------------------------------
+
+    def prepare(self, wanted: asked.PreparePolicy, call: Call) -> given.PolicyPrepared:
+        """The local executable of a plan."""
+        call.check()
+        policy = prepared(wanted, self._terms)
+        claims = self._claims_for(wanted)
+        self._let_go()
+        self._agreed = _Agreed(wanted, policy, claims)
+        return given.PolicyPrepared(len(claims))
+
+    def _claims_for(self, wanted: asked.PreparePolicy) -> ArchiveClaims:
+        if wanted.keeps_claims and self._agreed is not None:
+            claims = self._agreed.claims
+            claims.begin_anew()
+            return claims
+        bounds = self._bounds
+        claims = ArchiveClaims(wanted.peer_source, self._terms.max_line_bytes, bounds.max_claims, bounds.max_followed)
+        kept = self._cursors.get(wanted.cursor_key)
+        if kept is not None:
+            cursor = decode_cursor(kept, wanted.plan.id, wanted.peer_source, self._terms.max_cursor_bytes)
+            if cursor is not None:
+                claims.restore(cursor)
+        return claims
+
+    def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
+        """Over the newest version and everything that the peer claims."""
+        agreed = self._prepared()
+        call.check()
+        if agreed.sends is None:
+            agreed.sends = self._peer.selections.take(agreed.policy, wanted.runtime)
+        own = agreed.own = agreed.sends.current(wanted.runtime, agreed.claims, call)
+        under, claims = agreed.wanted, agreed.claims
+        claims.follow(own, keeps_fields=under.schema != NO_FIELDS)
+        requests: Sequence[str] = ()
+        if wanted.max_requests:
+            found = requestable(self._peer, agreed.policy, own, claims, wanted.runtime, call)
+            found = self._gate.requestable(found, claims.about, has_fields=under.schema != NO_FIELDS)
+            requests = choose_requests(found, claims.among, under.record_formats, wanted)
+            requests = self._gate.affordable(requests, claims.about)
+        reads_listings = under.plan.have_reads_advertisements
+        return given.Evaluated(
+            own=asked.SetHandle(own.number, len(own)),
+            partitions=own.partition_count(call),
+            listing_bytes=own.listing_bytes(under.own_source, wanted.measured_bytes, call),
+            requests=requests,
+            fingerprint=fingerprint_of(own.roots(under.own_source, call)) if reads_listings else b"",
+            claims_fingerprint=claims.fingerprint() if reads_listings else b"",
+            store_mark=own.state.version,
+        )
+
+    def rest(self, call: Call) -> None:
+        """Nothing is to be prepared: changes are files."""
+        call.check()
+
+    # --- our set -----------------------------------------------------------------------------------------------
+
+    def summarise(self, wanted: asked.Summarise, call: Call) -> given.Summarised:
+        """Counts and roots, worked out on the cluster."""
+        own = self._set(wanted.own)
+        call.charge(rows=len(own))
+        if wanted.parents is None:
+            return given.Summarised(own.roots(wanted.source, call))
+        return given.Summarised(own.children(wanted.parents, wanted.source, call))
+
+    def list(self, wanted: asked.SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:
+        """The set, some partitions or some records of it, sorted by P (P14)."""
+        own = self._set(wanted.own)
+        call.check()
+        claims = iter(own.some(wanted.records)) if wanted.records is not None else own.claims(call, wanted.prefixes)
+        while batch := list(islice(claims, self._bounds.list_records)):
+            call.charge(rows=len(batch))
+            yield batch
+
+    def differences(self, wanted: asked.SendChanges, call: Call) -> given.ChangesReceived:
+        """All of the set, or what has changed since it was last told."""
+        agreed, own = self._prepared(), self._set(wanted.own)
+        told, agreed.told = agreed.told, own
+        known = wanted.since is not None and told is not None and wanted.since.number == told.number
+        changed = own.since(told) if known and told is not None else None
+        if changed is None:
+            call.charge(rows=len(own))
+            return given.ChangesReceived(list(own.claims(call)), (), is_whole=True)
+        call.charge(rows=len(changed[0]) + len(changed[1]))
+        return given.ChangesReceived(own.some(changed[0].texts()), changed[1].texts())
+
+    def _set(self, handle: asked.SetHandle) -> ArchiveSet:
+        own = self._prepared().own
+        if own is None or handle.number != own.number:
+            raise LocalProtocolError("the set of an evaluation that was followed by another")
+        return own
+
+    def _prepared(self) -> _Agreed:
+        if self._agreed is None:
+            raise LocalProtocolError("nothing was prepared")
+        return self._agreed
+
+    # --- the peer's claims -------------------------------------------------------------------------------------
+
+    def take_claims(self, wanted: asked.TakeClaims, call: Call) -> given.ClaimsTaken:
+        """A listing, or changes to what is held."""
+        call.charge(rows=len(wanted.added) + len(wanted.removed))
+        agreed = self._prepared()
+        return agreed.claims.take(wanted, agreed.own if agreed.comparer is not None else None)
+
+    def reconcile(self, wanted: asked.Reconcile, call: Call) -> given.Reconciled:
+        """Summaries of the peer, against what is held and what we would list ourselves."""
+        call.charge(rows=len(wanted.offered) + len(wanted.claims))
+        agreed = self._prepared()
+        listing = ArchiveListing(self._set(wanted.own), agreed.claims.source, call)
+        may_be_relative = agreed.policy.feeding is Feeding.SEPARATE
+        return agreed.claims.reconcile_with(wanted, listing, call, may_be_relative=may_be_relative)
+
+    def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
+        """Keep them beside the archive; losing them costs the next exchange a listing, so failures are no errors."""
+        agreed = self._prepared()
+        if agreed.claims.is_relative:  # what differs is found out again for less than it costs to keep
+            return
+        kept = agreed.claims.as_cursor(agreed.wanted.plan.id).encode()
+        call.charge(rows=len(agreed.claims), size=len(kept))
+        with contextlib.suppress(OSError):
+            self._cursors.keep(wanted.key, kept)
+
+    # --- differences (070) -------------------------------------------------------------------------------------
+
+    def measure(self, wanted: asked.Measure, call: Call) -> given.Measured:
+        """Our set under the key of the epoch."""
+        return self._comparer().measure(wanted, self._set(wanted.own), call)
+
+    def sketch(self, wanted: asked.Sketch, call: Call) -> given.Sketched:
+        """Symbols of our set."""
+        return self._comparer().sketch(wanted, self._set(wanted.own), call)
+
+    def decode(self, wanted: asked.Decode, call: Call) -> given.Decoded:
+        """What the peer's symbols say."""
+        return self._comparer().decode(wanted, self._set(wanted.own), call)
+
+    def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
+        """What the peer has, relative to our set."""
+        return self._comparer().take(wanted, self._set(wanted.own), self._prepared().claims, call)
+
+    def _comparer(self) -> ArchiveComparer:
+        comparer = self._prepared().comparer
+        if comparer is None:
+            raise LocalProtocolError("no comparison of sets was agreed")
+        return comparer
+
+    # --- records -----------------------------------------------------------------------------------------------
+
+    def load(self, wanted: asked.SendRecords, call: Call) -> Iterator[Loaded]:
+        """Stored bytes of what is in the set; what is not comes first, as None."""
+        own = self._set(wanted.own)
+        sendable = dict.fromkeys(own.find(wanted.hashes, call))
+        if len(sendable) != len(wanted.hashes):
+            yield [(record, None) for record in wanted.hashes if record not in sendable]
+        batch: Loaded = []
+        size = 0
+        for record, data in self._stored(own, list(sendable), call):
+            del sendable[record]
+            batch.append((record, data))
+            size += len(data)
+            if len(batch) >= self._bounds.load_records or size >= self._bounds.load_bytes:
+                call.charge(rows=len(batch), size=size)
+                yield batch
+                batch, size = [], 0
+        batch += [(record, None) for record in sendable]  # removed meanwhile
+        if batch:
+            call.charge(rows=len(batch), size=size)
+            yield batch
+
+    def _stored(self, own: ArchiveSet, records: Sequence[str], call: Call) -> Iterator[tuple[str, bytes]]:
+        """Bytes from the files that may hold them, one part of the answer on the driver at a time."""
+        if not records:
+            return
+        call.check()
+        began = monotonic()
+        files = tables.holding(own.state.table("records"), "hash", records)
+        rows = aggregates.with_hash(self._peer.rows("records", files).select("hash", "stored"), records)
+        for row in rows.toLocalIterator():
+            yield row["hash"], bytes(row["stored"])
+        self._peer.jobs.note("read records", files, began)
+
+    def judge(self, records: Sequence[Arrived], call: Call) -> Received:
+        """As every record that comes into a lace is judged."""
+        call.charge(rows=len(records), size=sum([len(data) for _, data in records]))
+        return judge_received(records, self._terms.record_limits)
+
+    def commit(self, judged: Received, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
+        """Durable in the archive's landing place; it is part of the archive before anything is evaluated again."""
+        call.check()
+        passed = self._gate.commit(judged)
+        stored = (given.RecordsStored(passed.stored),) if passed.stored else ()
+        refused = (given.RecordsRejected(passed.refused),) if passed.refused else ()
+        return stored + refused
+
+    def _let_go(self) -> None:
+        if self._agreed is not None and self._agreed.sends is not None:
+            self._agreed.sends.close()
+        self._agreed = None
+
+    def close(self) -> None:
+        """Let go of the set and the claims."""
+        self._let_go()

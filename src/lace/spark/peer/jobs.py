@@ -1,0 +1,106 @@
+"""Jobs on behalf of a link: each can be given up, has a time limit, and says which files it read.
+
+Rule: nothing of a peer's runs on the cluster but through here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lace.errors import LimitExceeded
+from lace.interlace.host import Call
+from lace.spark.archive.log import DataFile
+from lace.spark.failure import plainly
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOK_SECONDS = 0.2
+_KEPT_READS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What one job read."""
+
+    what: str
+    files: int
+    rows: int
+    bytes: int
+    seconds: float
+
+
+class Jobs:
+    """The jobs of all links of one archive."""
+
+    def __init__(
+        self,
+        session: Callable[[], SparkSession],
+        *,
+        max_seconds: float,
+        told: Callable[[Read], None] = lambda _: None,
+    ) -> None:
+        self._session = session
+        self._max_seconds = max_seconds
+        self._told = told
+        self.reads: deque[Read] = deque(maxlen=_KEPT_READS)  # the newest, oldest first
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._session()
+
+    @contextmanager
+    def job(self, what: str, files: Iterable[DataFile], call: Call) -> Iterator[None]:
+        """Work on the cluster that reads some files; its calls in this thread end when the call is given up."""
+        call.check()
+        held = list(files)
+        began = time.monotonic()
+        with _watched(self.spark, call, self._max_seconds) as ended:
+            try:
+                yield
+            except Exception as error:
+                call.check()
+                if ended.is_set():
+                    raise LimitExceeded("max_job_seconds", round(self._max_seconds), what) from error
+                plain = plainly(what, error)
+                if plain is None:
+                    raise
+                raise plain from error
+        self.note(what, held, began)
+
+    def note(self, what: str, files: Sequence[DataFile], began: float) -> None:
+        """Say that some files were read, by work that began at a moment of the monotonic clock."""
+        rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
+        read = Read(what, len(files), rows, size, round(time.monotonic() - began, 3))
+        self.reads.append(read)
+        self._told(read)
+
+
+@contextmanager
+def _watched(spark: SparkSession, call: Call, max_seconds: float) -> Iterator[threading.Event]:
+    """Interrupt what this thread runs on the cluster when the call is given up or takes too long; whether it did."""
+    tag, done, ended = f"lace-{uuid.uuid4().hex}", threading.Event(), threading.Event()
+    last = time.monotonic() + max_seconds
+
+    def watch() -> None:
+        while not done.wait(_LOOK_SECONDS):
+            if call.is_cancelled or time.monotonic() > last:
+                ended.set()
+                spark.interruptTag(tag)
+
+    spark.addTag(tag)
+    watcher = threading.Thread(target=watch, name="lace-job-watch", daemon=True)
+    watcher.start()
+    try:
+        yield ended
+    finally:
+        done.set()
+        spark.removeTag(tag)
+        watcher.join()

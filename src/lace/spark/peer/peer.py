@@ -1,0 +1,116 @@
+"""An archive among peers: what all its links share.
+
+Rule: the archive's log says what there is. Links hold files of a version and numbers, never its records or their ids:
+what the driver holds grows with what differs and with what is on its way, not with the archive.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lace.interlace.host import Call
+from lace.interlace.terms import Terms
+from lace.limits import MIB
+from lace.spark.archive.archive import Archive
+from lace.spark.archive.log import DataFile, State
+from lace.spark.peer.arrivals import Arrivals
+from lace.spark.peer.jobs import Jobs, Read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lace.runtime.quotas import Gate
+    from lace.spark.peer.host import ArchiveHost
+    from lace.spark.peer.selecting import Selections
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerBounds:
+    """What serving an archive may take of the driver and of the cluster."""
+
+    max_job_seconds: float = 600.0
+    max_landing_bytes: int = 64 * MIB  # of received records before they become a batch
+    max_followed: int = 200_000  # ids of one change that are brought to the driver; more is compared anew
+    max_claims: int = 1_000_000  # of a peer, where its claims have to be known one by one
+    max_rule_sets: int = 16  # whose results are kept in the archive for peers
+    load_bytes: int = MIB
+    load_records: int = 1024
+    list_records: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What an archive holds, as far as an exchange can see a difference."""
+
+    batches: int = 0
+    removals: int = 0
+    landed: int = 0
+
+
+class ArchivePeer(Arrivals):
+    """An archive that is served."""
+
+    def __init__(
+        self, archive: Archive, bounds: PeerBounds | None = None, *, told: Callable[[Read], None] = lambda _: None
+    ) -> None:
+        self.bounds = bounds or PeerBounds()
+        super().__init__(archive, self.bounds.max_landing_bytes)
+        self.jobs = Jobs(lambda: archive.spark, max_seconds=self.bounds.max_job_seconds, told=told)
+        self.writing = threading.RLock()  # of results: one evaluation writes at a time
+        self._seen: tuple[int, State] | None = None
+        self._looking = threading.Lock()
+        self._selections: Selections | None = None
+
+    @property
+    def selections(self) -> Selections:
+        """What may be sent under the rules of all links."""
+        if self._selections is None:
+            from lace.spark.peer.selecting import Selections  # with Spark, which takes its time to load
+
+            self._selections = Selections(self)
+        return self._selections
+
+    def host(self, terms: Terms, gate: Gate | None = None) -> ArchiveHost:
+        """The host of one link."""
+        from lace.spark.peer.host import ArchiveHost
+
+        return ArchiveHost(self, terms, gate)
+
+    def state(self) -> State:
+        """The newest version; the log is read only if there is another one."""
+        with self._looking:
+            newest = max(self.archive.log.versions(), default=0)
+            if self._seen is None or self._seen[0] != newest:
+                self._seen = newest, self.archive.log.state()
+            return self._seen[1]
+
+    def cursor(self) -> Moment:
+        """This moment: another one when records came or went, and the same after a compaction."""
+        state = self.state()
+        return Moment(len(state.batches), state.removals, self.landing.landed)
+
+    def rows(self, table: str, chosen: Sequence[DataFile]) -> DataFrame:
+        """Some files of a table."""
+        from lace.spark.archive import tables
+
+        return tables.read(self.jobs.spark, self.archive.files, table, chosen)
+
+    def held(self, state: State, records: Sequence[str], call: Call) -> set[str]:
+        """Those of some records that are in the archive."""
+        from lace.spark.archive.tables import holding
+        from lace.spark.peer.aggregates import with_hash
+
+        files = holding(state.table("records"), "hash", records)
+        if not files:
+            return set()
+        call.charge(rows=len(records))
+        with self.jobs.job("look up hashes", files, call):
+            found = with_hash(self.rows("records", files).select("hash"), records).collect()
+        return {row["hash"] for row in found}
+
+    def close(self) -> None:
+        """Take in what peers sent last."""
+        self.landing.take_in()

@@ -1,0 +1,270 @@
+"""What an archive may send and request under agreed rules (040, 050): evaluation as a job.
+
+Rule: what rules select is worked out once for all links that agree on everything it depends on, and kept with the
+archive: a link that comes later reads only the batches that are new. Where a peer's claims or the time decide what may
+be sent, it is worked out for that link alone and kept on the cluster as long as the link lives.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lace.datalog import engine
+from lace.datalog.syntax import Fact, Predicate
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, RECORD_PREDICATES
+from lace.interlace.advertisement import Advertisement, advertisement_facts
+from lace.interlace.effects import PreparePolicy
+from lace.interlace.host import Call
+from lace.interlace.negotiate import FieldSchema
+from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.terms import Terms
+from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
+from lace.policy.rewrite import body_atoms, reachable
+from lace.runtime.claims import Feeding, feeding_of
+from lace.spark.archive import tables
+from lace.spark.archive.log import State
+from lace.spark.archive.run import RunSettings, is_up_to_date, rules_mark, run
+from lace.spark.executor import SparkSettings
+from lace.spark.jobs.evaluate import PeerPolicy, requestable_records, sendable_hashes
+from lace.spark.peer.claims import ArchiveClaims
+from lace.spark.peer.peer import ArchivePeer
+from lace.spark.peer.sets import ArchiveSet, Rows
+from lace.spark.relations import relation_schema
+
+PEERS = "peer:"  # how the name of a result begins that a peer's rules asked for
+
+
+class Sends(Protocol):
+    """What a link may send."""
+
+    def current(self, runtime: RuntimeFacts, claims: ArchiveClaims, call: Call) -> ArchiveSet: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The local executable of a plan."""
+
+    lowered: LoweredPolicy
+    feeding: Feeding
+    schema: FieldSchema
+    terms: Terms
+    source: str  # the peer's label
+
+    def runtime(self, facts: RuntimeFacts, goal: Predicate) -> tuple[Fact, ...]:
+        """The runtime facts that a goal's rules read."""
+        rules = self.lowered.program.program.rules
+        wanted = reachable(rules, (goal,))
+        read = {atom.predicate for atom in body_atoms(rule for rule in rules if rule.head.predicate in wanted)}
+        return tuple(fact for fact in facts.facts() if fact.predicate in read)
+
+    def of_peer(self, facts: Sequence[Fact], advertised: dict[Predicate, DataFrame] | None = None) -> PeerPolicy:
+        """The same for the jobs of an archive."""
+        peer = PeerPolicy(name="", policy=self.lowered, runtime=tuple(facts), advertised=advertised or {})
+        return replace(peer, name=f"{PEERS}{rules_mark(peer)[:8]}")
+
+
+def prepared(wanted: PreparePolicy, terms: Terms) -> Policy:
+    """A plan as this side evaluates it."""
+    lowered = lower(
+        wanted.plan,
+        local_index=wanted.local_index,
+        viewer=wanted.viewer,
+        exposures=terms.exposures,
+        options=LoweringOptions(send_gate=wanted.send_gate, trust_peer=terms.trust_peer),
+        limits=terms.engine_limits,
+    )
+    return Policy(lowered, feeding_of(wanted.plan), wanted.schema, terms, wanted.peer_source)
+
+
+class Selections:
+    """The sets of all links over an archive."""
+
+    def __init__(self, peer: ArchivePeer) -> None:
+        self._peer = peer
+        self._known: dict[tuple[str, FieldSchema, int], SharedSends] = {}
+        self._lock = threading.Lock()
+
+    def take(self, policy: Policy, runtime: RuntimeFacts) -> Sends:
+        """The sends of a policy, shared if nothing but the archive decides what they are."""
+        facts = policy.runtime(runtime, policy.lowered.sendable)
+        if policy.feeding is Feeding.ALWAYS or facts:
+            return PrivateSends(self._peer, policy)
+        of_peer = policy.of_peer(())
+        key = rules_mark(of_peer), policy.schema, policy.terms.max_line_bytes
+        with self._lock:
+            found = self._known.pop(key, None) or SharedSends(self._peer, policy, of_peer)
+            self._known[key] = found  # the one used last stands last
+            while len(self._known) > self._peer.bounds.max_rule_sets:
+                del self._known[next(iter(self._known))]
+        return found
+
+
+class SharedSends:
+    """Of any number of links: what the archive keeps for these rules."""
+
+    def __init__(self, peer: ArchivePeer, policy: Policy, of_peer: PeerPolicy) -> None:
+        self._peer = peer
+        self._policy = policy
+        self._of_peer = of_peer
+        self._newest: ArchiveSet | None = None
+        self._busy = threading.Lock()
+
+    def current(self, runtime: RuntimeFacts, claims: ArchiveClaims, call: Call) -> ArchiveSet:
+        """What may be sent now, whatever anybody claims."""
+        peer = self._peer
+        peer.landing.take_in()
+        with self._busy:
+            state = peer.state()
+            if not is_up_to_date(state, [self._of_peer], listings=False):
+                state = self._evaluated(state, call)
+            return self._set(state)
+
+    def _evaluated(self, state: State, call: Call) -> State:
+        """Bring the result up to the newest batch: the archive knows whether that needs more than what is new.
+
+        It is for every link to come, so it is finished even if the peer that asked first does not wait for it.
+        """
+        peer = self._peer
+        before = state.results.get(f"selected:{rules_mark(self._of_peer)}")
+        seen = set() if before is None else set(before.batches)
+        new = [file for file in state.table("records") if not seen.issuperset(file.batches)]
+        call.charge(rows=max(1, sum(file.rows for file in new)))
+        settings = RunSettings(limits=self._policy.terms.engine_limits)
+        with peer.writing, peer.jobs.job("evaluate", new, Call()):
+            run(peer.archive, [self._of_peer], settings, listings=False)
+        return peer.state()
+
+    def _set(self, state: State) -> ArchiveSet:
+        mark = rules_mark(self._of_peer)
+        files = tuple(file for file in state.table("selected") if file.low.get("rules") == mark)
+        rows = Rows(sum(file.rows for file in files), files)
+        before = self._newest
+        if before is not None and before.rows.paths == rows.paths:
+            before.moved(rows, state)
+            return before
+        policy = self._policy
+        number = 1 if before is None else before.number + 1
+        found = ArchiveSet(self._peer, number, rows, state, policy.schema, policy.terms.max_line_bytes)
+        if before is not None and len(before) == len(found) and _is_same(found, before):
+            before.moved(rows, state)
+            return before
+        self._newest = found
+        return found
+
+    def close(self) -> None:
+        """Others may use it."""
+
+
+class PrivateSends:
+    """Of one link: claims of its peer, or facts of the link, decide what it may send."""
+
+    def __init__(self, peer: ArchivePeer, policy: Policy) -> None:
+        self._peer = peer
+        self._policy = policy
+        self._newest: ArchiveSet | None = None
+        self._seen: object = None
+        self._kept: list[DataFrame] = []
+
+    def current(self, runtime: RuntimeFacts, claims: ArchiveClaims, call: Call) -> ArchiveSet:
+        """What may be sent now, with all that the peer claims."""
+        peer, policy = self._peer, self._policy
+        peer.landing.take_in()
+        state, facts = peer.state(), policy.runtime(runtime, policy.lowered.sendable)
+        claimed = claims.listing() if policy.feeding is Feeding.ALWAYS else []
+        seen = state.batch_ids, state.removals, facts, claimed
+        if self._newest is not None and self._seen == seen:
+            return self._newest
+        call.charge(rows=max(1, state.rows("records") + len(claimed)))
+        of_peer = policy.of_peer(facts, claim_relations(peer, claimed, policy.source))
+        with peer.jobs.job("evaluate", state.table("records"), call):
+            records = tables.as_wide(peer.rows("records", state.table("records")))
+            frame = sendable_hashes(records, of_peer, policy.terms.engine_limits, SparkSettings()).persist()
+            count = frame.count()
+        self._seen = seen
+        return self._set(Rows(count, frame=frame), state)
+
+    def _set(self, rows: Rows, state: State) -> ArchiveSet:
+        assert rows.frame is not None
+        before, policy = self._newest, self._policy
+        number = 1 if before is None else before.number + 1
+        found = ArchiveSet(self._peer, number, rows, state, policy.schema, policy.terms.max_line_bytes)
+        if before is not None and len(before) == len(found) and _is_same(found, before):
+            rows.frame.unpersist()
+            return before
+        self._kept.append(rows.frame)
+        while len(self._kept) > 2:  # the one before may still be asked what came since
+            self._kept.pop(0).unpersist()
+        self._newest = found
+        return found
+
+    def close(self) -> None:
+        """Let go of the rows on the cluster."""
+        for frame in self._kept:
+            frame.unpersist()
+        self._kept = []
+
+
+def _is_same(found: ArchiveSet, before: ArchiveSet) -> bool:
+    """Whether two sets of one size hold the same: then nothing of the one is missing in the other."""
+    came, _ = found.changes(before)
+    if came.hashes is None:
+        return True
+    with found.job("compare with the set before", Call(), came.files):
+        return came.hashes.isEmpty()
+
+
+def claim_relations(peer: ArchivePeer, claims: Sequence[Advertisement], source: str) -> dict[Predicate, DataFrame]:
+    """Claims as the facts that rules read."""
+    spark = peer.jobs.spark
+    rows: dict[Predicate, list[tuple[str, ...]]] = {ADVERTISED: [], ADVERTISED_FIELD: []}
+    for claim in claims:
+        for predicate, values in advertisement_facts(claim, source):
+            rows[predicate].append(values)
+    found = {}
+    for predicate, held in rows.items():
+        names = relation_schema(predicate.arity).names
+        columns = list(zip(*held, strict=True)) if held else [()] * predicate.arity
+        table = pa.table([pa.array(column, pa.string()) for column in columns], names=names)
+        found[predicate] = spark.createDataFrame(table)
+    return found
+
+
+def requestable(
+    peer: ArchivePeer, policy: Policy, own: ArchiveSet, claims: ArchiveClaims, runtime: RuntimeFacts, call: Call
+) -> Collection[str]:
+    """What may be requested of the peer and is not in the archive."""
+    fed = claims.beyond(own)
+    if not fed:
+        return ()
+    if policy.feeding is not Feeding.SEPARATE:
+        fed = claims.listing()
+    call.charge(rows=len(fed))
+    facts = policy.runtime(runtime, policy.lowered.requestable)
+    if reads_records(policy.lowered):
+        of_peer = policy.of_peer(facts, claim_relations(peer, fed, policy.source))
+        limits = policy.terms.engine_limits
+        with peer.jobs.job("evaluate what to request", own.state.table("records"), call):
+            records = tables.as_wide(peer.rows("records", own.state.table("records")))
+            return [row["hash"] for row in requestable_records(records, [of_peer], limits, SparkSettings()).collect()]
+    given = {*facts, *(fact for claim in fed for fact in advertisement_facts(claim, policy.source))}
+    program, goal = policy.lowered.program, policy.lowered.requestable
+    found = [row[0] for row in engine.evaluate(program, given, limits=policy.terms.engine_limits).rows(goal)]
+    if len(own) == own.state.rows("records"):  # all that we have may be sent, and these are beyond it
+        return found
+    held = peer.held(own.state, found, call)
+    return [record for record in found if record not in held]
+
+
+def reads_records(policy: LoweredPolicy) -> bool:
+    """Whether what may be requested hangs on our records, but for those that are there already."""
+    rules = policy.program.program.rules
+    read = reachable(rules, (policy.requestable,)) - {policy.requestable}
+    atoms = body_atoms(rule for rule in rules if rule.head.predicate in read)
+    return any(atom.predicate in RECORD_PREDICATES for atom in atoms)

@@ -1,0 +1,313 @@
+"""What may be sent to a peer at one moment, as files or rows on the cluster (050 `EffectiveSend`).
+
+Rule: a set is never brought to the driver. What is asked of it is a job whose answer is as large as the question:
+some of its records, how it differs from an earlier one, counts and roots of partitions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+from lace.differences.ids import EMPTY, Ids, columnar, ids_of_texts
+from lace.differences.keyed import U64, DifferenceKey
+from lace.differences.tree import tree_root
+from lace.errors import LimitExceeded
+from lace.interlace.advertisement import Advertisement, bare_claims, canonical_bytes
+from lace.interlace.host import Call
+from lace.interlace.negotiate import NO_FIELDS, FieldSchema
+from lace.interlace.partitions import START_LENGTH, Partition
+from lace.limits import StreamLimits
+from lace.notation.digest import digest
+from lace.spark.archive import tables
+from lace.spark.archive.log import DataFile, State
+from lace.spark.jobs.advertise import advertisements, field_claims
+from lace.spark.jobs.reconcile import partition_prefix
+from lace.spark.peer import aggregates
+from lace.spark.peer.peer import ArchivePeer
+from lace.spark.schemas import SINGLETON_COLUMNS
+
+_MANY = 100_000
+ROOTS = "root"  # the settings namespace of roots that are kept
+_MOST_PARTITIONS: int = 64**START_LENGTH
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where the ids of a set stand: files of `selected`, or a frame that is kept on the cluster."""
+
+    count: int
+    files: tuple[DataFile, ...] = ()
+    frame: DataFrame | None = None
+
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(file.path for file in self.files)
+
+
+class ArchiveSet:
+    """A set of records that may be sent."""
+
+    def __init__(
+        self, peer: ArchivePeer, number: int, rows: Rows, state: State, schema: FieldSchema, max_line_bytes: int
+    ) -> None:
+        self.number = number
+        self.rows = rows
+        self.state = state
+        self.schema = schema
+        self.max_line_bytes = max_line_bytes
+        self._peer = peer
+        self._counts: dict[str, int] | None = None
+        self._roots: dict[str, list[Partition]] = {}
+        self._root: bytes | None = None
+        self._making = threading.Lock()
+        self._since: tuple[int, tuple[Ids, Ids] | None] | None = None
+
+    def __len__(self) -> int:
+        return self.rows.count
+
+    def moved(self, rows: Rows, state: State) -> None:
+        """The same set, written anew: by a compaction, or by an evaluation that came to the same."""
+        self.rows, self.state = rows, state
+
+    @property
+    def hashes(self) -> DataFrame:
+        """(hash)."""
+        if self.rows.frame is not None:
+            return self.rows.frame
+        return self._peer.rows("selected", self.rows.files).select("hash")
+
+    def job(self, what: str, call: Call, files: Sequence[DataFile] | None = None) -> Any:
+        """A job over this set, or over some files of it."""
+        return self._peer.jobs.job(what, self.rows.files if files is None else files, call)
+
+    # Some of its records
+
+    def among(self, records: Sequence[str]) -> list[str]:
+        """Those of some records that are in the set, in their order."""
+        return self.find(records, Call())
+
+    def find(self, records: Sequence[str], call: Call) -> list[str]:
+        """`among`, for a call that can be given up."""
+        wanted = columnar(records)
+        if not wanted or not len(self):
+            return []
+        files = tables.holding(self.rows.files, "hash", wanted) if self.rows.files else ()
+        if self.rows.files and not files:
+            return []
+        hashes = self.hashes if self.rows.frame is not None else self._peer.rows("selected", files).select("hash")
+        with self.job("look up ids", call, files):
+            found = {row["hash"] for row in aggregates.with_hash(hashes, wanted).collect()}
+        return [record for record in records if record in found]
+
+    def some(self, records: Iterable[str]) -> list[Advertisement]:
+        """The advertisements of some records of the set, sorted."""
+        chosen = sorted(records)
+        if not chosen or self.schema == NO_FIELDS:
+            return bare_claims(chosen)
+        files = tables.holding(self.state.table("records"), "hash", chosen)
+        with self.job("read fields", Call(), files):
+            rows = aggregates.with_hash(self._fields(self._peer.rows("records", files)), chosen).collect()
+        return sorted(map(self._advertisement, rows))
+
+    # Its listing
+
+    def wide(self) -> DataFrame:
+        """The columns that are advertised, of every record of the set."""
+        if self.schema == NO_FIELDS:
+            return self.hashes
+        files = self.state.table("records")
+        return self._fields(self._peer.rows("records", files).join(self.hashes, on="hash", how="left_semi"))
+
+    def _fields(self, records: DataFrame) -> DataFrame:
+        names, wide = self._names, tables.as_wide(records)
+        columns = [column for name, column in SINGLETON_COLUMNS.items() if names is None or name in names]
+        return wide.select("hash", *columns, "headers")
+
+    @property
+    def _names(self) -> frozenset[str] | None:
+        return None if self.schema.names is None else frozenset(self.schema.names)
+
+    def _advertisement(self, row: Any) -> Advertisement:
+        if self.schema == NO_FIELDS:
+            return Advertisement(row["hash"])
+        found = row.asDict(recursive=True)
+        return Advertisement(found["hash"], field_claims(found, self._names))
+
+    @property
+    def _read(self) -> Sequence[DataFile]:
+        """The files that a pass over the advertisements reads."""
+        return self.rows.files if self.schema == NO_FIELDS else (*self.rows.files, *self.state.table("records"))
+
+    def claims(self, call: Call, prefixes: Sequence[str] | None = None) -> Iterator[Advertisement]:
+        """All advertisements, or those of some partitions, sorted; a part of them is on the driver at a time."""
+        call.check()
+        began = monotonic()
+        rows = self.wide() if prefixes is None else aggregates.under(self.wide(), prefixes)
+        for row in rows.orderBy("hash").toLocalIterator():
+            yield self._advertisement(row)
+        self._peer.jobs.note("list", self._read, began)
+
+    def listing(self) -> list[Advertisement]:
+        """Every advertisement, sorted: for whoever has bounded how many there are."""
+        return list(self.claims(Call()))
+
+    def measure(self, key: DifferenceKey) -> U64:
+        """The set under a key (070)."""
+        with self.job("measure", Call()):
+            return aggregates.measure_of(self.hashes, key)
+
+    def listing_bytes(self, source: str, most: int, call: Call) -> int:
+        """How long the listing is, exact up to a bound."""
+        bare = len(self) * len(canonical_bytes(Advertisement("P." + "0" * 43 + ".H3"), source, self.max_line_bytes))
+        if bare > most or self.schema == NO_FIELDS or not len(self):
+            return bare
+        with self.job("measure the listing", call, self._read):
+            row = self._listed(source).agg(F.sum(F.octet_length("text")).alias("bytes")).first()
+        return int(row["bytes"]) if row is not None and row["bytes"] is not None else 0
+
+    def _listed(self, source: str, prefixes: Sequence[str] | None = None) -> DataFrame:
+        """(prefix, hash, digest, text)."""
+        records = self._peer.rows("records", self.state.table("records"))
+        chosen = tables.as_wide(records.join(self.hashes, on="hash", how="left_semi"))
+        chosen = chosen if prefixes is None else aggregates.under(chosen, prefixes)
+        return advertisements(chosen, source, self._names, StreamLimits(max_fact_line_bytes=self.max_line_bytes))
+
+    # Its partitions
+
+    def hashes_under(self, prefixes: Sequence[str], call: Call) -> list[str]:
+        """The records of some partitions."""
+        if not prefixes:
+            return []
+        with self.job("read ids of partitions", call):
+            found: list[str] = aggregates.under(self.hashes, prefixes).toArrow()["hash"].to_pylist()
+        return found
+
+    def counts(self, call: Call) -> dict[str, int]:
+        """How many records each starting partition has."""
+        if self._counts is None:
+            with self.job("count partitions", call):
+                self._counts = aggregates.counts_by_prefix(self.hashes, START_LENGTH) if len(self) else {}
+        return self._counts
+
+    def partition_count(self, call: Call) -> int:
+        """How many starting partitions are not empty; for a large set how many there may be."""
+        if self._counts is None and len(self) > _MANY:
+            return _MOST_PARTITIONS
+        return len(self.counts(call))
+
+    def roots(self, source: str, call: Call) -> list[Partition]:
+        """Every non-empty starting partition, sorted."""
+        if source not in self._roots:
+            with self.job("work out roots", call, self._read):
+                self._roots[source] = (
+                    aggregates.roots_of(self._digests(source, START_LENGTH, None)) if len(self) else []
+                )
+            self._counts = {partition.prefix: partition.count for partition in self._roots[source]}
+        return self._roots[source]
+
+    def children(self, parents: Sequence[str], source: str, call: Call) -> list[Partition]:
+        """The non-empty children of some partitions, sorted."""
+        found: list[Partition] = []
+        for length in sorted({len(parent) for parent in parents}):
+            chosen = [parent for parent in parents if len(parent) == length]
+            with self.job("work out roots of children", call, self._read):
+                found += aggregates.roots_of(self._digests(source, length + 1, chosen))
+        return sorted(found)
+
+    def _digests(self, source: str, length: int, prefixes: Sequence[str] | None) -> DataFrame:
+        if self.schema == NO_FIELDS:
+            hashes = self.hashes if prefixes is None else aggregates.under(self.hashes, prefixes)
+            return aggregates.bare_digests(hashes, source, length, self.max_line_bytes)
+        return self._listed(source, prefixes).select(partition_prefix(length), "digest")
+
+    def root(self, call: Call) -> bytes:
+        """The root of the set's tree (070): kept with the archive, so that it is worked out once for a set.
+
+        It is for every link to come, so it is finished even if the peer that asked first does not wait for it.
+        """
+        call.check()
+        with self._making:
+            if self._root is None:
+                self._root = self._kept_root() or self._work_out_root()
+            return self._root
+
+    def _kept_root(self) -> bytes | None:
+        kept = self._peer.get_setting(ROOTS, self._root_rules) if self.rows.files else None
+        mark = self._root_mark
+        return kept[len(mark) :] if kept is not None and kept.startswith(mark) else None
+
+    @property
+    def _root_rules(self) -> str:
+        """By whose set it is kept."""
+        return self.rows.files[0].low["rules"]
+
+    @property
+    def _root_mark(self) -> bytes:
+        """Which set of these rules it is."""
+        return digest(" ".join(sorted(self.rows.paths)).encode())
+
+    def _work_out_root(self) -> bytes:
+        with self.job("work out the root", Call()):
+            found = tree_root(aggregates.part_digests(self.hashes) if len(self) else {})
+        if self.rows.files:
+            self._peer.put_setting(ROOTS, self._root_rules, self._root_mark + found)
+        return found
+
+    # How it came about
+
+    def since(self, earlier: ArchiveSet) -> tuple[Ids, Ids] | None:
+        """What came and what went from an earlier set to this one; None if that is more than is followed."""
+        if earlier is self:
+            return EMPTY, EMPTY
+        if self._since is None or self._since[0] != earlier.number:
+            self._since = earlier.number, self._compared(earlier)
+        return self._since[1]
+
+    def _compared(self, earlier: ArchiveSet) -> tuple[Ids, Ids] | None:
+        came, went = self.changes(earlier)
+        try:
+            return self._collected(came), self._collected(went)
+        except LimitExceeded:
+            return None
+
+    def changes(self, earlier: ArchiveSet) -> tuple[Change, Change]:
+        """What came and went, as rows on the cluster."""
+        new = [file for file in self.rows.files if file.path not in earlier.rows.paths]
+        old = [file for file in earlier.rows.files if file.path not in self.rows.paths]
+        is_files = self.rows.frame is None and earlier.rows.frame is None
+        if is_files and not old:
+            return Change(new, self._peer.rows("selected", new).select("hash") if new else None), Change((), None)
+        if is_files:  # files of both stay as they are: what is in the others may have moved from one to another
+            now, then = (self._peer.rows("selected", files).select("hash") for files in (new, old))
+            both = (*new, *old)
+        else:
+            now, then, both = self.hashes, earlier.hashes, (*self.rows.files, *earlier.rows.files)
+        return (
+            Change(both, now.join(then, on="hash", how="left_anti")),
+            Change(both, then.join(now, on="hash", how="left_anti")),
+        )
+
+    def _collected(self, change: Change) -> Ids:
+        if change.hashes is None:
+            return EMPTY
+        most = self._peer.bounds.max_followed
+        with self._peer.jobs.job("read what changed", change.files, Call()):
+            rows = change.hashes.limit(most + 1).toArrow()["hash"].to_pylist()
+        if len(rows) > most:
+            raise LimitExceeded("max_followed", most, "ids of one change")
+        return ids_of_texts(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Rows that came or went, and the files that say so; None where there are none."""
+
+    files: Sequence[DataFile]
+    hashes: DataFrame | None
