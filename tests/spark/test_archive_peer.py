@@ -109,6 +109,7 @@ async def until(is_so: Any) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.clause("050-PART-14", "070-CAP-03")
 def test_a_peer_that_knows_only_the_standard_gets_the_same_by_rules_that_join_records(
     spark: SparkSession, tmp_path: Path
@@ -131,6 +132,7 @@ def test_a_peer_that_knows_only_the_standard_gets_the_same_by_rules_that_join_re
     assert set(archive.hashes()) == hashes(far)
 
 
+@pytest.mark.slow
 @pytest.mark.clause("050-VALID-05", "050-ERR-12")
 def test_a_cut_link_and_a_false_record_lose_nothing_that_was_stored_and_two_writers_both_get_in(
     spark: SparkSession, tmp_path: Path
