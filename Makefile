@@ -51,9 +51,9 @@ coverage: $(STAMP) ## which lines no test reaches, as a page in coverage-out (ev
 	$(RUN) -m pytest -n $(WORKERS) -m "not spark and not slow" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out
 
 bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--quick for a short run)
-	@for file in $$(ls bench/*.py | grep -v bench/report.py); do \
-		echo "== $$file"; $(RUN) $$file $(BENCH) || exit 1; done
-	$(if $(BENCH),,$(RUN) tools/render_benchmarks.py)
+	@missed=""; for file in $$(ls bench/*.py | grep -v bench/report.py); do \
+		echo "== $$file"; $(RUN) $$file $(BENCH) || missed="$$missed $$file"; done; \
+	$(if $(BENCH),,$(RUN) tools/render_benchmarks.py &&) if [ -n "$$missed" ]; then echo "missed:$$missed"; exit 1; fi
 
 simulate: $(STAMP) ## try to break exchanges in simulated worlds (SEEDS=100000)
 	$(RUN) tools/simulate.py --seeds $(or $(SEEDS),10000)

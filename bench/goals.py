@@ -50,6 +50,15 @@ def as_facts(rows: Iterable[tuple[str, tuple[str, ...]]]) -> list[Fact]:
     return [Fact(Predicate(name, len(values)), values) for name, values in rows]
 
 
+def side_by_side(works: dict[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+    """Processor seconds of the best round of each, taken in turns: what else the machine does then meets all alike."""
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(rounds):
+        for name, work in works.items():
+            best[name] = min(best[name], cpu_seconds(work, rounds=1))
+    return best
+
+
 def cpu_seconds(work: Callable[[], object], rounds: int = 5) -> float:
     """Processor seconds of the best round."""
     best = float("inf")
@@ -84,10 +93,10 @@ def goals(report: Report) -> None:
             wanted = None if goal is None else [parse_atom(goal)]
             return lambda: len(evaluate(checked, base, goals=wanted).derived)
 
-        without = cpu_seconds(answered(None))
+        took = side_by_side({"": answered(None), **{goal: answered(goal) for goal in asked}})
+        without = took.pop("")
         report.row(f"{name}: no goal", len(facts), without, 1.0)
-        for goal in asked:
-            seconds = cpu_seconds(answered(goal))
+        for goal, seconds in took.items():
             report.row(f"{name}: {goal}", len(facts), seconds, seconds / without)
             allowed = 1.3 if "'" in goal else 1.1
             report.at_most(f"{name}: {goal} beside no goal", wanted=allowed, got=seconds / without, unit="×")
@@ -100,8 +109,13 @@ def explain(report: Report) -> None:
     one = collections(63_436 // small)[0]
     for name, rules in (("right-linear", RIGHT), ("left-linear", LEFT)):
         for goal in (f"Needs('{one}',B)", f"Needs('{one}','package-00003')", f"Needs('{one}','nothing')"):
-            asking = cpu_seconds(lambda goal=goal, rules=rules: len(query(facts, rules, goal)))
-            why = cpu_seconds(lambda goal=goal, rules=rules: str(Explainer(facts, rules).explain(goal)))
+            took = side_by_side(
+                {
+                    "query": lambda goal=goal, rules=rules: len(query(facts, rules, goal)),
+                    "explain": lambda goal=goal, rules=rules: str(Explainer(facts, rules).explain(goal)),
+                }
+            )
+            asking, why = took["query"], took["explain"]
             report.row(f"{name}: explain {goal}", len(facts), why, why / asking)
             report.at_most(f"{name}: explain {goal} beside its query", wanted=2, got=why / asking, unit="×")
 
@@ -230,10 +244,15 @@ def main() -> None:
     report.note(
         "The packages are made of a seed in the shape of a distribution's index: see bench/rulebench/packages.py."
     )
+    report.note(
+        "hmmer's pointers and the traces of a replicated list, as published, are not in the project: programs and "
+        "facts here have their shape and are made of a seed (bench/rulebench/asked.py); seconds do not compare."
+    )
     if only is None:
         report.finish()
     else:
         print("\n".join(report.lines()))
+    report.require_held()
 
 
 if __name__ == "__main__":

@@ -86,6 +86,13 @@ class Report:
         (folder / f"{self.topic}.json").write_text(text, encoding="utf-8")
         print("\n".join(self.lines()))
 
+    def require_held(self) -> None:
+        """End the process with an error if a figure was missed."""
+        missed = [claim for claim in self.claims if not claim["ok"]]
+        if missed:
+            listed = "\n".join(f"  {c['text']}: {c['got']} (wanted {c['wanted']})" for c in missed)
+            raise SystemExit(f"\n{self.topic}: {len(missed)} of {len(self.claims)} figures are missed:\n{listed}")
+
     def lines(self) -> list[str]:
         """The report as aligned text."""
         table = [self.columns, *([show(cell) for cell in row] for row in self.rows)]

@@ -21,6 +21,7 @@ from lace.datalog.engine import Base, evaluate, materialize
 from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from rulebench.asked import REPLICATED_LIST, typing
 from rulebench.packages import dependencies
 from rulebench.programs import LACE_CLOSURE, Row
 
@@ -101,6 +102,7 @@ DELETIONS = (
     Deletion("closure, 2 edges a node", LACE_CLOSURE, sparse_graph, some, 1, 800, 150, (200, 400, 800, 1600)),
     Deletion("closure of one chain, its middle", LACE_CLOSURE, one_chain, middle, 2, 800, 150, (200, 400, 800, 1600)),
     Deletion("points-to", POINTS_TO, assignments, some, 0.1, 2_400, 240, (600, 1_200, 2_400, 4_800)),
+    Deletion("replicated list", REPLICATED_LIST, typing, some, 0.05, 50_000, 2_000, (10_000, 20_000, 50_000, 100_000)),
     Deletion("closure of packages", LACE_CLOSURE, packages, some, 0.05, 63_436, 2_000, (8_000, 16_000, 32_000, 63_436)),
     Deletion("closure of packages, one record", LACE_CLOSURE, packages, some_records, 0.05, 63_436, 2_000, ()),
 )
