@@ -31,7 +31,7 @@ from lace.datalog.adornment import (
 )
 from lace.datalog.factoring import as_walk, checked_again
 from lace.datalog.ranking import ranked_predicates
-from lace.datalog.stratify import derived_graph, forbidden_cycles, read_atom
+from lace.datalog.stratify import forbidden_cycles, reachable, read_atom
 from lace.datalog.syntax import (
     ANONYMOUS,
     Atom,
@@ -143,14 +143,8 @@ def _negated_or_counted(program: Program) -> set[Predicate]:
 
 def _with_all_they_read(program: Program, predicates: Iterable[Predicate]) -> frozenset[Predicate]:
     """A part that is evaluated in full is the original program, so it can neither lose its strata nor its ranks."""
-    graph = derived_graph(program)
-    found = set(predicates)
-    queue = list(found)
-    while queue:
-        new = graph.get(queue.pop(), set()) - found
-        found |= new
-        queue += new
-    return frozenset(found)
+    heads = {rule.head.predicate for rule in program.rules}
+    return reachable(program.rules, predicates) & heads.union(predicates)
 
 
 class _Weights:

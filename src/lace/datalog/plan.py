@@ -8,7 +8,7 @@ part of the plan: a scan says whether it reads a whole relation, what the last r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from lace.datalog.formatting import format_literal, format_rule, format_term
@@ -178,19 +178,3 @@ class RulePlan:
         lines = [format_rule(self.rule)]
         lines += [f"  {'  ' * depth}{node}" for depth, node in enumerate(reversed(chain(self.root)))]
         return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class StratumPlan:
-    """The rules of one stratum: those that start it, and those that run on what the last round added."""
-
-    predicates: tuple[Predicate, ...]
-    recursive: bool
-    start: tuple[RulePlan, ...]
-    rounds: tuple[RulePlan, ...] = field(default=())
-
-    def __str__(self) -> str:
-        names = ", ".join(map(str, self.predicates))
-        parts = [f"stratum {names}{' (recursive)' if self.recursive else ''}"]
-        parts += [str(plan) for plan in self.start + self.rounds]
-        return "\n".join(parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from lace.datalog.formatting import format_atom, format_literal, format_rule
@@ -21,7 +21,6 @@ from lace.datalog.plan import (
     Rank,
     RulePlan,
     Scan,
-    StratumPlan,
     Unit,
     Version,
     Without,
@@ -52,16 +51,6 @@ class Sizes(Protocol):
 
     def distinct(self, scan: Scan, position: int) -> float:
         """How many different values stand at a position of a scan."""
-
-
-class UnknownSizes:
-    """For plans made without data: constants select, everything else is alike."""
-
-    def rows(self, scan: Scan) -> float:
-        return 1_000.0 * 0.1 ** len(scan.constants)
-
-    def distinct(self, scan: Scan, position: int) -> float:
-        return self.rows(scan)
 
 
 def scan_of(atom: Atom, wanted: Set[str], version: Version = Version.ALL) -> Scan:
@@ -259,14 +248,3 @@ def plan_rounds(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tupl
             versions[place] = Version.DELTA
             plans.append(_RulePlanner(rule, ranks, sizes).plan(versions, place))
     return tuple(plans)
-
-
-def plan_stratum(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> StratumPlan:
-    """Both parts of a stratum at once, for executors that do not wait for sizes."""
-    rounds = plan_rounds(stratum, sizes, ranks) if stratum.recursive else ()
-    return StratumPlan(stratum.predicates, stratum.recursive, plan_start(stratum, sizes, ranks), rounds)
-
-
-def with_version(scan: Scan, version: Version) -> Scan:
-    """The same scan over another version of its relation."""
-    return replace(scan, version=version)

@@ -6,7 +6,7 @@ Rule: judged on the predicate graph alone, never on data, and the order never de
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal as Choice
 
@@ -86,6 +86,20 @@ def derived_graph(program: Program) -> Graph:
         if edge.body in graph:
             graph[edge.head].add(edge.body)
     return graph
+
+
+def reachable(rules: Iterable[Rule], goals: Iterable[Predicate]) -> frozenset[Predicate]:
+    """The goals and every predicate that they read, directly or through others."""
+    reads: Graph = {}
+    for rule in rules:
+        found = (read_atom(literal) for literal in rule.body)
+        reads.setdefault(rule.head.predicate, set()).update(read[0].predicate for read in found if read is not None)
+    seen: set[Predicate] = set()
+    waiting = set(goals)
+    while waiting:
+        seen |= waiting
+        waiting = {body for head in waiting for body in reads.get(head, ())} - seen
+    return frozenset(seen)
 
 
 def components(graph: Graph) -> Iterator[list[Predicate]]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from lace.datalog.stratify import read_atom, strata
+from lace.datalog.stratify import reachable, read_atom, strata
 from lace.datalog.syntax import (
     Atom,
     Constant,
@@ -97,13 +97,5 @@ def fresh(name: str, place: int, taken: set[str]) -> Variable:
 
 def _without_unread(program: Program, kept: set[Predicate]) -> Program:
     """The rules that the kept predicates still depend on."""
-    reads: dict[Predicate, set[Predicate]] = {}
-    for rule in program.rules:
-        found = {atom[0].predicate for x in rule.body if (atom := read_atom(x)) is not None}
-        reads.setdefault(rule.head.predicate, set()).update(found)
-    reached: set[Predicate] = set()
-    frontier = set(kept)
-    while frontier:
-        reached |= frontier
-        frontier = {p for q in frontier for p in reads.get(q, ())} - reached
+    reached = reachable(program.rules, kept)
     return Program(tuple(rule for rule in program.rules if rule.head.predicate in reached))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lace.datalog.engine import evaluate
+from lace.datalog.stratify import reachable
 from lace.datalog.syntax import Atom, Positive, Predicate, Program, Variable
 from lace.datalog.unfold import unfold
 from lace.datalog.validate import CheckedProgram, check_program
@@ -32,7 +33,6 @@ from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import Viewer
 from lace.policy.provenance import LoweredRule
-from lace.policy.rewrite import reachable
 from lace.porcelain.exchange import exposures, selector
 from lace.porcelain.exposed import runtime_facts
 from lace.porcelain.query import base_of

@@ -12,6 +12,7 @@ from typing import Self
 from lace.datalog.annotations import read_annotated_all
 from lace.datalog.canonical import canonical_text, lacegram_id
 from lace.datalog.parser import parse_program
+from lace.datalog.stratify import reachable
 from lace.datalog.syntax import Atom, Constant, Positive, Program, Rule, Term, Variable
 from lace.datalog.validate import Profile, check_all
 from lace.errors import InvalidExchangePlan, InvalidInput
@@ -29,7 +30,7 @@ from lace.limits import EngineLimits
 from lace.notation.identifiers import LacegramId
 from lace.policy.operand import BASE_PREDICATES, SCOPE_PREFIXES, Module, refuse
 from lace.policy.origin import Viewer, is_opaque
-from lace.policy.rewrite import body_atoms, heads, reachable, rename, scope, substitute
+from lace.policy.rewrite import body_atoms, heads, rename, scope, substitute
 
 _ENFORCEMENT = frozenset((MAY_SEND, MAY_REQUEST, CAN_QUERY_RECORD))
 EXPOSURE_PROFILE = Profile(

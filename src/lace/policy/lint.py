@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from lace.datalog.diagnosis import lacegram_error
+from lace.datalog.stratify import reachable
 from lace.datalog.syntax import (
     Anonymous,
     Atom,
@@ -50,7 +51,7 @@ from lace.notation import tai
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.exposure import EXPOSURE_PROFILE
 from lace.policy.operand import SELECTOR_PROFILE
-from lace.policy.rewrite import body_atoms, heads, reachable
+from lace.policy.rewrite import body_atoms, heads
 
 FIELDS = (TYPE, DATA_LENGTH, GROUP, APP, NAME, TAI, SIGNED_BY, SIGNATURE)
 _SUBJECTS = {HAVE: 0, FIELD: 0, RECORD_LINK: 0, BLOB_HASH: 0, PLEX_HASH: 0, ADVERTISED: 0, ADVERTISED_FIELD: 0}

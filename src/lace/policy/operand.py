@@ -16,6 +16,7 @@ from lace.datalog.annotations import read_annotated_all
 from lace.datalog.canonical import Lacegram, canonical_text, lacegram_id
 from lace.datalog.formatting import format_program
 from lace.datalog.parser import parse_all_errors
+from lace.datalog.stratify import reachable
 from lace.datalog.syntax import Atom, Predicate, Program, Rule
 from lace.datalog.validate import Profile, check_all, check_program
 from lace.errors import InvalidExchangePlan, InvalidInput, InvalidLacegram, InvalidText
@@ -34,7 +35,7 @@ from lace.limits import KIB, EngineLimits
 from lace.notation.identifiers import LacegramId
 from lace.notation.text import decode_text
 from lace.policy.origin import OperandIdentity, Origin, assign_origins
-from lace.policy.rewrite import body_atoms, heads, reachable
+from lace.policy.rewrite import body_atoms, heads
 
 SCOPE_PREFIXES = ("o0_", "o1_")  # by operand index: lexical hygiene of the lowered program, never identity
 BASE_PREDICATES = frozenset((*RECORD_PREDICATES, *RUNTIME_PREDICATES, *ADVERTISEMENT_PREDICATES))

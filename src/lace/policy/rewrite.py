@@ -33,21 +33,6 @@ def heads(rules: Iterable[Rule]) -> frozenset[Predicate]:
     return frozenset(rule.head.predicate for rule in rules)
 
 
-def reachable(rules: Iterable[Rule], goals: Iterable[Predicate]) -> frozenset[Predicate]:
-    """The goals and every predicate that they read, directly or through others."""
-    reads: dict[Predicate, set[Predicate]] = {}
-    for rule in rules:
-        reads.setdefault(rule.head.predicate, set()).update(atom.predicate for atom in body_atoms((rule,)))
-    seen: set[Predicate] = set()
-    waiting = list(goals)
-    while waiting:
-        predicate = waiting.pop()
-        if predicate not in seen:
-            seen.add(predicate)
-            waiting.extend(reads.get(predicate, ()))
-    return frozenset(seen)
-
-
 def rename(rule: Rule, renaming: Renaming) -> Rule:
     """A rule with every predicate renamed, in the head and in all kinds of body atoms."""
 

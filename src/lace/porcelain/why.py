@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lace.datalog.formatting import format_program
+from lace.datalog.stratify import reachable
 from lace.datalog.syntax import Atom, Constant, Fact, Predicate, Program, Rule, TrueLiteral
 from lace.errors import InvalidInput, NotFound
 from lace.facts.derive import FieldOccurrence, field_occurrences
@@ -32,7 +33,6 @@ from lace.policy.exposure import Exposure
 from lace.policy.lower import LoweredPolicy, LoweringOptions, ViewKind, lower
 from lace.policy.operand import SCOPE_PREFIXES, Module
 from lace.policy.origin import viewer_of
-from lace.policy.rewrite import reachable
 from lace.policy.select import select_all
 from lace.porcelain.explain import Explainer, Explanation
 from lace.porcelain.lace import Lace

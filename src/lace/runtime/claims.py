@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from enum import Enum, auto
 
+from lace.datalog.stratify import reachable
 from lace.datalog.syntax import Cardinality, Rule
 from lace.facts.predicates import ADVERTISEMENT_PREDICATES, SELECT_ADVERTISED
 from lace.interlace.advertisement import Advertisement
 from lace.policy.compile import ExchangePlan
-from lace.policy.rewrite import atom_of, body_atoms, reachable
+from lace.policy.rewrite import atom_of, body_atoms
 
 _MANY = 8  # taking out this part of a dict costs as much as making it anew
 

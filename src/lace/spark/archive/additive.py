@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from lace.datalog.stratify import read_atom
+from lace.datalog.stratify import reachable, read_atom
 from lace.datalog.syntax import Atom, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.unfold import unfold
 from lace.spark.executor import MAX_UNFOLDED_BODY, is_star
@@ -32,23 +32,14 @@ class Additivity(NamedTuple):
 def additivity(program: Program, goal: Predicate) -> Additivity:
     """What a goal's rules allow."""
     sky = split(unfold(program, {goal}, is_star, MAX_UNFOLDED_BODY))
-    rules = _reachable(sky.program, goal)
+    wanted = reachable(sky.program.rules, {goal})
+    rules = [rule for rule in sky.program.rules if rule.head.predicate in wanted]
     on_records = _hanging_on(rules, {star.predicate for star in sky.stars})
     places = _record_places(rules, sky.stars, on_records)
     if not all(_rests_on_one(rule, on_records, places) for rule in rules):
         return Additivity(False, False)
     of_goal = [rule for rule in rules if rule.head.predicate == goal]
     return Additivity(True, 0 in places.get(goal, ()) and all(_reads(rule, on_records) for rule in of_goal))
-
-
-def _reachable(program: Program, goal: Predicate) -> list[Rule]:
-    wanted, found = {goal}, 0
-    while len(wanted) != found:
-        found = len(wanted)
-        for rule in program.rules:
-            if rule.head.predicate in wanted:
-                wanted |= {read[0].predicate for literal in rule.body if (read := read_atom(literal)) is not None}
-    return [rule for rule in program.rules if rule.head.predicate in wanted]
 
 
 def _reads(rule: Rule, among: Collection[Predicate]) -> list[tuple[Atom, bool]]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lace.datalog import engine
+from lace.datalog.stratify import reachable
 from lace.datalog.syntax import Fact, Predicate
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, RECORD_PREDICATES
 from lace.interlace.advertisement import Advertisement, advertisement_facts
@@ -25,7 +26,7 @@ from lace.interlace.negotiate import FieldSchema
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
-from lace.policy.rewrite import body_atoms, reachable
+from lace.policy.rewrite import body_atoms
 from lace.runtime.claims import Feeding, feeding_of
 from lace.spark.archive import tables
 from lace.spark.archive.log import State
