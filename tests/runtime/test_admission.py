@@ -47,10 +47,10 @@ def test_a_proven_peer_is_counted_by_its_key_wherever_it_comes_from() -> None:
 def test_addresses_of_one_ipv6_customer_share_their_links() -> None:
     admission = Admission(LIMITS)
     for number in range(3):
-        assert not admission.refusal(proof(f"2001:db8::{number}"))
+        assert not admission.is_crowd(proof(f"2001:db8::{number}"))
         admission.enter(proof(f"2001:db8::{number}"))
-    assert admission.refusal(proof("2001:db8::ffff")) == "too many links of one peer"
-    assert not admission.refusal(proof("2001:db8:0:1::1"))
+    assert admission.is_crowd(proof("2001:db8::ffff"))
+    assert not admission.is_crowd(proof("2001:db8:0:1::1"))
 
 
 def test_reserved_links_are_for_proven_peers_only() -> None:
@@ -74,6 +74,17 @@ def test_the_unproven_link_that_rested_longest_gives_its_place() -> None:
     fresh = [link(1, rests=1), link(2, rests=2), link(3, proven=True, rests=99)]
     assert admission.leaver(fresh, proof("192.0.2.1")) is None
     assert admission.leaver(fresh, proof("192.0.2.1", VERIFIER_A)) == 2
+
+
+def test_of_a_crowd_one_of_its_own_leaves_and_nobody_else() -> None:
+    admission = Admission(LIMITS)
+    for _ in range(3):
+        admission.enter(proof("192.0.2.1"))
+    others = Standing(1, is_proven=False, rests_s=99.0, held_bytes=0, cpu_s=0.0, peer="192.0.2.9")
+    own = [Standing(number, False, 10.0 + number, 0, 0.0, "192.0.2.1") for number in (2, 3)]
+    assert admission.leaver([others, *own], proof("192.0.2.1")) == 3
+    assert admission.leaver([others], proof("192.0.2.1")) is None
+    assert admission.leaver([others, *own], proof("192.0.2.2")) == 1
 
 
 @given(

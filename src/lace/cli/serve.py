@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
     from lace.runtime.session import Outcome
     from lace.transports.dial import TransportOptions
+
+SWITCH_S = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,8 @@ def _policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
 
 
 async def _serve(serving: Serving, trace: Path | None, watch: Path | None, master: str | None) -> None:
+    # Beside threads that compute, the event loop waits this long for its turn each time that it has something to do.
+    sys.setswitchinterval(SWITCH_S)
     from lace.runtime.node import Hooks
     from lace.runtime.watching import watched
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lace.iltp.address import StdioAddress, UnixAddress
 from lace.limits import MIB
+from lace.runtime.metering import Rate
 from lace.transports.base import TransportProof
 from lace.transports.prefix import network_prefix
 
@@ -24,6 +25,8 @@ class AdmissionLimits:
     max_links_per_peer: int = 32  # by proven verifier, else by network prefix
     reserved_links: int = 32  # of max_links (a quarter at most), kept free for peers that prove themselves
     yield_after_s: float = 1.0  # at rest for so long, an unproven link gives its place to whoever comes
+    calm_links: int = 32  # of unproven peers; with more, others are let in at the rate below, whoever leaves for them
+    newcomers: Rate = field(default_factory=lambda: Rate(20, 20))
     max_rest_s: float = 3600.0  # an unproven link at rest for longer is closed
     max_held_bytes: int = 192 * MIB  # by all links that proved nothing: waiting, held claims, unsent
 
@@ -37,6 +40,7 @@ class Standing:
     rests_s: float  # 0 while it works
     held_bytes: int
     cpu_s: float
+    peer: str = ""  # whom it counts for
 
 
 def peer_key(proof: TransportProof) -> str:
@@ -73,11 +77,17 @@ class Admission:
         self._unproven -= proof.peer is None
         self._all -= 1
 
-    def refusal(self, proof: TransportProof) -> str:
-        """Why there is no place for a peer, whoever left for it; empty if there is one or could be."""
-        if self._per_peer[peer_key(proof)] >= self._limits.max_links_per_peer:
-            return "too many links of one peer"
-        return ""
+    def links_of(self, proof: TransportProof) -> int:
+        """How many links this peer has."""
+        return self._per_peer[peer_key(proof)]
+
+    def is_crowd(self, proof: TransportProof) -> bool:
+        """Whether this peer has all the links that it may have, so that one of its own has to leave first."""
+        return self._per_peer[peer_key(proof)] >= self._limits.max_links_per_peer
+
+    def is_busy_for(self, proof: TransportProof) -> bool:
+        """Whether a peer is let in at a rate only: each link that begins costs an evaluation."""
+        return proof.peer is None and self._unproven >= self._limits.calm_links
 
     def is_full_for(self, proof: TransportProof) -> bool:
         """Whether somebody has to leave first."""
@@ -87,9 +97,14 @@ class Admission:
         return is_crowded or self._all >= limits.max_links
 
     def leaver(self, standings: Iterable[Standing], proof: TransportProof) -> int | None:
-        """The link that gives its place to this peer: unproven, at rest, the longest first."""
+        """The link that gives its place to this peer: unproven, at rest, the longest first; of a crowd one of it."""
         patience = self._limits.yield_after_s if proof.peer is None else 0.0
-        resting = [found for found in standings if not found.is_proven and found.rests_s > patience]
+        own = peer_key(proof) if self.is_crowd(proof) else None
+        resting = [
+            found
+            for found in standings
+            if not found.is_proven and found.rests_s > patience and own in (None, found.peer)
+        ]
         return max(resting, key=lambda found: found.rests_s).number if resting else None
 
     def evicted(self, standings: Iterable[Standing]) -> list[tuple[int, str]]:

@@ -13,12 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from lace.errors import LaceError
+from lace.runtime.fairness import FairThreads
 from lace.runtime.guesthouse import GuestHouse, GuestLimits
 from lace.runtime.links import NodeLimits
 from lace.runtime.workers import SlicedVerify, Workers
 from lace.store.base import RecordStore
 
 T = TypeVar("T")
+OURSELVES = 0  # among the numbers of links: what is done for all of them
 
 
 class Crew:
@@ -27,15 +29,15 @@ class Crew:
     def __init__(
         self, store: RecordStore, limits: NodeLimits, verify_slices: int, guest_limits: GuestLimits | None
     ) -> None:
-        self.threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="lace")
+        self.threads = FairThreads(limits.threads, "lace")
         self.workers = Workers(limits.workers)
         self.evaluators = ThreadPoolExecutor(limits.max_links, thread_name_prefix="lace-evaluate")
         self.judges = ThreadPoolExecutor(self.workers.count + 1, thread_name_prefix="lace-judge")
-        self.verify = SlicedVerify(self.threads, verify_slices)
+        self.verify = SlicedVerify(self.threads.of(OURSELVES), verify_slices)
         self.house = GuestHouse(getattr(store, "path", None), guest_limits, limits.threads)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+        return await asyncio.get_running_loop().run_in_executor(self.threads.of(OURSELVES), work)
 
     async def end(self, last_work: Callable[[], object], until: float) -> bool:
         """Do one last thing, then let everybody go; whether every thread ended in time (of the event loop's clock).
@@ -46,10 +48,11 @@ class Crew:
         with contextlib.suppress(LaceError, TimeoutError):
             await asyncio.wait_for(self.in_thread(last_work), max(0.1, until - loop.time()))
         self.house.close()
-        pools = (self.threads, self.judges, self.evaluators)
+        self.threads.shutdown()
+        pools = (self.judges, self.evaluators)
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
-        threads = [thread for pool in pools for thread in pool._threads]
+        threads = [*self.threads.threads, *(thread for pool in pools for thread in pool._threads)]
         while (is_busy := any(thread.is_alive() for thread in threads)) and loop.time() <= until:
             await asyncio.sleep(0.005)
         self.workers.close()

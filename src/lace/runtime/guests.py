@@ -71,8 +71,8 @@ class GuestEvaluator:
         """What may be requested and is not there, whoever claims to have it."""
         return self._request if self._has_moved else self._near.requestable
 
-    def prepare(self, wanted: PreparePolicy) -> None:
-        """The local executable of a plan."""
+    def prepare(self, wanted: PreparePolicy, call: Call | None = None) -> None:
+        """The local executable of a plan; for rules of peers in turn, like everything that they cost here."""
         peer = wanted.plan.operands[1 - wanted.local_index].module
         self._is_ours = peer.id == self._terms.module.id  # our own rules cost what our own rules cost
         limits = self._house.limits
@@ -84,7 +84,8 @@ class GuestEvaluator:
                 max_held_bytes=min(engine.max_held_bytes, limits.held_bytes(self.store.stat().records, is_first=True)),
             )
         self._near = StoreEvaluator(self.store, replace(self._terms, engine_limits=engine))
-        self._near.prepare(wanted)
+        with self._house.here(self._is_ours, call or Call()):
+            self._near.prepare(wanted)
         self._wanted = wanted
         self._name = (str(peer.id), str(wanted.viewer))
         self._has_moved = not self._is_ours and self._house.is_known_as_costly(self._name)

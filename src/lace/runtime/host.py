@@ -115,7 +115,7 @@ class LocalHost:
         call.check()
         self._let_go()
         self._evaluator = _make_evaluator(self.store, self._terms, self._house, self._guest)
-        self._evaluator.prepare(wanted)
+        self._evaluator.prepare(wanted, call)
         self._policy = _Policy(wanted, self._claims_for(wanted))
         return given.PolicyPrepared(len(self._policy.claims))
 

@@ -17,6 +17,7 @@ from lace.runtime.cursors import CursorLimits
 from lace.runtime.drive import Driver, Tap
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.session import Outcome
+from lace.runtime.waitingroom import WaitingLimits
 from lace.transports.base import TransportProof
 
 
@@ -33,6 +34,7 @@ class NodeLimits(AdmissionLimits):
     tend_s: float = 0.25  # how often it is looked who has to leave
     backoff_first_s: float = 0.5  # before a lost peer is dialled again; doubles each time
     backoff_most_s: float = 60.0  # to which that grows
+    waiting: WaitingLimits = field(default_factory=WaitingLimits)
     cursors: CursorLimits = field(default_factory=CursorLimits)
 
 
@@ -81,6 +83,7 @@ class OpenLink:
 
     info: LinkInfo
     driver: Driver
+    key: str = ""  # whom it counts for
     is_leaving: bool = False
     bytes_in: int = 0
     bytes_out: int = 0
@@ -88,7 +91,8 @@ class OpenLink:
     def standing(self) -> Standing:
         driver = self.driver
         cpu_s = driver.meter.used["cpu_s"]
-        return Standing(self.info.number, self.info.peer is not None, driver.rests_s, driver.held_bytes, cpu_s)
+        is_proven = self.info.peer is not None
+        return Standing(self.info.number, is_proven, driver.rests_s, driver.held_bytes, cpu_s, self.key)
 
     def count(self, metrics: Metrics) -> None:
         session = self.driver.session

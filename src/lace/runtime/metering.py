@@ -69,6 +69,11 @@ class Bucket:
         self._fill(now_ns)
         return max(0.0, -self._level / self._rate.per_s)
 
+    def has(self, amount: float, now_ns: int) -> bool:
+        """Whether so much can be taken out without overdrawing it."""
+        self._fill(now_ns)
+        return self._level >= amount
+
     def is_full(self, now_ns: int) -> bool:
         """Whether it is as a new one would be."""
         self._fill(now_ns)

@@ -11,6 +11,7 @@ import contextlib
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lace.errors import LaceError, TransportError
@@ -31,13 +32,14 @@ from lace.runtime.drive import Driver
 from lace.runtime.guesthouse import GuestLimits
 from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink, link_of
-from lace.runtime.metering import AccountBook, LinkRates
+from lace.runtime.metering import AccountBook, Bucket, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.pulse import Pulse
 from lace.runtime.quotas import Gate, GateRules, Quotas, horizon_after, quotas_for
 from lace.runtime.reports import Reports
 from lace.runtime.session import Outcome, Session
+from lace.runtime.waitingroom import WaitingRoom
 from lace.store.base import RecordStore, StoreCursor
 from lace.transports.base import ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
@@ -93,6 +95,8 @@ class Node:
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._links: dict[int, OpenLink] = {}
         self._admission = Admission(self._limits)
+        self._waiting = WaitingRoom(self._limits.waiting)
+        self._newcomers = Bucket(self._limits.newcomers, self._now_ns)
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = 0
@@ -152,13 +156,27 @@ class Node:
                 offered: Terms | None = self._terms_for(stream, listener, terms)
             else:
                 offered = terms(stream.proof)  # who gives terms peer by peer has thought of this one
-            reason = await self._refusal(stream) if offered is not None else "not wanted"
+            reason = self._refusal(stream) if offered is not None else "not wanted"
             if reason or offered is None:
-                self._reports.refused(stream.proof.address, reason)
-                stream.abort()
-                continue
-            self._admission.enter(stream.proof)
-            self._spawn(self._serve(stream, offered))
+                self._refuse(stream, reason)
+            elif self._takes_place(stream.proof):
+                self._spawn(self._serve(stream, offered))
+            else:
+                self._spawn(self._serve_in_turn(stream, offered))
+
+    def _refuse(self, stream: ByteStream, reason: str) -> None:
+        self._reports.refused(stream.proof.address, reason)
+        stream.abort()
+
+    async def _serve_in_turn(self, stream: ByteStream, terms: Terms) -> None:
+        """There is no place now: wait for one, for a moment."""
+        is_crowd = self._admission.is_crowd(stream.proof)
+        proof = stream.proof
+        takes_place, links = partial(self._takes_place, proof), partial(self._admission.links_of, proof)
+        if await self._waiting.wait(peer_key(proof), takes_place, links):
+            await self._serve(stream, terms)
+        else:
+            self._refuse(stream, "too many links of one peer" if is_crowd else "too many links")
 
     def _terms_for(self, stream: ByteStream, listener: Listener, terms: Terms) -> Terms:
         """040 allows a stricter lowering: a peer from elsewhere that proved nothing gives nothing, unless the owner
@@ -166,8 +184,8 @@ class Node:
         is_stranger = stream.proof.peer is None and not is_local(listener.address)
         return replace(terms, max_requests=0) if is_stranger and not self._takes_from_strangers else terms
 
-    async def _refusal(self, stream: ByteStream) -> str:
-        """Why a connection is turned away, or nothing; somebody may leave for it."""
+    def _refusal(self, stream: ByteStream) -> str:
+        """Why a connection is turned away whether there is a place or not; or nothing."""
         try:
             check_trust(stream, self._transport.trusted)
         except TransportError:
@@ -176,13 +194,22 @@ class Node:
         owed_s = self._accounts.of(peer_key(stream.proof), rates, self._now_ns).wait_s(self._now_ns)
         if owed_s > rates.max_wait_s:
             return "used more processor time than a peer may"
-        reason = self._admission.refusal(stream.proof)
-        if not reason and self._admission.is_full_for(stream.proof):
-            leaver = self._admission.leaver(self._standings(), stream.proof)
+        return ""
+
+    def _takes_place(self, proof: TransportProof) -> bool:
+        """Take a place if there is one, or somebody leaves for it."""
+        now, is_busy = self._now_ns, self._admission.is_busy_for(proof)
+        if self._stopping.is_set() or (is_busy and not self._newcomers.has(1, now)):
+            return False
+        if self._admission.is_crowd(proof) or self._admission.is_full_for(proof):
+            leaver = self._admission.leaver(self._standings(), proof)
             if leaver is None:
-                return "too many links"
+                return False
             self._limit(leaver, "rest", "gave its place to another peer")
-        return reason
+        if is_busy:
+            self._newcomers.charge(1, now)
+        self._admission.enter(proof)
+        return True
 
     @property
     def _now_ns(self) -> int:
@@ -219,7 +246,7 @@ class Node:
         self._numbers += 1
         info = LinkInfo(self._numbers, str(stream.proof.address), stream.proof.peer, dialled)
         driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key))
-        link = self._links[info.number] = OpenLink(info, driver)
+        link = self._links[info.number] = OpenLink(info, driver, peer_key(stream.proof))
         self._opened(info)
         try:
             if self._stopping.is_set():
@@ -253,7 +280,7 @@ class Node:
             Session(config),
             self._host(config.terms, stream, info),
             self._clock,
-            self._crew.threads,
+            self._crew.threads.of(info.number),
             judges=self._crew.judges,
             evaluators=self._crew.evaluators,
             limits=self._drive_limits,

@@ -5,11 +5,13 @@ Rule: an IPv4 address counts alone, IPv6 addresses by the /64 that a provider gi
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 IPV6_PREFIX_BITS = 64
 
 
+@lru_cache(4096)
 def network_prefix(host: str) -> str:
     """The prefix that a host counts for; a name stays as it is.
 

@@ -1,0 +1,71 @@
+"""Where connections wait for a place among the links of a node, for a moment.
+
+Rule: whoever has fewest links goes first, and who came first among equals; a few of each network may wait, and few in
+all. Without it a place that becomes free goes to whoever dials most often, and that is an attacker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingLimits:
+    """How many may wait, and for how long."""
+
+    max_waiting: int = 128
+    max_waiting_per_peer: int = 48  # by proven verifier, else by network prefix
+    patience_s: float = 3.0
+    look_s: float = 0.05
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    peer: str
+    takes_place: Callable[[], bool]
+    links: Callable[[], int]
+    found: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class WaitingRoom:
+    """Connections that wait."""
+
+    def __init__(self, limits: WaitingLimits | None = None) -> None:
+        self._limits = limits or WaitingLimits()
+        self._waiting: list[_Waiting] = []
+        self._looking: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def wait(self, peer: str, takes_place: Callable[[], bool], links: Callable[[], int]) -> bool:
+        """Whether a place was found in time; `takes_place` tries to take one, `links` says how many the peer has."""
+        limits = self._limits
+        of_peer = sum(peer == other.peer for other in self._waiting)
+        if len(self._waiting) >= limits.max_waiting or of_peer >= limits.max_waiting_per_peer:
+            return False
+        own = _Waiting(peer, takes_place, links)
+        self._waiting.append(own)
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+        try:
+            async with asyncio.timeout(limits.patience_s):
+                return await own.found
+        except TimeoutError:
+            return False
+        finally:
+            if own in self._waiting:
+                self._waiting.remove(own)
+
+    async def _look(self) -> None:
+        """While anybody waits: one place after the other, each to whoever is next."""
+        while self._waiting:
+            first = min(self._waiting, key=lambda waiting: waiting.links())
+            if first.takes_place():
+                self._waiting.remove(first)
+                first.found.set_result(True)
+            else:
+                await asyncio.sleep(self._limits.look_s)
+        self._looking = None

@@ -1,0 +1,91 @@
+"""Threads that links share: a turn for whoever used least."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import CancelledError, Future
+from time import thread_time
+
+import pytest
+
+from lace.runtime.fairness import FairThreads
+
+
+def burn(seconds: float) -> None:
+    until = thread_time() + seconds
+    while thread_time() < until:
+        pass
+
+
+def test_a_link_that_comes_waits_for_what_is_at_work_and_not_for_what_is_queued() -> None:
+    threads, order = FairThreads(1, "test"), list[str]()
+    hold = threading.Event()
+    first = threads.submit(1, hold.wait)
+    crowd = [threads.submit(1, lambda n=number: (burn(0.002), order.append(f"crowd {n}"))) for number in range(20)]
+    lone = threads.submit(2, lambda: order.append("lone"))
+    hold.set()
+    for future in (first, lone, *crowd):
+        future.result(30)
+    assert order.index("lone") <= 1
+    assert order[-1] == "crowd 19"
+    threads.shutdown()
+
+
+def test_links_that_ask_one_after_the_other_take_turns_by_what_they_used() -> None:
+    threads = FairThreads(1, "test")
+    used: dict[int, int] = {1: 0, 2: 0}
+
+    def ask(link: int, cost: float) -> None:
+        for _ in range(20):
+            threads.submit(link, lambda: burn(cost)).result(30)
+            used[link] += 1
+
+    heavy = threading.Thread(target=ask, args=(1, 0.01))
+    light = threading.Thread(target=ask, args=(2, 0.0001))
+    heavy.start()
+    light.start()
+    light.join()
+    assert used[1] < 20  # the light one did not wait for as many of the heavy one's
+    heavy.join()
+    threads.shutdown()
+
+
+def test_failures_and_results_reach_whoever_waits() -> None:
+    async def run() -> None:
+        threads = FairThreads(2, "test")
+        loop = asyncio.get_running_loop()
+        assert await loop.run_in_executor(threads.of(7), lambda: 5) == 5
+        with pytest.raises(ZeroDivisionError):
+            await loop.run_in_executor(threads.of(7), lambda: 1 // 0)
+        threads.shutdown()
+
+    asyncio.run(run())
+
+
+def test_what_waits_at_the_end_is_given_up_and_the_threads_end() -> None:
+    threads, hold, begun = FairThreads(1, "test"), threading.Event(), threading.Event()
+    working: Future[bool] = threads.submit(1, lambda: begun.set() or hold.wait())  # type: ignore[func-returns-value]
+    assert begun.wait(30)
+    waiting = threads.submit(2, lambda: None)
+    threads.shutdown()
+    with pytest.raises(CancelledError):
+        waiting.result(5)
+    with pytest.raises(RuntimeError):
+        threads.submit(1, lambda: None)
+    hold.set()
+    assert working.result(5)
+    for thread in threads.threads:
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def test_no_more_threads_than_there_may_be_and_none_before_they_are_needed() -> None:
+    threads, hold = FairThreads(3, "test"), threading.Event()
+    assert threads.threads == []
+    futures = [threads.submit(number, hold.wait) for number in range(10)]
+    assert len(threads.threads) == 3
+    hold.set()
+    for future in futures:
+        future.result(30)
+    threads.shutdown()
