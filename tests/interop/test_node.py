@@ -128,10 +128,10 @@ def test_a_cursor_outlives_the_connection(tmp_path: Path) -> None:
     async def run() -> None:
         async with serving([blob(b"%d" % n) for n in range(5)], tmp_path) as server:
             near = filled([])
-            first, _ = await exchange_once(server.address, near)
+            first, _ = await exchange_once(server.address, near, standard=True)
             assert first.result.cursor_updated
             assert near.settings("cursor")
-            again, _ = await exchange_once(server.address, near)
+            again, _ = await exchange_once(server.address, near, standard=True)
             assert again.result.fixed_point
             assert not again.result.cursor_updated  # nothing changed since
 
