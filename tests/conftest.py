@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 settings.register_profile("deep", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=2000)
+# For tools/mutants.py: the same examples every time, nothing kept, and a failure is enough without its smallest form.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("default"),
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+)
 settings.load_profile(os.environ.get("LACE_HYPOTHESIS_PROFILE", "default"))
 
 SPARK_TESTS = "tests/spark/"
