@@ -91,3 +91,11 @@ def test_each_library_has_one_home() -> None:
     places = [(path.relative_to(SOURCE).as_posix(), name) for path in MODULES for name in _imports(path)]
     astray = [f"{relative} imports {name}" for relative, name in places if not _is_at_home(relative, name)]
     assert not astray, "\n".join(astray)
+
+
+MOST_LINES = 400
+
+
+def test_no_module_is_longer_than_a_reader_can_hold() -> None:
+    lengths = {path.relative_to(SOURCE).as_posix(): path.read_bytes().count(b"\n") for path in MODULES}
+    assert not {name: lines for name, lines in lengths.items() if lines > MOST_LINES}

@@ -9,26 +9,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from time import thread_time
-from typing import Any, Protocol
+from typing import Any
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
-from lace.interlace.host import Arrived, Host, perform, store
+from lace.interlace.host import Arrived, Host, perform
 from lace.limits import SECOND_NS
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.collector import seldom_collecting
 from lace.runtime.hostcalls import HostCalls
+from lace.runtime.judging import Judging
 from lace.runtime.metering import Bucket, Debt, LinkRates, Meter, slices
 from lace.runtime.outgoing import Outgoing
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
+from lace.runtime.tap import Tap
 from lace.runtime.waiting import Waiting
 from lace.transports.base import ByteStream
 
@@ -36,14 +38,6 @@ CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings wit
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
 BULK_BLOCKS = 64  # while records are expected
 _ACCOUNT_OF = (Advertising, EpochBegan)
-
-
-class Tap(Protocol):
-    """Sees the bytes of a link as they pass."""
-
-    def received(self, data: bytes) -> None: ...
-
-    def sent(self, data: bytes) -> None: ...
 
 
 class Driver:
@@ -71,18 +65,17 @@ class Driver:
         self._stream = stream
         self.session = session
         self._host = host
-        self._judges = judges or threads  # wait for worker processes, which nothing else should wait behind
         self._time = SteadyTai(clock)
         self.meter = Meter(rates or LinkRates(), self.now_ns, peer_account)
         self._calls = HostCalls(threads, evaluators, self.meter, self._time)
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget)
         self._room = self._waiting.room
+        self._judging = Judging(host, self._calls, judges or threads, self._waiting, self._limits.verify_slices)
         self._on_event = on_event
         self._on_stored = on_stored
         self._tap = tap
         self._work: deque[Request] = deque()
-        self._judged: asyncio.Queue[tuple[asyncio.Task[object], int]] = asyncio.Queue(self._limits.verify_slices)
         self._wake_work = asyncio.Event()
         self._wake_send = asyncio.Event()
         self._wake_timer = asyncio.Event()
@@ -163,9 +156,7 @@ class Driver:
         await asyncio.wait([performing], timeout=self._limits.flush_timeout_s)  # the cursor, the last events
 
     async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        running: list[asyncio.Task[Any]] = [*tasks, *([self._service] if self._service else [])]
-        while not self._judged.empty():
-            running.append(self._judged.get_nowait()[0])
+        running: list[asyncio.Task[Any]] = [*tasks, *([self._service] if self._service else []), *self._judging.drop()]
         self._calls.cancel()
         for task in running:
             task.cancel()
@@ -209,10 +200,8 @@ class Driver:
 
     async def _take(self, data: bytes) -> None:
         """Give received bytes to the session at its peer's cost, and let the others on while that is overdrawn."""
-        blocks, started = self.session.blocks_in, thread_time()
-        self.session.receive_data(data, self.now_ns)
-        self._charge("cpu_s", thread_time() - started)
-        self._charge("blocks", self.session.blocks_in - blocks)
+        with self._charging():
+            self.session.receive_data(data, self.now_ns)
         self._charge("bytes", len(data))
         self._after()
         await asyncio.sleep(0)
@@ -222,11 +211,17 @@ class Driver:
         """Read on after the others had their turn, at the peer's cost."""
         self._is_going_on = False
         if not self._over.is_set() and self.session.is_behind:
-            blocks, started = self.session.blocks_in, thread_time()
-            self.session.go_on(self.now_ns)
-            self._charge("cpu_s", thread_time() - started)
-            self._charge("blocks", self.session.blocks_in - blocks)
+            with self._charging():
+                self.session.go_on(self.now_ns)
             self._after()
+
+    @contextlib.contextmanager
+    def _charging(self) -> Iterator[None]:
+        """What the session does meanwhile, it does at the peer's cost."""
+        blocks, started = self.session.blocks_in, thread_time()
+        yield
+        self._charge("cpu_s", thread_time() - started)
+        self._charge("blocks", self.session.blocks_in - blocks)
 
     async def _afford(self) -> None:
         """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
@@ -311,7 +306,7 @@ class Driver:
     async def _perform_one(self, request: Request) -> None:
         match request:
             case ReceivedRecords():
-                await self._judge(await self._gather(request))
+                await self._judging.begin(await self._gather(request))
             case CheckResource(resource):
                 fault = await self._calls.in_thread(fault_of, resource, self.session.terms.engine_limits)
                 self.session.resource_checked(resource, fault, self.now_ns)
@@ -359,19 +354,9 @@ class Driver:
                     await self._wake_work.wait()
         return bool(self._work) and isinstance(self._work[0], ReceivedRecords)
 
-    async def _judge(self, batch: list[Arrived]) -> None:
-        """Begin to judge; several batches may be under way, and they are committed in their order."""
-        judging = self._calls.call(partial(self._host.judge, batch), self._judges)
-        size = sum([len(data) for _, data in batch])
-        await self._judged.put((asyncio.create_task(judging), size))
-
     async def _commit(self) -> None:
-        """Commit one judged batch while the next is being judged."""
         while True:
-            judging, size = await self._judged.get()
-            answers = await self._calls.call(partial(store, self._host, await judging))
-            self._waiting.storing_bytes -= size
-            for answer in answers:
+            for answer in await self._judging.commit_next():
                 self._answer(answer)
                 if self._on_stored is not None and isinstance(answer, given.RecordsStored):
                     self._on_stored()

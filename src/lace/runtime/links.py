@@ -14,9 +14,10 @@ from lace.limits import MIB
 from lace.notation.identifiers import Verifier
 from lace.runtime.admission import AdmissionLimits, Standing
 from lace.runtime.cursors import CursorLimits
-from lace.runtime.drive import Driver, Tap
+from lace.runtime.drive import Driver
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.session import Outcome
+from lace.runtime.tap import Tap
 from lace.runtime.waitingroom import WaitingLimits
 from lace.transports.base import TransportProof
 

@@ -12,12 +12,10 @@ import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address, StdioAddress, UnixAddress
 from lace.interlace import inputs as given
-from lace.interlace.host import Host
 from lace.interlace.terms import MachineConfig, Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
@@ -30,13 +28,14 @@ from lace.runtime.crew import Crew
 from lace.runtime.cursors import CursorBook
 from lace.runtime.drive import Driver
 from lace.runtime.guesthouse import GuestLimits
-from lace.runtime.host import HostBounds, LocalHost
+from lace.runtime.host import HostBounds
+from lace.runtime.hosting import Hosting, MakeHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink, link_of
 from lace.runtime.metering import AccountBook, Bucket, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.pulse import Pulse
-from lace.runtime.quotas import Gate, GateRules, Quotas, horizon_after, quotas_for
+from lace.runtime.quotas import Quotas, horizon_after
 from lace.runtime.reports import Reports
 from lace.runtime.session import Outcome, Session
 from lace.runtime.waitingroom import WaitingRoom
@@ -65,7 +64,7 @@ class Node:
         rates: LinkRates | None = None,
         guest_limits: GuestLimits | None = None,
         host_bounds: HostBounds | None = None,
-        make_host: Callable[[Terms, Gate], Host[Any]] | None = None,
+        make_host: MakeHost | None = None,
         hooks: Hooks | None = None,
         standard: bool = False,
         takes_from_strangers: bool = False,
@@ -73,8 +72,6 @@ class Node:
         horizon_s: float | None = HORIZON_S,
     ) -> None:
         self.store = store
-        self._quotas = quotas  # None: FOR_STRANGERS, where others can reach us
-        self._horizon = horizon_after(clock.tai, horizon_s) if horizon_s is not None else None
         self._takes_from_strangers = takes_from_strangers
         self.pulse = Pulse()
         self.metrics = Metrics(self._live)
@@ -84,13 +81,21 @@ class Node:
         self._clock = clock
         self._here = here
         self._limits = limits or NodeLimits()
-        self._cursors = CursorBook(store, clock.tai, self._limits.cursors)
         self._drive_limits = drive_limits or DriveLimits()
         self._reports = Reports(self.metrics, hooks or Hooks())
         self._crew = Crew(store, self._limits, self._drive_limits.verify_slices, guest_limits)
-        self._host_bounds = host_bounds
-        self._make_host = make_host
         self._policies = PolicyBook(keeps_sets=True)
+        self._hosting = Hosting(
+            store=store,
+            crew=self._crew,
+            reports=self._reports,
+            policies=self._policies,
+            cursors=CursorBook(store, clock.tai, self._limits.cursors),
+            bounds=host_bounds,
+            make=make_host,
+            quotas=quotas,
+            horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
+        )
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._links: dict[int, OpenLink] = {}
@@ -273,12 +278,13 @@ class Node:
         )
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
-        rates = self._rates.for_known() if self._knows(stream.proof, info.dialled) else self._rates
+        is_known = self._knows(stream.proof, info.dialled)
+        rates = self._rates.for_known() if is_known else self._rates
         make_tap = self._reports.hooks.make_tap
         return Driver(
             stream,
             Session(config),
-            self._host(config.terms, stream, info),
+            self._hosting.host(config.terms, stream.proof, info, is_known),
             self._clock,
             self._crew.threads.of(info.number),
             judges=self._crew.judges,
@@ -297,35 +303,6 @@ class Node:
         """Whether a link is no stranger's. A proof alone makes nobody known: anybody may have made a key."""
         is_here = isinstance(proof.address, UnixAddress | StdioAddress)
         return dialled or is_here or (proof.peer is not None and proof.peer in self._transport.trusted)
-
-    def _gate(self, stream: ByteStream, info: LinkInfo) -> Gate:
-        """What this peer may bring."""
-        loop, is_known = asyncio.get_running_loop(), self._knows(stream.proof, info.dialled)
-        quotas = quotas_for(self._quotas, is_known=is_known, is_here=is_local(stream.proof.address))
-        rules = GateRules(quotas=quotas, is_known=is_known, peer=peer_key(stream.proof), horizon=self._horizon)
-
-        def tell(kind: str, why: str) -> None:
-            with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop
-                loop.call_soon_threadsafe(self._reports.limited, info, kind, why)
-
-        return Gate(self.store, rules, tell)
-
-    def _host(self, terms: Terms, stream: ByteStream, info: LinkInfo) -> Host[Any]:
-        gate = self._gate(stream, info)
-        if self._make_host is not None:
-            return self._make_host(terms, gate)
-        return LocalHost(
-            self.store,
-            terms,
-            workers=self._crew.workers,
-            verify=self._crew.verify,
-            bounds=self._host_bounds,
-            policies=self._policies,
-            house=self._crew.house,
-            guest=peer_key(stream.proof),
-            gate=gate,
-            cursors=self._cursors,
-        )
 
     # --- what is told ------------------------------------------------------------------------------------------
 

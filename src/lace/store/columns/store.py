@@ -14,7 +14,6 @@ from weakref import ref
 
 from lace.datalog.source import Codes
 from lace.errors import StoreDamaged
-from lace.facts.predicates import HAVE
 from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.store import ledger
@@ -24,6 +23,7 @@ from lace.store.columns.checksum import checksum, require_sum
 from lace.store.columns.coordinates import CoordinateIndex, Space, in_tip_order
 from lace.store.columns.file import StoreFile
 from lace.store.columns.history import SegmentLog, Totals
+from lace.store.columns.net import net_changes
 from lace.store.columns.packing import pack, unpack
 from lace.store.columns.segments import Segment, as_codes, as_ids, translate, without
 from lace.store.columns.settings import SettingTable
@@ -299,30 +299,7 @@ class SQLiteStore:
             for number, columns, said in connection.execute(query, (since.removal,)):
                 require_sum(f"removal {number}", said, number, columns)
                 removed.append(unpack(columns))
-            return self._net(state, since, added, removed)
-
-    def _net(self, state: State, since: StoreCursor, added: list[Segment], removed: list[Segment]) -> Changes:
-        """A record that came and went in between never was; one that went and came again never left."""
-        came = {code for segment in added for code in segment.subjects}
-        went: set[int] = set()
-        for segment in removed:
-            pairs = zip(segment.ids, segment.subjects, strict=True)
-            went.update(code for record, code in pairs if record <= since.record)
-        both = came & went
-        kept_added = [without(segment, both) for segment in added]
-        kept_removed = self._first_removals(removed, went - both, since)
-        views = [SegmentView(self, state.next_code, part, state.cursor) for part in (kept_added, kept_removed)]
-        hashes = [tuple(map(RecordHash, view.texts(view.columns(HAVE)[0]))) for view in views]
-        return Changes(views[0], views[1], hashes[0], hashes[1], state.cursor)
-
-    def _first_removals(self, removed: list[Segment], wanted: set[int], since: StoreCursor) -> list[Segment]:
-        """The removed records that the cursor had seen, each once."""
-        kept = []
-        for segment in removed:
-            pairs = zip(segment.ids, segment.subjects, strict=True)
-            unseen = {code for record, code in pairs if record > since.record or code not in wanted}
-            kept.append(without(segment, unseen))
-        return kept
+            return net_changes(self, state, since, added, removed)
 
     # --- the dictionary, for views
 

@@ -1,0 +1,72 @@
+"""The host that a node gives a link: its own store behind a gate, or what the application makes.
+
+Rule: whatever host it is, what a peer may bring is decided by the gate here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lace.interlace.host import Host
+from lace.interlace.terms import Terms
+from lace.runtime.admission import peer_key
+from lace.runtime.crew import Crew
+from lace.runtime.cursors import CursorBook
+from lace.runtime.host import HostBounds, LocalHost
+from lace.runtime.links import LinkInfo
+from lace.runtime.policybook import PolicyBook
+from lace.runtime.quotas import Gate, GateRules, Quotas, quotas_for
+from lace.runtime.reports import Reports
+from lace.store.base import RecordStore
+from lace.transports.base import TransportProof
+from lace.transports.dial import is_local
+
+MakeHost = Callable[[Terms, Gate], Host[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosting:
+    """What the hosts of all links share."""
+
+    store: RecordStore
+    crew: Crew
+    reports: Reports
+    policies: PolicyBook
+    cursors: CursorBook
+    bounds: HostBounds | None
+    make: MakeHost | None
+    quotas: Quotas | None  # None: FOR_STRANGERS, where others can reach us
+    horizon: Callable[[], str] | None
+
+    def host(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool) -> Host[Any]:
+        gate = self._gate(proof, info, is_known)
+        if self.make is not None:
+            return self.make(terms, gate)
+        return LocalHost(
+            self.store,
+            terms,
+            workers=self.crew.workers,
+            verify=self.crew.verify,
+            bounds=self.bounds,
+            policies=self.policies,
+            house=self.crew.house,
+            guest=peer_key(proof),
+            gate=gate,
+            cursors=self.cursors,
+        )
+
+    def _gate(self, proof: TransportProof, info: LinkInfo, is_known: bool) -> Gate:
+        """What this peer may bring."""
+        loop = asyncio.get_running_loop()
+        quotas = quotas_for(self.quotas, is_known=is_known, is_here=is_local(proof.address))
+        rules = GateRules(quotas=quotas, is_known=is_known, peer=peer_key(proof), horizon=self.horizon)
+
+        def tell(kind: str, why: str) -> None:
+            with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop
+                loop.call_soon_threadsafe(self.reports.limited, info, kind, why)
+
+        return Gate(self.store, rules, tell)
