@@ -8,44 +8,14 @@ from typing import Any
 
 from interlace.fakehost import FakeHost
 from interlace.pair import START_NS
-from lace.iltp.resources import fault_of
-from lace.interlace import effects as asked
-from lace.interlace import inputs as given
 from lace.interlace.events import Event
-from lace.interlace.host import Call, Host, perform
-from lace.interlace.host import store as store_judged
+from lace.interlace.host import Host
 from lace.interlace.terms import MachineConfig, Terms
-from lace.runtime.bounds import Service
-from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
+from lace.runtime.atonce import carry_out
+from lace.runtime.session import Outcome, Session
 from lace.store.base import RecordStore
 
 MakeHost = Callable[[RecordStore, Terms], Host[Any]]
-
-
-def carry_out(session: Session, host: Host[Any], request: Request, now_ns: int) -> Event | None:
-    """What a pump does with one request of a session, at once; the event of a report."""
-    match request:
-        case ReceivedRecords(records):
-            for answer in store_judged(host, host.judge(records, Call()), Call()):
-                session.answer(answer, now_ns)
-        case CheckResource(resource):
-            session.resource_checked(resource, fault_of(resource, session.terms.engine_limits), now_ns)
-        case asked.SendListing():
-            for batch in host.list(request, Call()):
-                session.put_listing(batch, request.source)
-            session.answer(given.ListingSent(), now_ns)
-        case asked.SendRecords():
-            service = Service(request)
-            for loaded in host.load(request, Call()):
-                session.put_records([data for _, data in service.take_all(loaded)])
-            session.answer(given.RecordsSent(service.sent, service.missing), now_ns)
-        case asked.Report(event):
-            return event
-        case _:
-            answer = perform(host, request, Call())
-            if answer is not None:
-                session.answer(answer, now_ns)
-    return None
 
 
 @dataclass

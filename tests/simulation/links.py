@@ -13,8 +13,8 @@ from lace.interlace.events import Advertising, Event
 from lace.interlace.phases import Phase
 from lace.interlace.terms import MachineConfig
 from lace.notation.digest import Hasher, hasher
+from lace.runtime.atonce import carry_out
 from lace.runtime.session import ReceivedRecords, Request, Session
-from runtime.memory_link import carry_out
 from simulation.laces import SimHost, SimLace
 
 

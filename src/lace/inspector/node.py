@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from lace.errors import TransportError
-from lace.inspector.conversation import explanation, show_items
+from lace.inspector.conversation import show_items
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.page import Data, Page
 from lace.inspector.words import count, empty, fields, figure, link, notice, section, short, size, table
+from lace.runtime.telling import explanation
 
 HERE = "Node"
 REFRESH_MS = 1000

@@ -363,10 +363,13 @@ class LocalHost:
 
 def _make_evaluator(store: RecordStore, terms: Terms, house: GuestHouse | None, guest: str) -> Evaluator:
     # Loaded here: the engine takes its time, and meanwhile the peer works.
-    from lace.runtime.evaluate import StoreEvaluator
+    if house is None:
+        from lace.runtime.evaluate import StoreEvaluator
+
+        return StoreEvaluator(store, terms)
     from lace.runtime.guests import GuestEvaluator
 
-    return StoreEvaluator(store, terms) if house is None else GuestEvaluator(store, terms, house, guest)
+    return GuestEvaluator(store, terms, house, guest)
 
 
 def _listing_bytes(own: Generation, under: asked.PreparePolicy, measured: int) -> int:
