@@ -29,12 +29,28 @@ def has_library() -> bool:
     return _lib is not None
 
 
+class HostCurve(NamedTuple):
+    """A curve that the surroundings of this Python bring along, as the JavaScript of a browser tab does."""
+
+    combine: Combine
+    public_point: Callable[[bytes], bytes]
+
+
+_HOST = HostCurve(exact.combine, lambda scalar: exact.compress(exact.multiply(int.from_bytes(scalar, "big"), exact.G)))
+
+
+def use_host_curve(host: HostCurve) -> None:
+    """Let `host` do the work where libsecp256k1 is missing; to be called before the first key or signature."""
+    global _HOST
+    _HOST = host
+
+
 def combiner() -> Combine:
     """A function `combine(px, s, e)`: the compressed s·G − e·P for the even-y P at x = px; None if there is none.
 
     Each call of `combiner` has buffers of its own, so that threads share none.
     """
-    return _library_combiner() if _lib is not None else exact.combine
+    return _library_combiner() if _lib is not None else _HOST.combine
 
 
 def _library_combiner() -> Combine:
@@ -162,7 +178,7 @@ def _is_multiple_of_g(point: Any | None, scalar: int) -> bool:
 def public_point(scalar: bytes) -> bytes:
     """The compressed point of a 32-byte scalar in 1..n−1, in constant time where the library is."""
     if _lib is None:
-        return exact.compress(exact.multiply(int.from_bytes(scalar, "big"), exact.G))
+        return _HOST.public_point(scalar)
     point = _ffi.new("secp256k1_pubkey *")
     if not _lib.secp256k1_ec_pubkey_create(_CONTEXT, point, scalar):
         raise ValueError("a scalar lies in 1..n-1")
