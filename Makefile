@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .DEFAULT_GOAL := help
-.PHONY: siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
+.PHONY: playground siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -91,6 +91,9 @@ docs: $(STAMP) ## check the documentation (links, references, examples) and buil
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict --clean
 	@echo "open site-out/index.html"
 
+playground: $(STAMP) ## two laces in a browser tab, as a static folder: playground-out (needs npm; SERVE=1 to look at it)
+	$(RUN) tools/make_playground.py $(if $(SERVE),--serve)
+
 format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
@@ -104,7 +107,7 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		requirements/docs.in -o requirements/docs.txt
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out coverage-out screenshots-out site-out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out coverage-out screenshots-out site-out playground-out
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { \

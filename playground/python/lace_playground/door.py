@@ -1,0 +1,86 @@
+"""The one door of the playground: a question as JSON, an answer as JSON.
+
+Rule: no question raises. What is wrong with it is an answer too, with the rule, the place and what was found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lace.errors import InvalidInput, InvalidText, LaceError
+from lace.notation.identifiers import RecordHash
+from lace_playground.checking import check_scene, counts, has_errors
+from lace_playground.presets import presets
+from lace_playground.scene import MAX_RUNS, PEOPLE, read_scene
+from lace_playground.stage import Theatre
+from lace_playground.telling import Data, people, stage_data, walk_data
+
+MAX_QUESTION = 1 << 20
+
+
+class Door:
+    """Answers questions; remembers nothing that a question could not bring along."""
+
+    def __init__(self) -> None:
+        self._theatre = Theatre()
+        self._questions: Mapping[str, Callable[[Mapping[str, Any]], Data]] = {
+            "begin": self._begin,
+            "check": self._check,
+            "play": self._play,
+            "why": self._why,
+        }
+
+    def answer(self, question: str) -> str:
+        """The answer to a question."""
+        try:
+            if len(question) > MAX_QUESTION:
+                raise InvalidText("the question is too long", rule="question", found=f"{len(question)} characters")
+            asked = json.loads(question)
+            kind = asked.get("ask") if isinstance(asked, dict) else None
+            if not isinstance(kind, str) or kind not in self._questions:
+                raise InvalidText(f"ask one of {', '.join(self._questions)}", rule="question", found=repr(kind)[:80])
+            return json.dumps(self._questions[kind](asked))
+        except InvalidInput as error:
+            return json.dumps({"error": {"message": str(error), "rule": error.rule, "place": error.place}})
+        except (LaceError, ValueError) as error:
+            return json.dumps({"error": {"message": str(error), "rule": "", "place": ""}})
+
+    def _begin(self, _: Mapping[str, Any]) -> Data:
+        """What the page needs before anything was asked: people and scenes."""
+        listed = [
+            {"name": one.name, "title": one.title, "story": one.story, "scene": one.scene.to_json()}
+            for one in presets()
+        ]
+        return {"people": people(), "presets": listed, "most_runs": MAX_RUNS}
+
+    def _check(self, asked: Mapping[str, Any]) -> Data:
+        """Findings about the rules, and if they can be played: laces and exchanges as they stand."""
+        scene = read_scene(asked.get("scene"))
+        found = check_scene(scene)
+        answer: Data = {"findings": found, "scene": scene.to_json()}
+        if any(map(has_errors, found)):
+            return answer
+        stage = self._theatre.stage_for(scene)
+        return {**answer, "stage": stage_data(stage), "counts": [counts(stage, number) for number in (0, 1)]}
+
+    def _play(self, asked: Mapping[str, Any]) -> Data:
+        """One more exchange, under the weather of the scene."""
+        scene = read_scene(asked.get("scene"))
+        if len(scene.runs) >= MAX_RUNS:
+            raise InvalidText(f"a scene has {MAX_RUNS} exchanges at most: begin anew", rule="scene", place="runs")
+        return self._check({"scene": replace(scene, runs=(*scene.runs, scene.weather)).to_json()})
+
+    def _why(self, asked: Mapping[str, Any]) -> Data:
+        """The way of a record from one side to the other."""
+        scene = read_scene(asked.get("scene"))
+        sender = asked.get("from")
+        if sender not in PEOPLE[:2]:
+            raise InvalidText(f"from is one of {', '.join(PEOPLE[:2])}", rule="question", found=repr(sender)[:80])
+        stage = self._theatre.stage_for(scene)
+        record = RecordHash.parse(str(asked.get("record", "")))
+        if not any(lace.store.have(record) for lace in stage.laces):
+            raise InvalidText("neither lace has that record", rule="question", found=str(record))
+        return walk_data(stage, record, PEOPLE.index(sender))

@@ -1,0 +1,210 @@
+"""What the page says about a stage: records, exchanges, gates, in plain values for JSON.
+
+Rule: nothing is decided here, and nothing is left out without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lace.errors import InvalidInput
+from lace.notation.identifiers import RecordHash
+from lace.porcelain.why import Walk, WhySide, walk
+from lace.records.model import Plex, Seal
+from lace.runtime.session import Outcome
+from lace.runtime.telling import explanation
+from lace.runtime.trace import Passed as Captured
+from lace.runtime.trace import Told, TraceReader, Way
+from lace_playground.scene import PEOPLE
+from lace_playground.stage import Played, Stage, key_of
+
+Data = dict[str, Any]
+MAX_ITEMS = 400
+MAX_LINES = 100
+MAX_RAW = 3_000
+_WAYS: tuple[Way, Way] = ("out", "in")
+
+
+def people() -> list[Data]:
+    """Everybody who can sign here, with the verifier to write into rules."""
+    return [{"name": person, "verifier": str(key_of(person).verifier)} for person in PEOPLE]
+
+
+def stage_data(stage: Stage) -> Data:
+    """Both laces as they are now, and every exchange."""
+    return {
+        "sides": [{"name": PEOPLE[number], "records": records_data(stage, number)} for number in (0, 1)],
+        "exchanges": [played_data(stage, played) for played in stage.played],
+    }
+
+
+def records_data(stage: Stage, number: int) -> list[Data]:
+    """The records of one lace in the order in which they came."""
+    lace = stage.laces[number]
+    return [
+        {**record_data(stage, record), "came": stage.came[number].get(record)}
+        for _, record in lace.store.records_since()
+    ]
+
+
+def record_data(stage: Stage, record: RecordHash) -> Data:
+    """A record, from whichever lace has it."""
+    lace = next(lace for lace in stage.laces if lace.store.have(record))
+    valid = lace.load(record)
+    inner = valid.record
+    signer = _name_of(str(inner.signed_by)) if isinstance(inner, Seal) else ""
+    plex = inner.plex if isinstance(inner, Seal) else inner
+    assert isinstance(plex, Plex)
+    text = plex.blob.data.decode("utf-8", "replace")
+    return {"hash": str(record), "group": plex.group, "app": plex.app, "name": plex.name, "text": text,
+            "signer": signer, "tai": str(plex.tai), "bytes": len(valid.stored)}  # fmt: skip
+
+
+def _name_of(verifier: str) -> str:
+    return next((person for person in PEOPLE if str(key_of(person).verifier) == verifier), verifier)
+
+
+# --- exchanges ------------------------------------------------------------------------------------------------------
+
+
+def played_data(stage: Stage, played: Played) -> Data:
+    """How an exchange went: its end on both sides, what the wire did, and every item that passed."""
+    items = [_item(stage, played, told) for told in _told(played)]
+    return {
+        "weather": played.weather.to_json(),
+        "seconds": played.ns / 1e9,
+        "bytes": list(played.written),
+        "wire": _wire_words(played),
+        "outcomes": [_outcome(outcome) for outcome in played.outcomes],
+        "items": items[:MAX_ITEMS],
+        "left_out": max(0, len(items) - MAX_ITEMS),
+    }
+
+
+def _told(played: Played) -> Iterator[Told]:
+    teller, last = TraceReader(), 0
+    for passed in played.passed:
+        last = passed.ns
+        yield from teller.feed(Captured(passed.ns, _WAYS[passed.source], passed.data))
+    for way in _WAYS:
+        yield from teller.end(last, way)
+
+
+def _item(stage: Stage, played: Played, told: Told) -> Data:
+    source = _WAYS.index(told.way)
+    data: Data = {
+        "seconds": told.ns / 1e9,
+        "who": PEOPLE[source],
+        "kind": told.kind,
+        "text": told.text,
+        "size": told.size,
+        "explained": explanation(told.kind, told.text, told.facts),
+        "lines": list(told.facts[:MAX_LINES]),
+        "raw": _raw(played, source, told),
+    }
+    if told.kind == "record":
+        held = [lace for lace in stage.laces if lace.store.have(RecordHash(told.text))]
+        data["name"] = record_data(stage, RecordHash(told.text))["name"] if held else ""
+    return data
+
+
+def _raw(played: Played, source: int, told: Told) -> str:
+    """The bytes themselves, as they arrived; what is no text is spelled out."""
+    stream = b"".join(passed.data for passed in played.passed if passed.source == source)
+    part = stream[told.offset : told.offset + told.size if told.kind != "fault" else told.offset + MAX_RAW]
+    return part[:MAX_RAW].decode("utf-8", "backslashreplace")
+
+
+def _outcome(outcome: Outcome) -> Data:
+    result = outcome.result
+    return {
+        "complete": outcome.is_complete,
+        "words": _end_words(outcome),
+        "abort": outcome.abort,
+        "received": [str(record) for record in result.received_hashes],
+        "sent": [str(record) for record in result.sent_hashes],
+        "rejected": dict(result.rejected_hashes),
+        "loops": result.loops,
+    }
+
+
+def _end_words(outcome: Outcome) -> str:
+    if outcome.abort:
+        return f"broke off: {outcome.detail or outcome.abort}"
+    if outcome.result.limit_reached:
+        return f"stopped at a limit: {outcome.result.limit_reached}"
+    if outcome.result.closed_by_peer:
+        return "the other side closed before everything was fetched"
+    return "done: neither side's rules leave anything to fetch" if outcome.result.fixed_point else "closed early"
+
+
+def _wire_words(played: Played) -> list[str]:
+    """What went wrong on the wire, if anything did."""
+    words = []
+    if played.plan.cut is not None:
+        who, after = PEOPLE[played.plan.cut[0]], played.plan.cut[1]
+        words.append(
+            f"The wire was cut after {after} bytes of {who}."
+            if played.is_cut
+            else f"It would have been cut after {after} bytes of {who}, and ended before."
+        )
+    if played.plan.flip is not None:
+        who, at, bit = PEOPLE[played.plan.flip[0]], played.plan.flip[1], played.plan.flip[2]
+        is_done = played.flipped_at is not None
+        words.append(
+            f"Bit {bit} of byte {at} of {who} was flipped."
+            if is_done
+            else f"Bit {bit} of byte {at} of {who} would have been flipped, and was never written."
+        )
+    if played.plan.slow:
+        words.append("Bytes came late and in pieces.")
+    return words
+
+
+# --- why ------------------------------------------------------------------------------------------------------------
+
+
+def walk_data(stage: Stage, record: RecordHash, sender: int) -> Data:
+    """Every gate on the way of a record from one side to the other."""
+    sides = [
+        WhySide(
+            called=PEOPLE[number],
+            lace=stage.laces[number],
+            module=stage.modules[number],
+            exposures=stage.exposures[number],
+            verifier=key_of(PEOPLE[number]).verifier,
+        )
+        for number in (0, 1)
+    ]
+    walked = walk(record, sides[sender], sides[1 - sender], now=stage.now)
+    return {
+        "record": record_data(stage, record),
+        "from": PEOPLE[sender],
+        "to": PEOPLE[1 - sender],
+        "verdict": _verdict(walked),
+        "stops": walked.stopped is not None,
+        "gates": [
+            {"side": gate.side, "gate": gate.name, "open": gate.passed, "said": gate.said, "because": gate.because,
+             "remedy": gate.remedy}
+            for gate in walked.gates
+        ],
+    }  # fmt: skip
+
+
+def _verdict(walked: Walk) -> str:
+    stopped = walked.stopped
+    if stopped is None:
+        return "Every gate is open: an exchange brings it over."
+    if stopped.name == "missing":
+        return f"{stopped.side} has it already."
+    return f"It stops at {stopped.side}: {stopped.name}."
+
+
+def error_data(error: InvalidInput) -> Data:
+    """An error or a doubt about a rule text, with its place; the first line for what is missing from all of it."""
+    line, column, advice = (getattr(error, name, otherwise) for name, otherwise in _PLACE)
+    return {"line": line, "column": column, "message": error.message, "advice": advice, "doubt": False}
+
+
+_PLACE = (("line", 1), ("column", 1), ("advice", ""))

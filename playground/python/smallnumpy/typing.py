@@ -1,0 +1,6 @@
+"""`numpy.typing` as far as annotations are read at run time."""
+
+from smallnumpy.array import ndarray
+
+NDArray = ndarray
+ArrayLike = object
