@@ -14,11 +14,11 @@ import pytest
 
 from inspector.live import Place, meeting_place, run
 from inspector.visiting import Visitor
-from lace.inspector.conversation import FACTS, KINDS
 from lace.inspector.node import ask_node
 from lace.inspector.opened import open_all
 from lace.inspector.serving import inspecting
 from lace.interlace.vocabulary import Block
+from lace.runtime.telling import FACTS, KINDS
 
 
 @pytest.fixture(scope="module")
