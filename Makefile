@@ -61,11 +61,11 @@ simulate: $(STAMP) ## try to break exchanges in simulated worlds (SEEDS=100000)
 spark-cases: $(STAMP) ## every program of the case suite on Spark (`make test` takes a share of them)
 	LACE_SPARK_CASES=all $(RUN) -m pytest tests/spark/test_executor.py -k test_a_case
 
-fuzz: $(STAMP) ## throw broken streams at the codec and the session, guided by coverage (SECONDS=60 for each)
+fuzz: $(STAMP) ## throw broken inputs at every parser, guided by coverage (SECONDS=60 for each)
 	@$(RUN) -c 'import atheris' 2>/dev/null || $(PIP) install --require-hashes -r requirements/fuzz.txt \
 		|| echo "atheris does not install here: the inputs will be random mutations"
-	$(RUN) tools/fuzz.py codec --seconds $(or $(SECONDS),60)
-	$(RUN) tools/fuzz.py session --seconds $(or $(SECONDS),60)
+	$(RUN) tools/fuzz.py all --seconds $(or $(SECONDS),60)
+	$(RUN) tools/fuzz.py all --worst
 
 siege: $(STAMP) ## hostile peers against a real server: is a good one served, what does it cost (ONLY=text, SECONDS=6)
 	$(RUN) tools/siege.py --seconds $(or $(SECONDS),6) --only "$(ONLY)" $(if $(ONLY),,--publish)

@@ -1,6 +1,8 @@
-"""Fuzz the stream codec and the session: no crash, no hang, no growth, the same items for every split.
+"""Fuzz every parser: no crash, no hang, no growth, the same answer by every way of reading (tests/fuzz/targets.py).
 
-python tools/fuzz.py codec|session [--seconds 60] [--corpus tests/corpus/iltp] [--keep FOLDER]
+python tools/fuzz.py TARGET|all [--seconds 60] [--keep FOLDER]
+python tools/fuzz.py TARGET|all --worst        worst processor time for each input byte, over the corpus and what grew
+python tools/fuzz.py TARGET|all --take 40      the smallest inputs that reached new code go into the corpus
 
 With `atheris` installed the inputs are guided by coverage; without it they are random mutations of the corpus. An
 input that breaks a promise is written to FOLDER and ends the run with exit code 1; put it into the corpus, where the
@@ -10,18 +12,23 @@ tests play it for ever.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+# In place of tools/, where this file itself is called fuzz.
+sys.path[:1] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from iltp.promises import check_codec, check_session  # noqa: E402  (after the path is set)
-
-TARGETS: dict[str, Callable[[bytes], None]] = {"codec": check_codec, "session": check_session}
+CORPORA = ROOT / "tests" / "corpus"
+NAMES = (
+    "record", "bundle", "factline", "rules", "transcript", "handshake", "differences", "codec", "session", "compared",
+)  # fmt: skip
+LEAST_BYTES = 64
 PREFACE = b"\xf0\x9f\xaa\xa2: iltp/1\n"
 MAX_BYTES = 1 << 16
 HANG_SECONDS = 20
@@ -79,13 +86,14 @@ def report(data: bytes, error: Exception, keep: Path) -> int:
     return 1
 
 
-def run_guided(check: Callable[[bytes], None], corpus: Path, seconds: float, keep: Path) -> int:
+def run_guided(target: str, corpus: Path, seconds: float, keep: Path) -> int:
     """Coverage-guided, by atheris; it keeps what broke a promise or took too long, and ends the process."""
     import atheris  # the optional guide
 
     grown = keep / "grown"  # what reached new code, for the next run to begin with; the corpus is only read
     grown.mkdir(parents=True, exist_ok=True)
-    atheris.instrument_all()
+    with atheris.instrument_imports(include=["lace", "websockets"]):  # the parsers, not what they stand on
+        from fuzz.targets import TARGETS
     options = [
         f"-max_total_time={int(seconds)}",
         f"-max_len={MAX_BYTES}",
@@ -94,26 +102,84 @@ def run_guided(check: Callable[[bytes], None], corpus: Path, seconds: float, kee
         f"-artifact_prefix={keep}/found-",
         "-print_final_stats=1",
     ]
-    atheris.Setup([sys.argv[0], *options, str(grown), str(corpus)], check)
+    atheris.Setup([sys.argv[0], *options, str(grown), str(corpus)], TARGETS[target])
     atheris.Fuzz()
     return 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--corpus", type=Path, default=ROOT / "tests" / "corpus" / "iltp")
-    parser.add_argument("--keep", type=Path, default=ROOT / "fuzz-out")
-    chosen = parser.parse_args()
-    check = TARGETS[chosen.target]
-    corpus = [path.read_bytes() for path in sorted(chosen.corpus.iterdir())]
+def corpus_of(target: str) -> Path:
+    from fuzz.targets import FOLDERS
+
+    return CORPORA / FOLDERS.get(target, target)
+
+
+def show_worst(target: str, keep: Path) -> int:
+    """Which input costs most for each of its bytes; short ones cost what a call costs."""
+    from fuzz.targets import TARGETS
+
+    check = TARGETS[target]
+    inputs = [path for folder in (corpus_of(target), keep / target / "grown") for path in sorted(folder.glob("*"))]
+    found = []
+    for path in inputs:
+        data = path.read_bytes()
+        check(data)  # once for what is loaded and compiled on the way
+        started = time.thread_time()
+        check(data)
+        found.append(((time.thread_time() - started) * 1e6 / max(LEAST_BYTES, len(data)), len(data), path.name))
+    found.sort()
+    worst, size, name = found[-1]
+    middle = found[len(found) // 2][0]
+    inputs_text = f"{len(found):6,} inputs, median {middle:.2f} us a byte"
+    print(f"{target:12} {inputs_text}, worst {worst:.1f} ({size:,} bytes, {name})")
+    return 0
+
+
+def take(target: str, keep: Path, most: int) -> int:
+    """Keep what reached new code, the smallest first, under the digest of its bytes."""
+    grown = sorted((keep / target / "grown").glob("*"), key=lambda path: path.stat().st_size)
+    folder = corpus_of(target)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in grown[:most]:
+        data = path.read_bytes()
+        (folder / f"grown-{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
+    print(f"{target:12} {len(grown[:most])} of {len(grown)} inputs taken")
+    return 0
+
+
+def fuzz(target: str, chosen: argparse.Namespace) -> int:
+    """One target for its time; guided by coverage in a process of its own, which the guide ends."""
+    keep, corpus = chosen.keep / target, CORPORA / ("iltp" if target in ("codec", "session") else target)
     try:
         import atheris  # noqa: F401 - only whether it is there
     except ImportError:
-        print(f"atheris is not installed: random mutations of {len(corpus)} inputs")
-        return run_random(check, corpus, chosen.seconds, chosen.keep)
-    return run_guided(check, chosen.corpus, chosen.seconds, chosen.keep)
+        inputs = [path.read_bytes() for path in sorted(corpus.iterdir())]
+        print(f"{target}: atheris is not installed: random mutations of {len(inputs)} inputs")
+        from fuzz.targets import TARGETS
+
+        return run_random(TARGETS[target], inputs, chosen.seconds, keep)
+    return run_guided(target, corpus, chosen.seconds, keep)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("target", choices=["all", *NAMES])
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each target")
+    parser.add_argument("--keep", type=Path, default=ROOT / "fuzz-out")
+    parser.add_argument("--worst", action="store_true")
+    parser.add_argument("--take", type=int, default=0)
+    chosen = parser.parse_args()
+    code = 0
+    for target in NAMES if chosen.target == "all" else [chosen.target]:
+        if chosen.worst:
+            code |= show_worst(target, chosen.keep)
+        elif chosen.take:
+            code |= take(target, chosen.keep, chosen.take)
+        elif chosen.target == "all":
+            own = [sys.executable, __file__, target, "--seconds", str(chosen.seconds), "--keep", str(chosen.keep)]
+            code |= subprocess.run(own, check=False).returncode
+        else:
+            code |= fuzz(target, chosen)
+    return 1 if code else 0
 
 
 if __name__ == "__main__":
