@@ -26,8 +26,8 @@ from lace.records.model import ValidRecord
 from lace.spark.columns import compare_integers, compare_texts, text_shape
 from lace.spark.executor import SparkSettings, evaluate
 from lace.spark.relations import local_relation
-from lace.spark.rows import arrow_schema, record_arrays
-from lace.spark.schemas import WIDE, WrongSchema
+from lace.spark.rows import record_arrays
+from lace.spark.schemas import WIDE, WrongSchema, arrow_schema
 from spark.archives import make_records
 
 pytestmark = pytest.mark.spark
@@ -84,7 +84,7 @@ def test_random_programs_give_what_the_reference_gives(spark: SparkSession, scen
 
 
 def wide(spark: SparkSession, records: list[ValidRecord]) -> DataFrame:
-    schema = arrow_schema(WIDE.names)
+    schema = arrow_schema(WIDE)
     columns = list(record_arrays(records, WIDE.names).values())
     return spark.createDataFrame(pa.table(columns, schema=schema), WIDE)
 

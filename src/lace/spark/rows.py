@@ -9,34 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
 from lace.facts.derive import FieldOccurrence, LinkOccurrence, extra_occurrences, link_occurrences
 from lace.records.model import Parts, ValidRecord
+from lace.spark.schemas import DATA, STORED, WIDE, arrow_schema
 
-_TEXT, _INDEX = pa.string(), pa.int32()
-_HEADER_FIELDS = [pa.field("name", _TEXT, False), pa.field("index", _INDEX, False), pa.field("value", _TEXT, False)]
-_LINK_FIELDS = [*_HEADER_FIELDS[:2], pa.field("data", _TEXT, False), pa.field("target", _TEXT, False)]
-
-
-def _items(fields: list[pa.Field]) -> pa.DataType:
-    return pa.list_(pa.field("element", pa.struct(fields), False))
-
-
+_TEXT = pa.string()
 # What a reader of a bundle may ask for: the columns of records and their Arrow types.
-_TYPES: dict[str, pa.DataType] = {
-    "hash": _TEXT, "type": _TEXT, "group": _TEXT, "app": _TEXT, "name": _TEXT, "tai": _TEXT,
-    "signed_by": _TEXT, "signature": _TEXT, "blob_hash": _TEXT, "plex_hash": _TEXT, "data_length": pa.int64(),
-    "headers": _items(_HEADER_FIELDS), "links": _items(_LINK_FIELDS), "data": pa.binary(), "stored": pa.binary(),
-}  # fmt: skip
+_TYPES: dict[str, pa.DataType] = {field.name: field.type for field in arrow_schema(StructType([*WIDE, DATA, STORED]))}
 RECORD_COLUMNS = tuple(_TYPES)
 _NO_PARTS = Parts("", "", "", "", "", (), "", "", b"", "", "", 0)
 _Records = Sequence[ValidRecord | None]
-
-
-def arrow_schema(columns: Iterable[str], extra: Iterable[pa.Field] = ()) -> pa.Schema:
-    """The Arrow schema of some record columns and others that the caller fills."""
-    others = {field.name: field for field in extra}
-    return pa.schema([others.get(name) or pa.field(name, _TYPES[name]) for name in columns])
 
 
 def record_arrays(records: _Records, columns: Iterable[str]) -> dict[str, pa.Array]:
@@ -79,12 +63,12 @@ def _data_lengths(records: _Records, texts: _Columns) -> pa.Array:
 
 
 def _headers(records: _Records, texts: _Columns) -> pa.Array:
-    return _list_array([extra_occurrences(found) for found in _all_headers(texts)], _HEADER_FIELDS, records)
+    return _list_array([extra_occurrences(found) for found in _all_headers(texts)], _TYPES["headers"], records)
 
 
 def _links(records: _Records, texts: _Columns) -> pa.Array:
     links = [link_occurrences(extra_occurrences(found)) if found else [] for found in _all_headers(texts)]
-    return _list_array(links, _LINK_FIELDS, records)
+    return _list_array(links, _TYPES["links"], records)
 
 
 def _all_headers(texts: _Columns) -> Iterator[tuple[tuple[str, str], ...]]:
@@ -94,9 +78,10 @@ def _all_headers(texts: _Columns) -> Iterator[tuple[tuple[str, str], ...]]:
 
 
 def _list_array(
-    items: Sequence[list[FieldOccurrence]] | Sequence[list[LinkOccurrence]], fields: list[pa.Field], records: _Records
+    items: Sequence[list[FieldOccurrence]] | Sequence[list[LinkOccurrence]], kind: pa.ListType, records: _Records
 ) -> pa.Array:
     """One list of structs for each record, put together from flat columns."""
+    fields = list(kind.value_type)
     flat = list(chain.from_iterable(items))
     columns = zip(*flat, strict=True) if flat else ((),) * len(fields)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
@@ -106,7 +91,7 @@ def _list_array(
         offsets = pa.array([None if gone else end for end, gone in zip(ends, absent, strict=True)], pa.int32())
     else:
         offsets = pa.array(ends, pa.int32())
-    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(arrays, fields=fields), type=_items(fields))
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(arrays, fields=fields), type=kind)
 
 
 def _data(records: _Records, texts: _Columns) -> pa.Array:

@@ -5,7 +5,9 @@ Rule: a step states the schema it takes and the one it gives; a frame that diffe
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -95,6 +97,11 @@ SINGLETON_COLUMNS = {
     predicates.SIGNED_BY: "signed_by",
     predicates.SIGNATURE: "signature",
 }
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Columns as Arrow and Parquet know them."""
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 class WrongSchema(InvalidInput):

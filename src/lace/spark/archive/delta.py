@@ -66,6 +66,7 @@ def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> bool:
 def _schema(table: str) -> Any:
     from deltalake import Schema
 
-    from lace.spark.archive.tables import SCHEMAS, arrow_types
+    from lace.spark.archive.tables import SCHEMAS
+    from lace.spark.schemas import arrow_schema
 
-    return Schema.from_arrow(arrow_types(SCHEMAS[table]))
+    return Schema.from_arrow(arrow_schema(SCHEMAS[table]))

@@ -16,7 +16,8 @@ from pyspark.sql.types import StructType
 from lace.errors import InvalidInput
 from lace.spark.archive.filesystem import open_files
 from lace.spark.archive.log import Log
-from lace.spark.archive.tables import SCHEMAS, arrow_types
+from lace.spark.archive.tables import SCHEMAS
+from lace.spark.schemas import arrow_schema
 
 _BATCH_ROWS = 4096
 
@@ -44,7 +45,7 @@ class ArchiveReader(DataSourceReader):
         if not options.get("path"):
             raise InvalidInput("format lace needs the path of an archive", rule="lace-path")
         self.path, self.table, self.as_of = options["path"], options["table"], options.get("asOf")
-        self.schema = arrow_types(schema)
+        self.schema = arrow_schema(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         files = open_files(self.path)

@@ -10,12 +10,11 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from lace.runtime.collector import seldom_collecting
 from lace.spark.judging import judge
-from lace.spark.rows import arrow_schema, record_arrays
-from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, require_columns
+from lace.spark.rows import record_arrays
+from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, arrow_schema, require_columns
 
 _PASSED_ON = ("content", "bundle", "offset")
 
@@ -42,7 +41,7 @@ def quarantine(judgement: DataFrame) -> DataFrame:
 
 
 def _judge(keep_bytes: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema = arrow_schema(JUDGED.names, _other_fields(JUDGED))
+    schema = arrow_schema(JUDGED)
     for batch in batches:
         with seldom_collecting():
             judgement = _judge_batch(batch, schema, keep_bytes)
@@ -61,12 +60,3 @@ def _judge_batch(batch: pa.RecordBatch, schema: pa.Schema, keep_bytes: bool) -> 
     columns["rule"] = pa.array([verdict.rule for verdict in found], pa.string())
     columns["reason"] = pa.array([verdict.reason for verdict in found], pa.string())
     return pa.record_batch([columns[field.name].cast(field.type) for field in schema], schema=schema)
-
-
-def _other_fields(schema: StructType) -> list[pa.Field]:
-    kinds = {"string": pa.string(), "bigint": pa.int64(), "binary": pa.binary()}
-    return [
-        pa.field(field.name, kinds[field.dataType.simpleString()])
-        for field in schema.fields
-        if field.name not in WIDE.names
-    ]
