@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -20,7 +21,9 @@ from lace.facts.derive import derive_facts
 from lace.notation.tai import TAI
 from lace.policy.operand import Module
 from lace.policy.select import select_coordinate
+from lace.records.frame import split_records
 from lace.records.model import ValidRecord
+from lace.records.validate import validate
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive, Question
 from lace.spark.archive.filesystem import HadoopFiles
@@ -40,10 +43,15 @@ JOIN = (
     "Field(Q,'X-Tag',_,'b').\n" + CLAIMS
 )
 NEGATION = "SelectHave(P) :- Have(P), not Linked(P).\nLinked(T) :- RecordLink(_,_,_,_,T).\n" + CLAIMS
+CLOSURE = (
+    "SelectHave(P) :- Have(P), Reached(P).\nReached(P) :- Field(P,'App',_,'ding').\n"
+    "Reached(T) :- Reached(P), RecordLink(P,_,_,_,T), Cardinality(RecordLink(_,_,_,_,T),'<','3').\n" + CLAIMS
+)
 PEERS = [
     peer("adds", select_coordinate("//u//ding//")),
     peer("joins", Module.author(JOIN)),
     peer("negates", Module.author(NEGATION)),
+    peer("reaches", Module.author(CLOSURE)),
     peer("twin", select_coordinate("//u//ding//")),
 ]
 
@@ -92,10 +100,11 @@ def test_results_follow_what_is_new_and_what_goes_as_if_worked_out_from_scratch(
         run(archive, PEERS)
     check(archive, held)
     how = {step: what for step, what in said if step.startswith("select")}
-    assert how == {  # peers with the same rules are one evaluation, and only what does not add up is done anew
+    assert how == {  # peers with the same rules are one evaluation, and nothing is done anew
         "select for adds, twin": "1 new batches",
-        "select for joins": "everything",
-        "select for negates": "everything",
+        "select for joins": "1 new batches, 0 removals",
+        "select for negates": "1 new batches, 0 removals",
+        "select for reaches": "1 new batches, 0 removals",
     }
 
     gone = rng.sample(held, 9)
@@ -295,6 +304,12 @@ def test_a_crash_at_the_commit_of_any_change_leaves_the_version_before(
     assert sorted(row["hash"] for row in archive.table("records").collect()) == sorted(hashes(records[1:]))
 
 
+def published(folder: Path) -> Iterator[str]:
+    """The hashes in the bundles of a folder."""
+    for bundle in folder.glob("*.bundle"):
+        yield from (validate(stored).hash for stored in split_records(bundle.read_bytes()))
+
+
 def test_the_command_from_init_to_gc(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     records = make_records(30, seed=17)
@@ -311,18 +326,32 @@ def test_the_command_from_init_to_gc(spark: SparkSession, tmp_path: Path, monkey
     lace("init", "west", code=1)
     lace("status", "nowhere", code=3)
     lace("add", "west", "a.bundle")
-    lace("run", "west", "--peer", "bob=peer.lace", "--expose", "all")
-    lace("run", "west", "--peer", "bob=peer.lace", "--expose", "all")
+    bob = ("--peer", "bob=peer.lace", "--expose", "all")
+    lace("run", "west", *bob)
+    lace("run", "west", *bob)
+    lace("publish", "west", *bob, "--to", "out")
+    lace("publish", "west", *bob, "--to", "out")  # nothing new
+    write_bundle(tmp_path / "b.bundle", more := make_records(6, seed=18))
+    lace("add", "west", "b.bundle")
+    records += more
+    lace("publish", "west", *bob, "--to", "out")
+    parts = [set(published(folder)) for folder in sorted((tmp_path / "out" / "bob").iterdir())]
+    assert parts == [hashes([v for v in some if v.parts.group == "u"]) for some in (records[:30], more)]
     lace("gc", "west", code=2)
     lace("gc", "west", "--keep", "keep.lace")
     told = {str(line["table"]): line for line in lace("status", "west", "--json") if "table" in line}
     ours = [valid for valid in records if valid.parts.group == "u"]
-    assert (told["records"]["rows"], told["selected"]["rows"]) == (30, len(ours))
-    assert lace("gc", "west", "--keep", "keep.lace", "--apply", "--json")[0]["removed"] == 30 - len(ours)
-    lace("report", "west")
-    assert (tmp_path / "west" / "report.html").read_text().count("<section") >= 5
+    assert (told["records"]["rows"], told["selected"]["rows"]) == (36, len(ours))
+    assert lace("gc", "west", "--keep", "keep.lace", "--apply", "--json")[0]["removed"] == 36 - len(ours)
+    lace("report", "west", "--archive", "east=b.bundle")
+    assert (tmp_path / "west" / "report.html").read_text().count("<section") >= 8
+    told_of = json.loads((tmp_path / "west" / "report.json").read_text())
+    assert [(row["may_have"], row["given"], row["lacks"]) for row in told_of["peers"]] == [(len(ours), len(ours), 0)]
+    lacking = {name: sum(count for _, count in counts) for name, counts in told_of["missing_by_archive"].items()}
+    theirs = hashes(more)
+    assert lacking == {"here": len(theirs - hashes(ours)), "east": len(hashes(ours) - theirs)}
     operations = [line["operation"] for line in lace("log", "west", "--json")]
-    assert operations == ["gc", "run", "add", "init"]
+    assert operations == ["gc", "publish", "run", "add", "publish", "run", "add", "init"]
     held = Archive("west", lambda: spark)
     assert {row["hash"] for row in held.table("records").collect()} == hashes(ours)
     with pytest.raises(InvalidInput, match="keep no record"):

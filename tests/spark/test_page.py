@@ -13,7 +13,7 @@ import pytest
 
 from lace.notation.b64a import ALPHABET
 from lace.spark.jobs.page import page
-from lace.spark.jobs.report import InputRow, QuarantineRow, Report, StepRow, TableRow
+from lace.spark.jobs.report import InputRow, PeerRow, QuarantineRow, Report, StepRow, TableRow
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -37,6 +37,10 @@ def report(text: str = "plain") -> Report:
             QuarantineRow(rule=text, reason=text, file=text, offset=5, hash=text, length=9, begins=text),
         ],
         inputs=[InputRow(when=text, files=1, bytes=2, counts={text: 3})],
+        peers=[
+            PeerRow(name=text, may_have=100, given=80, lacks=20, partitions=64),
+            PeerRow(name="up to date", may_have=50, given=50, lacks=0, partitions=9),
+        ],
         steps=[StepRow(step=text, seconds=[1.0, 2.0], result={text: 4})],
         tables=[TableRow(name=text, rows=1, files=1, bytes=1, link="data/records/")],
         facts={"archive": text, text: text},
@@ -85,6 +89,23 @@ def test_an_empty_archive_has_a_page() -> None:
     assert "Quarantine" not in html
 
 
+def test_each_peer_shows_what_it_may_have_and_lacks() -> None:
+    html = page(report())
+    head, first, second = re.findall(r"<tr>.*?</tr>", html[html.index("What each peer may have and lacks") :])[:3]
+    assert re.findall(r">([^<>]+)</th>", head) == [
+        "peer",
+        "given of all",
+        "may have",
+        "was given",
+        "lacks",
+        "partitions",
+    ]
+    assert re.findall(r"<td class=n>(.*?)</td>", first) == ["100", "80", "<strong>20</strong>", "64"]
+    assert re.findall(r"<td class=n>(.*?)</td>", second) == ["50", "50", "0", "9"]
+    assert re.findall(r"width:([0-9.]+)%", first + second) == ["100.0", "80.0", "50.0", "50.0"]
+    assert "plain lacks 2" in html  # and where: a map of its own
+
+
 def test_every_partition_has_its_cell() -> None:
     cells = [(first + second, 1 + at) for at, first in enumerate(ALPHABET) for second in ALPHABET]
     html = page(Report(
@@ -104,7 +125,11 @@ def test_a_browser_lays_it_out_without_scrolling_sideways(tmp_path: Path, width:
         f"<iframe src=page.html style='width:{width}px;height:900px;border:0'></iframe><script>onload=()=>{{"
         "const d=frames[0].document.documentElement;document.title='laid out';"
         "document.body.dataset.over=d.scrollWidth-d.clientWidth;"
-        "document.body.dataset.cards=frames[0].document.querySelectorAll('.card').length}</script>"
+        "document.body.dataset.cards=frames[0].document.querySelectorAll('.card').length;"
+        "const seen=[...frames[0].document.querySelectorAll('.share b,.heat rect,.spark i,.bars i')];"
+        "const area=e=>{const b=e.getBoundingClientRect();return b.width*b.height};"
+        "document.body.dataset.unseen=seen.filter(e=>!area(e)).length;"
+        "document.body.dataset.seen=seen.length}</script>"
     )
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     command = ["chromium", *flags, f"--user-data-dir={tmp_path / 'profile'}", "--allow-file-access-from-files"]
@@ -112,3 +137,5 @@ def test_a_browser_lays_it_out_without_scrolling_sideways(tmp_path: Path, width:
     told = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
     assert 'data-over="0"' in told, told[-400:]
     assert re.search(r'data-cards="1[0-9]"', told)
+    assert 'data-unseen="0"' in told  # every bar and every cell of a map has an area on the screen
+    assert re.search(r'data-seen="[1-9][0-9]"', told)

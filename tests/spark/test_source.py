@@ -10,11 +10,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles
 
+from lace.errors import InvalidInput
 from lace.intake.bundles import import_bundles
 from lace.records.model import Seal
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.spark.source import LaceDataSource
+from lace.spark.source import LaceDataSource, LaceStreamReader
 from lace.store import open_store
 from lace.store.bundle import BundleReader, Frame
 from spark.archives import make_records, write_bundle
@@ -183,3 +184,49 @@ def test_a_limit_bounds_a_micro_batch_and_never_stops_it(tmp_path: Path, limit: 
         write_bundle(tmp_path / f"{number}.bundle", [valid])
     source = LaceDataSource({"path": str(tmp_path)})
     assert len(source.streamReader(source.schema()).latestOffset({}, limit)) == taken
+
+
+def stream_over(folder: Path, **options: str) -> LaceStreamReader:
+    source = LaceDataSource({"path": str(folder), **options})
+    reader = source.streamReader(source.schema())
+    assert isinstance(reader, LaceStreamReader)
+    return reader
+
+
+def test_an_offset_names_only_files_that_are_there(tmp_path: Path) -> None:
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+    reader, offset = stream_over(inbox), {}
+    for number, valid in enumerate(make_records(20)):
+        bundle = write_bundle(inbox / f"{number}.bundle", [valid])
+        before, offset = offset, reader.latestOffset(offset, ReadAllAvailable())
+        assert [share.share[0].path for share in reader.partitions(before, offset)] == [str(bundle)]
+        bundle.unlink()
+    assert list(offset) == [str(inbox / "19.bundle")]
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset  # nothing came: no micro-batch
+
+
+@pytest.mark.parametrize("cleaning", ["archive", "delete"])
+def test_a_stream_cleans_away_what_was_committed_and_never_what_was_not_read(tmp_path: Path, cleaning: str) -> None:
+    inbox, done = tmp_path / "in", tmp_path / "done"
+    inbox.mkdir()
+    reader = stream_over(inbox, cleanSource=cleaning, sourceArchiveDir=str(done))
+    records = make_records(3)
+    first = write_bundle(inbox / "a.bundle", records[:1])
+    offset = reader.latestOffset({}, ReadAllAvailable())
+    reader.commit(offset)
+    assert list(inbox.iterdir()) == []
+    write_bundle(inbox / "a.bundle", records[1:])  # another one under the same name
+    reader.commit(offset)  # Spark may say it twice
+    assert first.exists()
+    after = reader.latestOffset(offset, ReadAllAvailable())
+    assert [share.share[0].path for share in reader.partitions(offset, after)] == [str(first)]
+    reader.commit(after)
+    assert list(inbox.iterdir()) == []
+    kept = {path.name for path in done.glob("*.bundle")} if done.exists() else set()
+    assert kept == ({"a.bundle", "a~1.bundle"} if cleaning == "archive" else set())
+
+
+def test_an_archive_for_read_files_must_be_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="sourceArchiveDir"):
+        stream_over(tmp_path, cleanSource="archive")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.output import json_option, print_fields, print_json, print_table, say
-from lace.cli.pipeline import policies, policy_options
+from lace.cli.pipeline import NamedPath, policies, policy_options
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
@@ -44,7 +45,11 @@ def open_archive(uri: str, master: str | None) -> Archive:
         from lace.spark.session import spark_session
 
         progress("spark", "starting")
-        return spark_session(master, app_name="lace archive")
+        # Where executors may be lost, the rounds of a recursion are kept with the archive; `gc` clears what is left.
+        lossy = (master or os.environ.get("MASTER") or "").startswith("spark://")
+        folder = f"{uri if '://' in uri else Path(uri).absolute()}/data/checkpoints"
+        kept = {"spark.checkpoint.dir": folder, "spark.cleaner.referenceTracking.cleanCheckpoints": "true"}
+        return spark_session(master, app_name="lace archive", config=kept if lossy else {})
 
     return Archive(uri, session, progress=progress)
 
@@ -54,7 +59,7 @@ def open_archive(uri: str, master: str | None) -> Archive:
 @_MASTER
 def init(uri: str, master: str | None) -> None:
     """Make an empty archive."""
-    archive = open_archive(uri, master)
+    archive = openopen_archive(uri, master)
     archive.init()
     say(archive.files.uri)
 
@@ -70,7 +75,7 @@ def add(uri: str, paths: Sequence[Path], split_mib: int, master: str | None, as_
 
     Every record is judged; what is none goes to the quarantine table with its bytes and the rule it broke.
     """
-    _show(open_archive(uri, master).add(paths, split_mib << 20), as_json)
+    _show(openopen_archive(uri, master).add(paths, split_mib << 20), as_json)
 
 
 @command.command("status")
@@ -80,7 +85,7 @@ def add(uri: str, paths: Sequence[Path], split_mib: int, master: str | None, as_
 @json_option
 def status(uri: str, as_of: str | None, master: str | None, as_json: bool) -> None:
     """Show what an archive holds, table by table, and how far each step is."""
-    _show(open_archive(uri, master).log.state(as_of), as_json)
+    _show(openopen_archive(uri, master).log.state(as_of), as_json)
 
 
 def _show(state: State, as_json: bool) -> None:
@@ -123,7 +128,7 @@ def _behind(state: State, batches: Sequence[str]) -> str:
 @json_option
 def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
     """Show the commits, newest first."""
-    history = open_archive(uri, master).log
+    history = openopen_archive(uri, master).log
     newest = history.versions()[::-1]
     commits = history.commits(newest[:limit] if limit else newest)
     if as_json:
@@ -146,12 +151,31 @@ def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
 def run(uri: str, listings: bool, master: str | None, as_json: bool, **options: Any) -> None:
     """Bring what each peer may have, its listing and its roots up to the newest batch.
 
-    Peers whose rules come to the same are evaluated once. Rules in which every derivation rests on one record read only
-    new batches; others are evaluated anew.
+    Peers whose rules come to the same are evaluated once, and every step follows what came and went since its last run.
     """
     from lace.spark.archive.run import run as run_steps
 
-    _show(run_steps(open_archive(uri, master), policies(options), listings=listings), as_json)
+    _show(run_steps(openopen_archive(uri, master), policies(options), listings=listings), as_json)
+
+
+@command.command("publish")
+@_URI
+@policy_options
+@click.option("--to", type=click.Path(file_okay=False, path_type=Path), help="Folder for bundles; else URI/published.")
+@_MASTER
+@json_option
+def publish(uri: str, to: Path | None, master: str | None, as_json: bool, **options: Any) -> None:
+    """Write bundles with what each peer may have and was not given yet.
+
+    Brings what each peer may have up to date first. Bundles lie under FOLDER/PEER/VERSION; hand them over as they are,
+    any lace imports them.
+    """
+    from lace.spark.archive.publish import publish as publish_new
+    from lace.spark.archive.run import run as run_steps
+
+    archive, peers = open_archive(uri, master), policies(options)
+    run_steps(archive, peers)
+    _show(publish_new(archive, peers, to), as_json)
 
 
 @command.command("compact")
@@ -161,7 +185,7 @@ def run(uri: str, listings: bool, master: str | None, as_json: bool, **options: 
 @json_option
 def compact(uri: str, small_mib: int, master: str | None, as_json: bool) -> None:
     """Write small files together, in the order that lookups prune by."""
-    _show(open_archive(uri, master).compact(small_mib << 20), as_json)
+    _show(openopen_archive(uri, master).compact(small_mib << 20), as_json)
 
 
 @command.command("remove")
@@ -171,7 +195,7 @@ def compact(uri: str, small_mib: int, master: str | None, as_json: bool) -> None
 @json_option
 def remove(uri: str, hashes: Sequence[str], master: str | None, as_json: bool) -> None:
     """Remove records by hash. Older versions still hold them until `gc --versions` removes their files."""
-    _show(open_archive(uri, master).remove(list(hashes)), as_json)
+    _show(openopen_archive(uri, master).remove(list(hashes)), as_json)
 
 
 @command.command("gc")
@@ -185,7 +209,7 @@ def gc(uri: str, keep: Path | None, versions: int | None, apply: bool, master: s
     """Remove what no rule keeps, and the files of old versions. Shows what would go; --apply does it."""
     if keep is None and versions is None:
         raise click.UsageError("give --keep RULES, --versions N, or both")
-    archive = open_archive(uri, master)
+    archive = openopen_archive(uri, master)
     if keep is not None:
         _retain(archive, keep, apply, as_json)
     if versions is not None:
@@ -234,6 +258,7 @@ def _vacuum(archive: Archive, versions: int, apply: bool, as_json: bool) -> None
 @click.option("--every", "every_seconds", default=1.0, show_default=True, help="Seconds between looks into the inbox.")
 @click.option("--once", is_flag=True, help="Add what is there now, then stop.")
 @click.option("--max-files", default=1000, show_default=True, help="Most files of one micro-batch.")
+@click.option("--done", type=click.Path(file_okay=False, path_type=Path), help="Move bundles here once they are added.")
 @policy_options
 @_MASTER
 @json_option
@@ -243,6 +268,7 @@ def follow(
     every_seconds: float,
     once: bool,
     max_files: int,
+    done: Path | None,
     master: str | None,
     as_json: bool,
     **options: Any,
@@ -256,7 +282,7 @@ def follow(
     from lace.spark.archive.follow import follow as follow_inbox
     from lace.spark.archive.run import run as run_steps
 
-    archive, peers = open_archive(uri, master), policies(options)
+    archive, peers = openopen_archive(uri, master), policies(options)
 
     def told(batch: MicroBatch) -> None:
         if as_json:
@@ -270,19 +296,24 @@ def follow(
 
     after = (lambda _: run_steps(archive, peers)) if peers else (lambda _: None)
     seconds = None if once else every_seconds
-    follow_inbox(archive, inbox, after=after, told=told, every_seconds=seconds, max_files=max_files)
+    follow_inbox(archive, inbox, after=after, told=told, every_seconds=seconds, max_files=max_files, done=done)
 
 
 @command.command("report")
 @_URI
+@click.option("--archive", "archives", multiple=True, type=NamedPath(), help="NAME=PATH to reconcile with.")
 @_MASTER
 @json_option
-def report(uri: str, master: str | None, as_json: bool) -> None:
-    """Write report.html and report.json at the archive's root: a page that needs nothing from elsewhere."""
-    from lace.spark.archive.report import write_report
+def report(uri: str, archives: Sequence[tuple[str, Path]], master: str | None, as_json: bool) -> None:
+    """Write report.html and report.json at the archive's root: a page that needs nothing from elsewhere.
+
+    It says what each peer may have and was given. With --archive (bundles, a store, another archive) it also says how
+    many records stand here and not there, and there and not here, by partition.
+    """
+    from lace.spark.archive.report import hashes_at, write_report
 
     archive = open_archive(uri, master)
-    found = write_report(archive)
+    found = write_report(archive, {name: hashes_at(archive, path) for name, path in archives})
     if as_json:
         print_json(found.as_json())
     else:

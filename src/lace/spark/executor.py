@@ -15,7 +15,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from lace.datalog import engine
-from lace.datalog.plan import RulePlan, Scan, Version, chain
+from lace.datalog.plan import Join, RulePlan, Scan, Version, chain
 from lace.datalog.planner import plan_rounds, plan_start
 from lace.datalog.ranking import ranked_predicates
 from lace.datalog.source import MemorySource, Row
@@ -52,6 +52,7 @@ class Evaluation:
 
     relations: Mapping[Predicate, Sized]
     round_seconds: tuple[float, ...] = ()  # of recursive strata on the cluster, in order
+    held: tuple[DataFrame, ...] = ()  # what was kept on the cluster on the way
 
     def frame(self, predicate: Predicate) -> DataFrame:
         return self.relations[predicate].frame
@@ -63,10 +64,15 @@ class Evaluation:
         """A relation on the driver: for small results."""
         return set(collect_rows(self.frame(predicate), predicate.arity))
 
+    def release(self) -> None:
+        """Give back what is held on the cluster; the frames can be read no cheaper than by computing them again."""
+        for frame in self.held:
+            frame.unpersist()
+
 
 def evaluate(
     checked: CheckedProgram,
-    relations: Mapping[Predicate, DataFrame],
+    relations: Mapping[Predicate, DataFrame | Sized],
     *,
     spark: SparkSession,
     records: DataFrame | None = None,
@@ -74,7 +80,10 @@ def evaluate(
     limits: EngineLimits | None = None,
     settings: SparkSettings | None = None,
 ) -> Evaluation:
-    """Evaluate a program over base relations, and over a wide table of records if one is given."""
+    """Evaluate a program over base relations, and over a wide table of records if one is given.
+
+    A frame becomes a relation by position and loses its repeats; one that comes with its size is a relation already.
+    """
     wanted = set(goals) if goals is not None else {rule.head.predicate for rule in checked.program.rules}
     run = _Run(checked, relations, spark, records, limits or EngineLimits(), settings or SparkSettings(), wanted)
     return run.evaluate()
@@ -86,7 +95,7 @@ class _Run:
     def __init__(
         self,
         checked: CheckedProgram,
-        relations: Mapping[Predicate, DataFrame],
+        relations: Mapping[Predicate, DataFrame | Sized],
         spark: SparkSession,
         records: DataFrame | None,
         limits: EngineLimits,
@@ -102,7 +111,10 @@ class _Run:
         parted = split(flat) if records is not None else Constellation(flat, ())
         self.program = parted.program
         self.stars: dict[Predicate, Star] = {star.predicate: star for star in parted.stars}
-        self.known: dict[Predicate, Sized] = {p: Sized(_renamed(f, p)) for p, f in relations.items()}
+        self.known: dict[Predicate, Sized] = {
+            p: given if isinstance(given, Sized) else Sized(_renamed(given, p)) for p, given in relations.items()
+        }
+        self.held: list[DataFrame] = []
         self.ranks = {place: rank for place, rank in ranked_predicates(self.program, wanted).items() if supported(rank)}
         self.keyed: dict[Predicate, int] = {}  # relations with one row a record, and where the record stands in it
         self.round_seconds: list[float] = []
@@ -120,7 +132,8 @@ class _Run:
                 self._iterate(stratum)
             else:
                 self._apply_once(stratum)
-        return Evaluation({predicate: self._read(predicate) for predicate in self.wanted}, tuple(self.round_seconds))
+        found = {predicate: self._read(predicate) for predicate in self.wanted}
+        return Evaluation(found, tuple(self.round_seconds), tuple(self.held))
 
     # What the planner asks: lengths as far as they are known
 
@@ -165,6 +178,7 @@ class _Run:
         sized = self._read(predicate)
         if sized.rows is None:
             frame = sized.frame.persist(StorageLevel.MEMORY_AND_DISK)
+            self.held.append(frame)
             sized = self.known[predicate] = Sized(frame, frame.count())
         return sized
 
@@ -184,11 +198,21 @@ class _Run:
 
     def _apply_once(self, stratum: Stratum) -> None:
         (predicate,) = stratum.predicates
-        plans = plan_start(stratum, self, self.ranks)
+        plans = [plan for plan in plan_start(stratum, self, self.ranks) if not self._is_barren(plan)]
+        if not plans:
+            self.known[predicate] = local_relation(self.spark, predicate.arity, [])
+            return
         rows = [self._runner(self._whole).head_rows(plan) for plan in plans]
         apart = len(plans) == 1 and _keeps_rows_apart(plans[0].rule, self.keyed)
         self.known[predicate] = Sized(rows[0] if apart else union(rows).distinct())
         self._check_size(predicate, self._materialise(predicate).rows or 0)
+
+    def _is_barren(self, plan: RulePlan) -> bool:
+        """Whether a plan joins with a relation that is known to be empty; no job is needed to learn that."""
+        scans = [
+            node if isinstance(node, Scan) else node.scan for node in chain(plan.root) if isinstance(node, Scan | Join)
+        ]
+        return any(self._read(scan.predicate).rows == 0 for scan in scans)
 
     def _learn_lookups(self, read: Iterable[Stratum]) -> None:
         """Compute the stars that rules look values up in, to learn their lengths; short ones move to the driver.

@@ -8,17 +8,19 @@ same frame would lose rows that only the first one did not want. Spark filters w
 
 Options: `path` (file or directory; several separated by commas), `mode` PERMISSIVE | DROPMALFORMED | FAILFAST,
 `validate` full | hash | none, `data` true for the Blob's bytes, `stored` true for the whole record, `splitBytes`;
-for streams `maxFilesPerTrigger` and `maxBytesPerTrigger`.
+for streams `maxFilesPerTrigger`, `maxBytesPerTrigger`, and as with Spark's own files `cleanSource` off | archive |
+delete with `sourceArchiveDir`: what becomes of a file whose records were taken.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
@@ -48,24 +50,19 @@ from lace.runtime.collector import seldom_collecting
 from lace.spark.archive.reading import ArchiveReader, table_schema
 from lace.spark.files import Piece, RawRecord, input_files, local_path, read_piece, shares
 from lace.spark.judging import batches, judge
-from lace.spark.rows import RECORD_COLUMNS, arrow_schema, record_arrays
-from lace.spark.schemas import COMMENTS, CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema
+from lace.spark.rows import RECORD_COLUMNS, record_arrays
+from lace.spark.schemas import COMMENTS, CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema, arrow_schema
 from lace.spark.writer import LaceWriter
+from lace.store.bundle import index_path
 
 FORMAT = "lace"
 MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 CHECKS = ("full", "hash", "none")
+CLEANING = ("off", "archive", "delete")
 _DEFAULT_SPLIT_BYTES = 64 << 20
 _READ_COLUMNS = StructType([*WIDE.fields, DATA, STORED, CONTENT, *ORIGIN, CORRUPT])
-_FRAME_FIELDS = [
-    pa.field("stored", pa.binary()),
-    pa.field("content", pa.string()),
-    pa.field("bundle", pa.string()),
-    pa.field("offset", pa.int64()),
-    pa.field(CORRUPT.name, pa.string()),
-]
 _TABLE_OPTIONS = "lace.options"
-_FRAME_TYPES = {field.name: field.type for field in _FRAME_FIELDS}
+_FRAME_TYPES = {field.name: field.type for field in arrow_schema(StructType([STORED, CONTENT, *ORIGIN]))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,8 @@ class ReadOptions:
     columns: tuple[str, ...]
     max_files: int | None = None  # a micro-batch
     max_bytes: int | None = None
+    cleaning: str = CLEANING[0]
+    done_folder: str = ""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], schema: StructType) -> ReadOptions:
@@ -87,6 +86,12 @@ class ReadOptions:
             raise InvalidInput("format lace needs a path: spark.read.format('lace').load(path)", rule="lace-path")
         columns = tuple(field.name for field in schema.fields)
         _check_schema(schema)
+        cleaning, done_folder = (
+            _choice(options, "cleanSource", CLEANING, str.lower),
+            options.get("sourceArchiveDir", ""),
+        )
+        if cleaning == "archive" and not done_folder:
+            raise InvalidInput("cleanSource archive needs a sourceArchiveDir", rule="lace-cleansource")
         return cls(
             paths,
             _choice(options, "mode", MODES, str.upper),
@@ -95,13 +100,15 @@ class ReadOptions:
             columns,
             _number(options, "maxFilesPerTrigger"),
             _number(options, "maxBytesPerTrigger"),
+            cleaning,
+            str(local_path(done_folder).absolute()) if done_folder else "",
         )
 
 
 def _choice(options: Mapping[str, str], name: str, allowed: Sequence[str], fold: Any) -> str:
     chosen: str = fold(options.get(name, allowed[0]))
     if chosen not in allowed:
-        raise InvalidInput(f"option {name} is one of {', '.join(allowed)}", rule=f"lace-{name}", found=chosen)
+        raise InvalidInput(f"option {name} is one of {', '.join(allowed)}", rule=f"lace-{name.lower()}", found=chosen)
     return chosen
 
 
@@ -197,7 +204,7 @@ _Judged = tuple[RawRecord, ValidRecord | None, str | None]  # as found, the reco
 
 def read_batches(parts: Iterable[Piece], options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """Rows of pieces, in Arrow batches of the asked columns."""
-    schema = arrow_schema(options.columns, _FRAME_FIELDS)
+    schema = arrow_schema(StructType([_READ_COLUMNS[name] for name in options.columns]))
     for batch in batches(raw for piece in parts for raw in read_piece(piece)):
         with seldom_collecting():
             found = _read_batch(batch, options, schema)
@@ -250,17 +257,21 @@ def _columns(rows: list[_Judged], names: Sequence[str]) -> dict[str, pa.Array]:
     return found
 
 
-class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Picks up new files, oldest first; an offset names every file read so far, so that a restart reads none twice.
+Offset = dict[str, str]  # path -> length and time of the file that was read
 
-    Move finished bundles into the directory: a file is read once, as it is when it is first seen.
+
+class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Picks up new files, oldest first; an offset names the files there that were read, so a restart reads none twice.
+
+    Move finished bundles into the directory: a file is read once, as it is when it is first seen. A name that is gone
+    from the directory leaves the offset too, so a stream that cleans up after itself has short offsets for ever.
     """
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
         self.target: frozenset[str] | None = None  # of a query that ends when it has read what is there now
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -271,23 +282,58 @@ class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         self.target = frozenset(map(str, self._files()))
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
-        new = {str(file): file.stat() for file in self._files() if str(file) not in start}
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
+        there = {str(file): file.stat() for file in self._files()}
+        held = {path: start[path] for path, stat in there.items() if self._was_read(path, stat, start)}
+        new = {path: stat for path, stat in there.items() if path not in held}
         if self.target is not None:
             new = {path: stat for path, stat in new.items() if path in self.target}
         oldest_first = sorted(new, key=lambda path: (new[path].st_mtime_ns, path))
-        return {**start, **{path: new[path].st_size for path in _admitted(oldest_first, new, limit)}}
+        admitted = {path: _stamp(new[path]) for path in _admitted(oldest_first, new, limit)}
+        return {**held, **admitted} if admitted else start  # a name less is no reason for a micro-batch
+
+    def _was_read(self, path: str, stat: os.stat_result, start: Offset) -> bool:
+        """By name; where files are cleaned away, another file may come under a name that was read."""
+        return path in start and (self.options.cleaning == "off" or start[path] == _stamp(stat))
+
+    def commit(self, end: Offset) -> None:
+        """Spark will not ask for these files again: their records stand where the query writes."""
+        if self.options.cleaning == "off":
+            return
+        for path, stamp in end.items():
+            bundle = Path(path)
+            if not bundle.exists() or _stamp(bundle.stat()) != stamp:
+                continue  # cleaned before, or another file of that name, which was not read yet
+            if self.options.cleaning == "delete":
+                index_path(bundle).unlink(missing_ok=True)  # first: without its bundle it would never be cleaned
+                bundle.unlink()
+            else:
+                _move_apart(bundle, Path(self.options.done_folder))
 
     def _files(self) -> list[Path]:
         return input_files(map(local_path, self.options.paths))
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        new = [Path(path) for path in sorted(path for path in end if path not in start)]
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        new = [Path(path) for path in sorted(path for path in end if start.get(path) != end[path])]
         return [_PiecePartition(share) for share in shares(new, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _PiecePartition)
         return read_batches(partition.share, self.options)
+
+
+def _stamp(stat: os.stat_result) -> str:
+    return f"{stat.st_size}:{stat.st_mtime_ns}"
+
+
+def _move_apart(bundle: Path, folder: Path) -> None:
+    """Move a bundle and its index into a folder, beside others that had its name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = (f"{bundle.stem}~{number}{bundle.suffix}" if number else bundle.name for number in count())
+    target = next(place for name in names if not (place := folder / name).exists())
+    if index_path(bundle).exists():
+        shutil.move(index_path(bundle), index_path(target))
+    shutil.move(bundle, target)
 
 
 def _admitted(paths: Sequence[str], stats: Mapping[str, os.stat_result], limit: ReadLimit) -> Sequence[str]:
@@ -331,7 +377,7 @@ def raw_records(
 def _read_raw(
     parts: list[list[Piece]], columns: tuple[str, ...], tasks: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    schema = arrow_schema(columns, [*_FRAME_FIELDS, pa.field("rule", pa.string()), pa.field("reason", pa.string())])
+    schema = arrow_schema(StructType([RAW[name] for name in columns]))
     chosen = (piece for batch in tasks for task in batch["id"].to_pylist() for piece in parts[task])
     for group in batches(raw for piece in chosen for raw in read_piece(piece)):
         arrays = [pa.array([getattr(raw, f.name) for raw in group], f.type) for f in schema]

@@ -10,7 +10,6 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,12 +76,7 @@ class Archive:
         """Make an empty archive; one that is there stays as it is."""
         if self.log.versions():
             raise InvalidInput("there is an archive already", rule="archive-exists", place=self.files.uri)
-        return self.log.commit(State(), self.change("init"))
-
-    def change(self, operation: str, **what: object) -> Commit:
-        """A change that was worked out now; its version is given by the log."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Commit(version=0, time=now, operation=operation, **what)  # type: ignore[arg-type]
+        return self.log.commit(State(), Commit(operation="init"))
 
     def commit(self, work: Callable[[State], Commit | None]) -> State:
         """Work out a change and commit it; None from `work` means that there is nothing to change."""
@@ -183,7 +177,7 @@ class Archive:
         counts = {"files": len(inputs), "read": read, "repeats": read - valid - bad, "valid": valid, "quarantined": bad}
         self.progress("add", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
         made = Batch(id=batch, inputs=dict(inputs), counts=counts)
-        return self.change("add", counts=counts, added=tuple(added), batch=made)
+        return Commit(operation="add", counts=counts, added=tuple(added), batch=made)
 
     def _write_judged(self, judged: DataFrame, batch: str) -> list[DataFile]:
         """Records and quarantine in one pass: bytes are read, judged and written once."""
@@ -253,7 +247,7 @@ class Archive:
                 return None
             counts = {"removed": rows, "files": len(dropped)}
             self.progress(operation, ", ".join(f"{key} {value:,}" for key, value in counts.items()))
-            return self.change(operation, counts=counts, added=tuple(added), dropped=tuple(dropped), removal=True)
+            return Commit(operation=operation, counts=counts, added=tuple(added), dropped=tuple(dropped), removal=True)
 
         return self.commit(work)
 
@@ -268,7 +262,7 @@ class Archive:
                 return None
             counts = {"files before": len(dropped), "files after": len(added)}
             self.progress("compact", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
-            return self.change("compact", counts=counts, added=tuple(added), dropped=tuple(dropped))
+            return Commit(operation="compact", counts=counts, added=tuple(added), dropped=tuple(dropped))
 
         return self.commit(work)
 
@@ -278,7 +272,7 @@ class Archive:
 
         def work(state: State) -> Commit | None:
             _, oldest = rewrite.unreferenced(self, state, versions)
-            return self.change("vacuum", oldest=oldest) if oldest > state.oldest else None
+            return Commit(operation="vacuum", oldest=oldest) if oldest > state.oldest else None
 
         state = self.commit(work)  # first nobody may ask for them any more, then they go
         gone, _ = rewrite.unreferenced(self, state, state.version - state.oldest + 1)

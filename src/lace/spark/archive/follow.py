@@ -45,10 +45,12 @@ def follow(
     told: Callable[[MicroBatch], None] = lambda _: None,
     every_seconds: float | None = 1.0,
     max_files: int = 1000,
+    done: Path | None = None,
 ) -> None:
     """Add what comes into `inbox` until the process ends; with `every_seconds` None what is there now, and then stop.
 
-    `after` is called with each version that was committed: the steps to run, for one.
+    `after` is called with each version that was committed: the steps to run, for one. Files whose records were
+    committed are moved to `done`, if that is given.
     """
 
     def take(frame: DataFrame, number: int) -> None:
@@ -60,7 +62,7 @@ def follow(
         state = archive.add(paths)
         after(state)
         counts = state.batches[-1].counts if state.version > before.version else {}
-        oldest = min(path.stat().st_mtime for path in paths)
+        oldest = min((path.stat().st_mtime for path in paths if path.exists()), default=time.time())
         told(
             MicroBatch(
                 number,
@@ -74,6 +76,8 @@ def follow(
         )
 
     reader = archive.spark.readStream.format(FORMAT).schema("bundle string")
+    if done is not None:
+        reader = reader.option("cleanSource", "archive").option("sourceArchiveDir", str(done.absolute()))
     stream = reader.option("validate", "none").option("maxFilesPerTrigger", str(max_files)).load(str(inbox.absolute()))
     writer = stream.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint_uri(archive, inbox))
     trigger = (

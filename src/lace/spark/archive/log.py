@@ -66,6 +66,7 @@ class Result:
     removals: int
     counts: dict[str, int]
     seconds: float
+    kept: bool = False  # whether all that its rules derive is stored, so that it can follow what changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +96,17 @@ class State:
         return tuple(batch.id for batch in self.batches)
 
 
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One change."""
+    """One change, worked out now; the log gives it its version when it is written."""
 
-    version: int
-    time: str
     operation: str
+    version: int = 0
+    time: str = field(default_factory=_now)
     counts: dict[str, int] = field(default_factory=dict)
     added: tuple[DataFile, ...] = ()
     dropped: tuple[str, ...] = ()  # paths of files that are no longer part of the archive

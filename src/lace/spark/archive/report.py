@@ -6,25 +6,40 @@ Rule: what the log knows is not asked of Spark.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import DataFrame
 
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.log import Commit, State
+from lace.spark.archive.log import FOLDER, Commit, State
+from lace.spark.archive.publish import held_by, lacking
 from lace.spark.jobs.page import page
-from lace.spark.jobs.report import InputRow, Report, StepRow, TableRow, summary
+from lace.spark.jobs.reconcile import missing_by_partition, missing_records
+from lace.spark.jobs.report import Counts, InputRow, PeerRow, Report, StepRow, TableRow, missing_counts, summary
+from lace.spark.source import raw_records
 
+_LISTED = "advertise:"
 _ADDITIONS_SHOWN = 30
 _COMMITS_LOOKED_AT = 200
 
 
-def report(archive: Archive) -> Report:
-    """What there is to say about an archive as it is now."""
+def report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> Report:
+    """What there is to say about an archive as it is now; `others` are hashes of records that stand elsewhere."""
     state = archive.log.state()
     commits = archive.log.commits(range(max(1, state.version - _COMMITS_LOOKED_AT), state.version + 1))
     listed = archive.table("advertisements").select("peer", "hash")
+    records = archive.table("records")
+    missing = missing_counts(lacking(archive, state)) if state.table("advertisements") else {}
+    if others:
+        apart = missing_records({"here": records.select("hash"), **others})
+        missing |= missing_counts(missing_by_partition(apart))
     return summary(
-        archive.table("records"),
+        records,
         archive.table("quarantine"),
         listed if state.table("advertisements") else None,
+        missing,
+        peers=_peers(state, missing),
         inputs=_inputs(commits),
         steps=_steps(state, commits),
         tables=_tables(state),
@@ -32,13 +47,35 @@ def report(archive: Archive) -> Report:
     )
 
 
-def write_report(archive: Archive) -> Report:
+def write_report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> Report:
     """`report.html` and `report.json` at the root of the archive."""
-    found = report(archive)
+    found = report(archive, others)
     body = json.dumps(found.as_json(), indent=2, ensure_ascii=False) + "\n"
     archive.files.replace("report.json", body.encode("utf-8", "backslashreplace"))
     archive.files.replace("report.html", page(found).encode("utf-8", "backslashreplace"))
     return found
+
+
+def hashes_at(archive: Archive, path: Path) -> DataFrame:
+    """The hashes of what stands at a place: another archive, or bundles and stores."""
+    if (path / FOLDER).is_dir():
+        return Archive(str(path), lambda: archive.spark).table("records").select("hash")
+    return raw_records(archive.spark, [path]).where("rule is null").select("hash")
+
+
+def _peers(state: State, missing: Mapping[str, Counts]) -> list[PeerRow]:
+    """Every peer that was listed for."""
+    names = [key.removeprefix(_LISTED) for key in state.results if key.startswith(_LISTED)]
+    return [
+        PeerRow(
+            name=name,
+            may_have=state.results[_LISTED + name].counts.get(f"listed {name}", 0),
+            given=sum(file.rows for file in held_by(state, name)),
+            lacks=sum(count for _, count in missing.get(name, ())),
+            partitions=state.results[_LISTED + name].counts.get(f"partitions {name}", 0),
+        )
+        for name in sorted(names)
+    ]
 
 
 def _inputs(commits: list[Commit]) -> list[InputRow]:

@@ -5,14 +5,14 @@ Rule: rows move, and none changes. Tables stay plain Parquet: whoever reads them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.spark.archive import tables
-from lace.spark.archive.log import DataFile, State
+from lace.spark.archive.log import DataFile, Result, State
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
@@ -23,37 +23,80 @@ ORDERS: dict[str, Sequence[str]] = {
     "coordinates": ("month", "group", "app", "name"),
     "selected": ("rules", "hash"),
     "advertisements": ("peer", "hash"),
+    "relations": ("rules", "predicate"),
+    "published": ("peer", "hash"),
 }
 WRITING_SECONDS = 24 * 3600  # no writer takes longer from its first file to its commit
 _WITH_RECORDS = ("records", "coordinates", "selected")
 
 
 def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str]) -> tuple[list[DataFile], list[str], int]:
-    """New files, the paths of those that they stand for, and how many records went."""
+    """New files, the paths of those that they stand for, and how many records went; what went is kept as `removed`."""
     spark, files = archive.spark, archive.files
     gone = hashes if isinstance(hashes, DataFrame) else spark.createDataFrame([(h,) for h in hashes], "hash string")
     gone = gone.select("hash").distinct().persist()
+    held = list(state.table("records"))
+    touched = touched_files(tables.read(spark, files, "records", held), held, gone, "hash") if held else []
     added: list[DataFile] = []
     dropped: list[str] = []
-    removed = 0
-    for table in _WITH_RECORDS:
-        held = list(state.table(table))
-        if not held:
-            continue
-        frame = tables.read(spark, files, table, held)
-        name = F.element_at(F.split("_metadata.file_path", "/"), -1).alias("file")
-        hit = frame.select("hash", name).join(F.broadcast(gone), on="hash", how="left_semi")
-        found = {row["file"]: row["count"] for row in hit.groupBy("file").count().collect()}
-        touched = [file for file in held if file.path.rpartition("/")[2] in found]
-        if not touched:
-            continue
-        removed = sum(found.values()) if table == "records" else removed
-        kept = tables.read(spark, files, table, touched).join(F.broadcast(gone), on="hash", how="left_anti")
-        rows = sum(file.rows for file in touched)
-        added += tables.write(spark, files, table, kept, by=ORDERS[table], rows=rows)
-        dropped += [file.path for file in touched]
+    if touched:
+        records = tables.read(spark, files, "records", [file for file, _ in touched])
+        number = F.lit(removal_name(state.removals + 1)).alias("removal")
+        taken = records.join(F.broadcast(gone), on="hash", how="left_semi").select("*", number)
+        added += tables.write(spark, files, "removed", taken)
+    for table in _WITH_RECORDS if touched else ():
+        new, old = cut(archive, table, list(state.table(table)), gone, "hash")
+        added += new
+        dropped += old
     gone.unpersist()
-    return added, dropped, removed
+    return added, dropped, sum(rows for _, rows in touched)
+
+
+def removal_name(number: int) -> str:
+    """A removal's number as a text that orders like the number."""
+    return f"{number:08d}"
+
+
+def removed_since(state: State, removals: int) -> list[DataFile] | None:
+    """The files with the records that went after so many removals; None if not all of them are kept."""
+    if removals == state.removals:
+        return []
+    kept = sorted(state.table("removed"), key=lambda file: file.low["removal"])
+    if not kept or kept[0].low["removal"] > removal_name(removals + 1):
+        return None
+    return [file for file in kept if file.high["removal"] > removal_name(removals)]
+
+
+def seen_removals(state: State, results: Mapping[str, Result]) -> list[str]:
+    """The files of removed records that no step needs any more, given the results that there will be."""
+    after = {**state.results, **results}
+    seen = removal_name(min((result.removals for result in after.values()), default=0))
+    return [file.path for file in state.table("removed") if file.high["removal"] <= seen]
+
+
+def cut(
+    archive: Archive, table: str, held: Sequence[DataFile], gone: DataFrame, key: str
+) -> tuple[list[DataFile], list[str]]:
+    """Some files of a table without the rows whose key is in `gone`: new files, and the paths of those they replace."""
+    spark, files = archive.spark, archive.files
+    if not held:
+        return [], []
+    touched = [file for file, _ in touched_files(tables.read(spark, files, table, held), held, gone, key)]
+    if not touched:
+        return [], []
+    added: list[DataFile] = []
+    for own in _by_owner(touched).values():
+        kept = tables.read(spark, files, table, own).join(F.broadcast(gone), on=key, how="left_anti")
+        added += tables.write(spark, files, table, kept, by=ORDERS[table], rows=sum(file.rows for file in own))
+    return added, [file.path for file in touched]
+
+
+def touched_files(frame: DataFrame, held: Sequence[DataFile], gone: DataFrame, key: str) -> list[tuple[DataFile, int]]:
+    """The files with rows whose key is in `gone`, and how many."""
+    of_file = F.element_at(F.split("_metadata.file_path", "/"), -1).alias("file")
+    hit = frame.select(key, of_file).join(F.broadcast(gone), on=key, how="left_semi")
+    found = {row["file"]: row["count"] for row in hit.groupBy("file").count().collect()}
+    return [(file, found[name]) for file in held if (name := file.path.rpartition("/")[2]) in found]
 
 
 def unreferenced(archive: Archive, state: State, versions: int) -> tuple[list[str], int]:
@@ -80,7 +123,7 @@ def compacted(archive: Archive, state: State, small_bytes: int, file_rows: int) 
     """Small files of each table as few large ones, and the paths of those that they stand for."""
     added: list[DataFile] = []
     dropped: list[str] = []
-    for (table, _), small in _small_files(state, small_bytes).items():
+    for (table, *_), small in _small_files(state, small_bytes).items():
         order = ORDERS[table]
         if len(small) < 2:
             continue
@@ -91,11 +134,14 @@ def compacted(archive: Archive, state: State, small_bytes: int, file_rows: int) 
     return added, dropped
 
 
-def _small_files(state: State, small_bytes: int) -> dict[tuple[str, str], list[DataFile]]:
-    """By table, and by whose rows they hold: files of two peers are never written together."""
-    found: dict[tuple[str, str], list[DataFile]] = {}
-    for file in state.files:
-        if file.table in ORDERS and file.bytes < small_bytes:
-            owner = file.low.get("rules") or file.low.get("peer") or ""
-            found.setdefault((file.table, owner), []).append(file)
+def _small_files(state: State, small_bytes: int) -> dict[tuple[str, ...], list[DataFile]]:
+    return _by_owner(file for file in state.files if file.table in ORDERS and file.bytes < small_bytes)
+
+
+def _by_owner(files: Iterable[DataFile]) -> dict[tuple[str, ...], list[DataFile]]:
+    """By table, and by whose rows they hold: a file belongs to one peer, one set of rules and one predicate."""
+    found: dict[tuple[str, ...], list[DataFile]] = {}
+    for file in files:
+        owner = (file.table, *(file.low.get(name, "") for name in ("rules", "predicate", "peer")))
+        found.setdefault(owner, []).append(file)
     return found

@@ -1,7 +1,8 @@
 """Run the steps of an archive for its peers: what each may have, its listing, its roots. One commit for all of it.
 
-Rule: a step is a function of its previous result and what is new since. Where the rules add up only new batches are
-read; where they do not, or the rules are others, the result is worked out anew and takes the old one's place.
+Rule: a step is a function of its previous result and what came and went since. Where the rules add up only new batches
+are read; where they look at several records, what they derive is stored and follows (`maintain`); where the rules are
+others the result is worked out anew and takes the old one's place.
 """
 
 from __future__ import annotations
@@ -9,19 +10,23 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.limits import EngineLimits
-from lace.spark.archive import tables
+from lace.spark.archive import rewrite, tables
 from lace.spark.archive.additive import additivity
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import Commit, DataFile, Result, State
+from lace.spark.archive.maintain import Maintainer, Records, maintainable
 from lace.spark.executor import SparkSettings
 from lace.spark.jobs import advertise
-from lace.spark.jobs.evaluate import PeerPolicy, sendable_hashes
+from lace.spark.jobs.evaluate import PeerPolicy, runtime_relations, sendable
+from lace.spark.jobs.reconcile import partition_prefix
 from lace.spark.manifest import fingerprint
+from lace.spark.relations import union
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +81,13 @@ def run(
             change.select(mark, group)
         for peer in peers if listings else ():
             change.list_for(peer)
-        return archive.change(
-            "run",
+        for keeper in change.keepers:
+            keeper.release()
+        return Commit(
+            operation="run",
             counts={key: value for result in change.results.values() for key, value in result.counts.items()},
             added=tuple(change.added),
-            dropped=tuple(change.dropped),
+            dropped=(*change.dropped, *rewrite.seen_removals(state, change.results)),
             results=change.results,
         )
 
@@ -105,7 +112,9 @@ class _Run:
         self.dropped: list[str] = []
         self.results: dict[str, Result] = {}
         self.fresh: dict[str, list[DataFile]] = {}  # by mark: the files with what was selected now
+        self.lost: dict[str, DataFrame] = {}  # by mark: the hashes that are selected no more, except removed records
         self.anew: set[str] = set()  # marks whose whole result was replaced
+        self.keepers: list[Maintainer] = []  # they hold what `lost` is computed from
 
     # What a set of rules selects
 
@@ -117,26 +126,92 @@ class _Run:
             return
         began = time.monotonic()
         before = self.state.results.get(key)
+        kept = False
         found = additivity(peers[0].policy.program.program, peers[0].policy.sendable)
-        gone = before is not None and before.removals != self.state.removals
-        if before is not None and found.adds_up and (found.keyed or not gone):
-            pending = [batch for batch in self.state.batch_ids if batch not in before.batches]
-            how = f"{len(pending)} new batches"
+        if found.adds_up:
+            self._select_by_batch(mark, peers[0], names, before, found.keyed)
         else:
-            pending, how = list(self.state.batch_ids), "everything"
-            self._drop("selected", "rules", mark)
-            self.anew.add(mark)
-        self.archive.progress(f"select for {names}", how)
-        self.fresh[mark] = self._evaluate(mark, peers[0], pending) if pending else []
-        self.added += self.fresh[mark]
+            kept = self._select_by_change(mark, peers[0], names, before)
         counts = {f"selected {peer.name}": self._rows("selected", "rules", mark) for peer in peers}
-        self._record(key, mark, counts, began)
+        self._record(key, mark, counts, began, kept=kept)
+
+    def _select_by_batch(self, mark: str, peer: PeerPolicy, names: str, before: Result | None, keyed: bool) -> None:
+        """Rules that add up: only batches that were not seen."""
+        gone = before is not None and before.removals != self.state.removals
+        if before is not None and (keyed or not gone):
+            pending = self._pending(before)
+            self.archive.progress(f"select for {names}", f"{len(pending)} new batches")
+        else:
+            pending = list(self.state.batch_ids)
+            self.archive.progress(f"select for {names}", "everything")
+            self._forget(mark)
+        self.fresh[mark] = self._evaluate(mark, peer, pending) if pending else []
+        self.added += self.fresh[mark]
+
+    def _select_by_change(self, mark: str, peer: PeerPolicy, names: str, before: Result | None) -> bool:
+        """Rules that look at several records: stored relations follow; whether they are stored now."""
+        rules = maintainable(peer.policy.program.program, peer.policy.sendable) if not peer.advertised else None
+        if rules is None or not self.state.batch_ids:
+            self.archive.progress(f"select for {names}", "everything")
+            self._forget(mark)
+            self.fresh[mark] = self._evaluate(mark, peer, self.state.batch_ids) if self.state.batch_ids else []
+            self.added += self.fresh[mark]
+            return False
+        pending = self._pending(before) if before is not None else list(self.state.batch_ids)
+        gone = self._removed_since(before) if before is not None else None
+        follows = before is not None and before.kept and gone is not None
+        if not follows:
+            self._forget(mark)
+        keeper = Maintainer(
+            archive=self.archive,
+            mark=mark,
+            rules=rules,
+            goal=peer.policy.sendable,
+            base=runtime_relations(self.archive.spark, peer),
+            limits=self.settings.limits,
+            settings=self.settings.executor,
+            held=partial(self._held, column="rules", value=mark),
+            batch=self.state.batch_ids[-1],
+        )
+        spark, files = self.archive.spark, self.archive.files
+        records = Records(
+            now=tables.as_wide(self.archive.records_of(self.state, self.state.batch_ids)),
+            new=tables.as_wide(self.archive.records_of(self.state, pending)) if pending else None,
+            gone=tables.as_wide(tables.read(spark, files, "removed", gone)) if gone else None,
+        )
+        if follows:
+            self.archive.progress(f"select for {names}", f"{len(pending)} new batches, {len(gone or ())} removals")
+            self.fresh[mark], lost = keeper.follow(records)
+            if lost.rows:
+                self.lost[mark] = lost.frame.select(F.col("c0").alias("hash"))
+        else:
+            self.archive.progress(f"select for {names}", "everything")
+            self.fresh[mark] = keeper.derive(records)
+        self.added += keeper.added
+        self.dropped += keeper.dropped
+        self.keepers.append(keeper)
+        return True
+
+    def _pending(self, before: Result) -> list[str]:
+        return [batch for batch in self.state.batch_ids if batch not in before.batches]
+
+    def _removed_since(self, before: Result) -> list[DataFile] | None:
+        """The files with the records that went since; None if some are not kept any more."""
+        return rewrite.removed_since(self.state, before.removals)
+
+    def _forget(self, mark: str) -> None:
+        self._drop("selected", "rules", mark)
+        self._drop("relations", "rules", mark)
+        self.anew.add(mark)
 
     def _evaluate(self, mark: str, peer: PeerPolicy, pending: Sequence[str]) -> list[DataFile]:
         records = tables.as_wide(self.archive.records_of(self.state, pending))
-        hashes = sendable_hashes(records, peer, self.settings.limits, self.settings.executor)
+        found = sendable(records, peer, self.settings.limits, self.settings.executor)
+        hashes = found.frame(peer.policy.sendable).select(F.col("c0").alias("hash"))
         frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(pending[-1]).alias("batch"))
-        return tables.write(self.archive.spark, self.archive.files, "selected", frame)
+        made = tables.write(self.archive.spark, self.archive.files, "selected", frame)
+        found.release()
+        return made
 
     # Listings
 
@@ -148,15 +223,17 @@ class _Run:
         began = time.monotonic()
         before = self.state.results.get(key)
         rules = rules_mark(peer)
-        gone = before is not None and before.removals != self.state.removals
-        lags = before is not None and set(before.batches) != self._seen_before(rules)
-        anew = before is None or before.mark != mark or rules in self.anew or gone or lags
+        lags = before is not None and (before.batches, before.removals) != self._seen_before(rules)
+        gone = None if before is None else self._removed_since(before)
+        anew = before is None or before.mark != mark or rules in self.anew or gone is None or lags
         if anew:
             self._drop("advertisements", "peer", peer.name)
+        went = None if anew else self._unlist(peer.name, rules, gone or [])
         chosen = self._held("selected", "rules", rules) if anew else self.fresh.get(rules, [])
         new = self._advertisements(peer, chosen)
         self.added += new
-        self._renew_partitions(peer.name, new, anew)
+        if anew or new or went is not None:
+            self._renew_partitions(peer.name, new, went, anew)
         counts = {
             f"listed {peer.name}": self._rows("advertisements", "peer", peer.name),
             f"partitions {peer.name}": self._rows("partitions", "peer", peer.name),
@@ -164,10 +241,23 @@ class _Run:
         self.archive.progress(f"list for {peer.name}", ", ".join(f"{k} {v:,}" for k, v in counts.items()))
         self._record(key, mark, counts, began)
 
-    def _seen_before(self, rules: str) -> set[str]:
-        """The batches that a selection had seen before this run: a listing that saw others is made anew."""
+    def _seen_before(self, rules: str) -> tuple[tuple[str, ...], int]:
+        """What a selection had seen before this run: a listing that saw something else is made anew."""
         before = self.state.results.get(f"selected:{rules}")
-        return set() if before is None else set(before.batches)
+        return ((), -1) if before is None else (before.batches, before.removals)
+
+    def _unlist(self, peer: str, rules: str, gone: Sequence[DataFile]) -> DataFrame | None:
+        """Take out of a listing what its peer may have no more; the hashes, None if there are none."""
+        parts = [self.lost[rules]] if rules in self.lost else []
+        if gone:
+            parts.append(tables.read(self.archive.spark, self.archive.files, "removed", gone).select("hash"))
+        if not parts:
+            return None
+        went = union(parts).distinct()
+        new, old = rewrite.cut(self.archive, "advertisements", self._held("advertisements", "peer", peer), went, "hash")
+        self.added += new
+        self.dropped += old
+        return went if old else None
 
     def _advertisements(self, peer: PeerPolicy, chosen: Sequence[DataFile]) -> list[DataFile]:
         if not chosen:
@@ -184,21 +274,24 @@ class _Run:
         rows = sum(file.rows for file in chosen)
         return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows)
 
-    def _renew_partitions(self, peer: str, new: Sequence[DataFile], anew: bool) -> None:
-        """Counts and roots of the partitions that new listings fall into; the others stay as they are."""
+    def _renew_partitions(self, peer: str, new: Sequence[DataFile], went: DataFrame | None, anew: bool) -> None:
+        """Counts and roots of the partitions that changed; the others stay as they are."""
         spark, files = self.archive.spark, self.archive.files
+        held = self._held("advertisements", "peer", peer)
         old = tables.read(spark, files, "partitions", self._held("partitions", "peer", peer))
         self._drop("partitions", "peer", peer)
-        listed = tables.read(spark, files, "advertisements", self._held("advertisements", "peer", peer))
-        touched = tables.read(spark, files, "advertisements", new).select("prefix").distinct()
         if anew:
-            summary = advertise.partitions(listed)
+            frame = advertise.partitions(tables.read(spark, files, "advertisements", held))
         else:
-            summary = advertise.partitions(listed.join(F.broadcast(touched), on="prefix", how="left_semi"))
-        frame = summary.withColumn("peer", F.lit(peer))
-        if not anew:
-            frame = frame.unionByName(old.join(F.broadcast(touched), on="prefix", how="left_anti"))
-        self.added += tables.write(spark, files, "partitions", frame.coalesce(1))
+            parts = [tables.read(spark, files, "advertisements", new).select("prefix")]
+            parts += [] if went is None else [went.select(partition_prefix())]
+            # At most as many as there are partitions (050-PART-03): with their names files and row groups are pruned.
+            touched = sorted(row["prefix"] for row in union(parts).distinct().collect())
+            chosen = tables.read(spark, files, "advertisements", tables.holding(held, "prefix", touched))
+            frame = advertise.partitions(chosen.where(F.col("prefix").isin(touched)))
+            frame = frame.unionByName(old.where(~F.col("prefix").isin(touched)).select(*frame.columns))
+        shown = frame.withColumn("peer", F.lit(peer)).coalesce(1)
+        self.added += tables.write(spark, files, "partitions", shown)
 
     # What is there, this run's changes counted
 
@@ -215,13 +308,14 @@ class _Run:
     def _rows(self, table: str, column: str, value: str) -> int:
         return sum(file.rows for file in self._held(table, column, value))
 
-    def _record(self, key: str, mark: str, counts: dict[str, int], began: float) -> None:
+    def _record(self, key: str, mark: str, counts: dict[str, int], began: float, *, kept: bool = False) -> None:
         self.results[key] = Result(
             mark=mark,
             batches=self.state.batch_ids,
             removals=self.state.removals,
             counts=counts,
             seconds=round(time.monotonic() - began, 3),
+            kept=kept,
         )
 
 

@@ -7,7 +7,10 @@ names them. A reader is given files, never folders.
     quarantine    what is no record, with its bytes, the rule it broke and where it stood
     coordinates   the narrow columns again, by month and coordinate: for lookups by coordinate and time
     selected      (rules, hash): what may go to the peers with these rules
+    relations     (rules, predicate, terms): what rules that look at several records derive on the way there
+    removed       the records that were taken away, without their bytes, for results that still count them
     advertisements, partitions   listings, counts and Merkle roots, by peer
+    published     (peer, hash): what each peer was given
 """
 
 from __future__ import annotations
@@ -17,11 +20,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as parquet_files
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -51,11 +52,15 @@ _ARCHIVE_COMMENTS = COMMENTS | {
     "content": "digest of the stored bytes",
     "bundle": "the file that it was read from",
     "offset": "where in that file",
+    "removal": "the number of the removal that took it away",
+    "rules": "a name for the rules and all else that decides",
+    "terms": "the values of one derived fact",
     "rule": "the rule that it breaks",
     "reason": "how it breaks it",
 }
 _PLACE = [StructField("content", StringType()), StructField("bundle", StringType()), StructField("offset", LongType())]
 _HEADERS = StructField("headers", MapType(StringType(), ArrayType(StringType(), False), False))
+_LINKS = StructField("links", ArrayType(LINK, False))
 
 
 def _commented(fields: Iterable[StructField]) -> StructType:
@@ -68,9 +73,9 @@ def _commented(fields: Iterable[StructField]) -> StructType:
 _NARROW = [WIDE[name] for name in WIDE.names if name not in ("headers", "links")]
 SCHEMAS: dict[str, StructType] = {
     "records": _commented(
-        [*_NARROW, TS, _HEADERS, StructField("links", ArrayType(LINK, False)), StructField("stored", BinaryType()),
-         BATCH, *_PLACE]
+        [*_NARROW, TS, _HEADERS, _LINKS, StructField("stored", BinaryType()), BATCH, *_PLACE]
     ),
+    "removed": _commented([*_NARROW, _HEADERS, _LINKS, StructField("removal", StringType())]),
     "quarantine": _commented(
         [StructField("hash", StringType()), StructField("rule", StringType()), StructField("reason", StringType()),
          StructField("stored", BinaryType()), BATCH, *_PLACE]
@@ -80,6 +85,10 @@ SCHEMAS: dict[str, StructType] = {
          *(WIDE[name] for name in ("hash", "type", "signed_by", "data_length")), BATCH]
     ),
     "selected": _commented([StructField("rules", StringType()), StructField("hash", StringType()), BATCH]),
+    "relations": _commented(
+        [StructField("rules", StringType()), StructField("predicate", StringType()),
+         StructField("terms", ArrayType(StringType(), False))]
+    ),
     "advertisements": _commented(
         [StructField("peer", StringType()), StructField("prefix", StringType()), StructField("hash", StringType()),
          StructField("digest", BinaryType()), StructField("text", StringType())]
@@ -88,15 +97,14 @@ SCHEMAS: dict[str, StructType] = {
         [StructField("peer", StringType()), StructField("prefix", StringType()), StructField("records", LongType()),
          StructField("root", StringType())]
     ),
+    "published": _commented(
+        [StructField("peer", StringType()), StructField("prefix", StringType()), StructField("hash", StringType())]
+    ),
 }  # fmt: skip
 # A filter as large as the file needs, so that a lookup by hash skips what does not hold it before files are in order.
 BLOOM = {"parquet.bloom.filter.enabled#hash": "true", "parquet.bloom.filter.adaptive.enabled": "true"}
-STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules")  # what files are pruned by
-
-
-def arrow_types(schema: StructType) -> pa.Schema:
-    """Columns as Arrow and Parquet know them."""
-    return to_arrow_schema(schema, timezone="UTC")
+# What files are pruned by.
+STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules", "predicate", "removal")
 
 
 def timestamp(tai: Column) -> Column:
@@ -153,8 +161,15 @@ def write(
     chosen = frame.select(*SCHEMAS[table].names)
     if by:
         chosen = _in_order(chosen, by, 1 + rows // file_rows)
-    chosen.write.options(**BLOOM).mode("errorifexists").parquet(f"{files.uri}/{folder}")
-    return described(spark, files, table, files.listing(folder))
+    bloom = BLOOM if "hash" in SCHEMAS[table].names else {}
+    chosen.write.options(**bloom).mode("errorifexists").parquet(f"{files.uri}/{folder}")
+    listed = files.listing(folder)
+    made = described(spark, files, table, listed)
+    named = {file.path for file in made}
+    for item in listed:  # a task without rows writes a file too
+        if item.name not in named:
+            files.remove(item.name)
+    return made
 
 
 def _in_order(frame: DataFrame, by: Sequence[str], parts: int) -> DataFrame:

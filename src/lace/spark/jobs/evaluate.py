@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.datalog.syntax import Fact, Predicate
 from lace.limits import EngineLimits
 from lace.policy.lower import LoweredPolicy
-from lace.spark.executor import SparkSettings, evaluate
+from lace.spark.executor import Evaluation, SparkSettings, evaluate
+from lace.spark.plans import Sized
 from lace.spark.relations import local_relation
 
 
@@ -36,33 +37,38 @@ class PeerPolicy:
         return viewer if viewer is not None and viewer.startswith("V.") else origin
 
 
-def _relations(records: DataFrame, peer: PeerPolicy) -> dict[Predicate, DataFrame]:
-    rows: dict[Predicate, list[tuple[str, ...]]] = {}
+def runtime_relations(spark: SparkSession, peer: PeerPolicy) -> dict[Predicate, Sized]:
+    """The facts of the exchange, as relations."""
+    rows: dict[Predicate, dict[tuple[str, ...], None]] = {}
     for predicate, values in peer.runtime:
-        rows.setdefault(predicate, []).append(values)
-    spark = records.sparkSession
-    given = {predicate: local_relation(spark, predicate.arity, found).frame for predicate, found in rows.items()}
-    return {**given, **peer.advertised}
+        rows.setdefault(predicate, {})[values] = None
+    return {predicate: local_relation(spark, predicate.arity, list(found)) for predicate, found in rows.items()}
 
 
-def sendable_hashes(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, settings: SparkSettings) -> DataFrame:
-    """(hash): what may go to one peer."""
-    return _goal(records, peer, peer.policy.sendable, limits, settings).select("hash")
+def sendable(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, settings: SparkSettings) -> Evaluation:
+    """What may go to one peer: its goal is the policy's `sendable`."""
+    return _evaluated(records, peer, peer.policy.sendable, limits, settings)
 
 
-def _goal(
+def _evaluated(
     records: DataFrame, peer: PeerPolicy, goal: Predicate, limits: EngineLimits, settings: SparkSettings
-) -> DataFrame:
-    result = evaluate(
+) -> Evaluation:
+    return evaluate(
         peer.policy.program,
-        _relations(records, peer),
+        {**runtime_relations(records.sparkSession, peer), **peer.advertised},
         spark=records.sparkSession,
         records=records,
         goals=[goal],
         limits=limits,
         settings=settings,
     )
-    return result.frame(goal).select(F.lit(peer.name).alias("peer"), F.col("c0").alias("hash"))
+
+
+def _goal(
+    records: DataFrame, peer: PeerPolicy, goal: Predicate, limits: EngineLimits, settings: SparkSettings
+) -> DataFrame:
+    found = _evaluated(records, peer, goal, limits, settings)
+    return found.frame(goal).select(F.lit(peer.name).alias("peer"), F.col("c0").alias("hash"))
 
 
 def sendable_records(

@@ -33,7 +33,7 @@ def page(report: Report) -> str:
         _section("Records by signer", _bars(report.by_signer)),
     ]
     peers = [
-        _section("What each peer may have", _bars(report.selected_by_peer)),
+        _section("What each peer may have and lacks", _peers(report) or _bars(report.selected_by_peer)),
         _section("Selected by group and app", _bars(report.selected_by_coordinate)),
         _section("Records by partition", _heat(report.by_partition), "a row for each first character, 64 × 64"),
         *(
@@ -161,6 +161,22 @@ def _quarantine_row(row: QuarantineRow) -> str:
         f"<dt>claims to be</dt><dd><code>{_text(row.hash) or 'nothing'}</code></dd><dt>length</dt><dd>{row.length:,}"
         f" bytes</dd><dt>begins</dt><dd><code>{_text(row.begins)}</code></dd></dl></details>"
     )
+
+
+def _peers(report: Report) -> str:
+    """A bar for what each peer may have, and in it how much of that it was given."""
+    if not report.peers:
+        return ""
+    most = max(row.may_have for row in report.peers) or 1
+    rows = []
+    for row in report.peers:
+        share = 100 * (row.may_have - row.lacks) / most
+        width = 100 * row.may_have / most
+        bar = f'<div class=share><i style="width:{width:.1f}%"></i><b style="width:{share:.1f}%"></b></div>'
+        lacks = f"<strong>{row.lacks:,}</strong>" if row.lacks else "0"
+        rows.append([_text(row.name), bar, f"{row.may_have:,}", f"{row.given:,}", lacks, f"{row.partitions:,}"])
+    head = ["peer", "given of all", "may have", "was given", "lacks", "partitions"]
+    return _table(head, rows, frozenset({2, 3, 4, 5}))
 
 
 def _heat(counts: Counts) -> str:

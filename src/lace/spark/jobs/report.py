@@ -67,6 +67,17 @@ class TableRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PeerRow:
+    """One peer: what it may have, what it was given, and what of the first it was not given."""
+
+    name: str
+    may_have: int
+    given: int
+    lacks: int
+    partitions: int  # that hold something for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What there is to say about an archive."""
 
@@ -83,6 +94,7 @@ class Report:
     by_partition: Counts = field(default_factory=list)
     quarantine_rows: list[QuarantineRow] = field(default_factory=list)
     missing_by_archive: dict[str, Counts] = field(default_factory=dict)  # archive -> partition, records
+    peers: list[PeerRow] = field(default_factory=list)
     inputs: list[InputRow] = field(default_factory=list)
     steps: list[StepRow] = field(default_factory=list)
     tables: list[TableRow] = field(default_factory=list)
@@ -96,8 +108,9 @@ def summary(
     records: DataFrame,
     quarantine: DataFrame,
     selected: DataFrame | None,
-    missing: DataFrame | None = None,
+    missing: DataFrame | dict[str, Counts] | None = None,
     *,
+    peers: Sequence[PeerRow] = (),
     inputs: Sequence[InputRow] = (),
     steps: Sequence[StepRow] = (),
     tables: Sequence[TableRow] = (),
@@ -120,7 +133,8 @@ def summary(
         growth_by_month=_counts_by_month(records),
         selected_by_peer=[] if selected is None else _counts(selected, F.col("peer")),
         selected_by_coordinate=[] if chosen is None else _counts(chosen.where("group is not null"), _coordinate()),
-        missing_by_archive={} if missing is None else _missing(missing),
+        missing_by_archive=missing_counts(missing) if isinstance(missing, DataFrame) else missing or {},
+        peers=list(peers),
         inputs=list(inputs),
         steps=list(steps),
         tables=list(tables),
@@ -147,7 +161,7 @@ def _partition_counts(counted: DataFrame) -> Counts:
     return sorted((str(row["prefix"]), int(row["count"])) for row in counted.collect())
 
 
-def _missing(by_partition: DataFrame) -> dict[str, Counts]:
+def missing_counts(by_partition: DataFrame) -> dict[str, Counts]:
     """What each archive lacks, by partition: (archive, prefix, records)."""
     found: dict[str, Counts] = {}
     for row in by_partition.orderBy("archive", "prefix").collect():

@@ -1,0 +1,137 @@
+"""Publish: bundles with exactly the records that a peer may have and was not given before.
+
+Rule: what was given is a table of the archive, written in the same commit that says the step is done. A crash before it
+leaves bundles that nobody counts: they are written again, and a record that comes twice is one record.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+from lace.errors import InvalidInput
+from lace.spark.archive import tables
+from lace.spark.archive.archive import Archive
+from lace.spark.archive.log import Commit, DataFile, Result, State
+from lace.spark.archive.run import rules_mark
+from lace.spark.jobs.evaluate import PeerPolicy
+from lace.spark.jobs.reconcile import partition_prefix
+from lace.spark.source import FORMAT
+
+FOLDER = "published"
+_FEW = 1_000_000  # hashes that are sent to every task
+
+
+def is_published(state: State, peers: Sequence[PeerPolicy]) -> bool:
+    """Whether every peer was given all that it may have; asked without Spark."""
+    return all(_is_done(state, peer) for peer in peers)
+
+
+def _is_done(state: State, peer: PeerPolicy) -> bool:
+    done, selected = state.results.get(_key(peer.name)), state.results.get(f"selected:{rules_mark(peer)}")
+    return (
+        done is not None
+        and selected is not None
+        and done.mark == selected.mark
+        and (done.batches, done.removals) == (selected.batches, selected.removals)
+    )
+
+
+def _key(peer: str) -> str:
+    return f"publish:{peer}"
+
+
+def publish(archive: Archive, peers: Sequence[PeerPolicy], target: Path | None = None) -> State:
+    """Write what is new for each peer under TARGET/PEER/VERSION; what each may have is that of the last run."""
+    folder = target if target is not None else archive.files.folder and archive.files.folder / FOLDER
+    if folder is None:
+        raise InvalidInput(
+            "bundles are written to a folder of this machine: say which", rule="publish-folder", place=archive.files.uri
+        )
+    for peer in peers:
+        if peer.name != Path(peer.name).name or peer.name.startswith("."):
+            raise InvalidInput("a peer's name is the name of its folder", rule="publish-peer", found=peer.name)
+    written: list[Path] = []
+
+    def work(state: State) -> Commit | None:
+        for left in written:  # another writer was first: what was written for its version counts for nothing
+            shutil.rmtree(left, ignore_errors=True)
+        written.clear()
+        if is_published(state, peers):
+            archive.progress("publish", "nothing new")
+            return None
+        results: dict[str, Result] = {}
+        added: list[DataFile] = []
+        for peer in peers:
+            if _is_done(state, peer):
+                continue
+            place = folder / peer.name / f"{state.version + 1:08d}"
+            written.append(place)
+            new, results[_key(peer.name)] = _publish_one(archive, state, peer, place)
+            added += new
+        counts = {name: count for result in results.values() for name, count in result.counts.items()}
+        return Commit(operation="publish", counts=counts, added=tuple(added), results=results)
+
+    return archive.commit(work)
+
+
+def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) -> tuple[list[DataFile], Result]:
+    began = time.monotonic()
+    mark = rules_mark(peer)
+    selected = state.results.get(f"selected:{mark}")
+    if selected is None:
+        raise InvalidInput(
+            "what this peer may have was not worked out: run first", rule="publish-order", found=peer.name
+        )
+    fresh = _fresh(archive, state, peer, mark).persist()
+    low, high, rows = fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0]
+    made: list[DataFile] = []
+    if rows:
+        files = tables.between(state.table("records"), "hash", low, high)
+        records = tables.read(archive.spark, archive.files, "records", files)
+        bundles = records.join(F.broadcast(fresh) if rows <= _FEW else fresh, on="hash", how="left_semi")
+        bundles.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
+        given = fresh.select(F.lit(peer.name).alias("peer"), partition_prefix(), "hash")
+        made = tables.write(archive.spark, archive.files, "published", given, by=("hash",), rows=rows)
+    fresh.unpersist()
+    counts = {f"published {peer.name}": rows}
+    archive.progress(f"publish for {peer.name}", f"{rows:,} new records")
+    seconds = round(time.monotonic() - began, 3)
+    return made, Result(mark=mark, batches=selected.batches, removals=selected.removals, counts=counts, seconds=seconds)
+
+
+def _fresh(archive: Archive, state: State, peer: PeerPolicy, mark: str) -> DataFrame:
+    """The hashes that a peer may have and was not given: read from what was selected since, where that is enough."""
+    files = [file for file in state.table("selected") if file.low.get("rules") == mark]
+    before = state.results.get(_key(peer.name))
+    selected = tables.read(archive.spark, archive.files, "selected", files)
+    # Removed records may make others selected, and other rules any: then every selected row is looked at.
+    if before is not None and before.mark == mark and before.removals == state.removals:
+        seen = set(before.batches)
+        files = [file for file in files if not seen.issuperset(file.batches)]
+        selected = tables.read(archive.spark, archive.files, "selected", files).where(~F.col("batch").isin(*seen))
+    given = tables.read(archive.spark, archive.files, "published", held_by(state, peer.name)).select("hash")
+    return selected.select("hash").join(given, on="hash", how="left_anti")
+
+
+def held_by(state: State, peer: str) -> list[DataFile]:
+    """The files with what a peer was given."""
+    return [file for file in state.table("published") if file.low.get("peer") == peer]
+
+
+def lacking(archive: Archive, state: State) -> DataFrame:
+    """(archive, prefix, records): how many records each peer may have and was not given, by partition.
+
+    A peer counts here once it was listed for (`run`); what it has from elsewhere is not known.
+    """
+    spark, files = archive.spark, archive.files
+    listed = tables.read(spark, files, "advertisements", list(state.table("advertisements"))).select("peer", "hash")
+    given = tables.read(spark, files, "published", list(state.table("published"))).select("peer", "hash")
+    missing = listed.join(given, on=["peer", "hash"], how="left_anti")
+    counted = missing.groupBy("peer", partition_prefix()).agg(F.count(F.lit(1)).alias("records"))
+    return counted.select(F.col("peer").alias("archive"), "prefix", "records")
