@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,24 @@ def test_one_master_of_several_is_enough_and_a_silent_one_is_not_waited_for_long
         require_master(f"spark://127.0.0.1:1,127.0.0.1:{there.getsockname()[1]}")
     with pytest.raises(TransportError, match=r"192\.0\.2\.1 port 7077"):  # an address that belongs to nobody
         require_master("spark://192.0.2.1", seconds=0.2)
+
+
+def test_somebody_who_listens_and_says_nothing_is_no_connect_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(TransportError, match="says nothing"):
+        require_master(f"sc://127.0.0.1:{silent.getsockname()[1]}", seconds=0.3)
+
+
+def test_a_connect_server_that_hangs_up_or_speaks_is_left_to_spark() -> None:
+    for answer in (b"", bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def serve(said: bytes = answer, at: socket.socket = server) -> None:
+                link, _ = at.accept()
+                with link:
+                    link.recv(100)
+                    link.sendall(said)
+
+            talking = threading.Thread(target=serve)
+            talking.start()
+            require_master(f"sc://127.0.0.1:{server.getsockname()[1]}", seconds=5)
+            talking.join()

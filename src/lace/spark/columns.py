@@ -42,8 +42,11 @@ def compare_integers(left: Column, operator: Operator, right: Column) -> Column:
     return F.coalesce(both & _holds(order, operator), F.lit(False))
 
 
-def text_shape(text: Column, start: Column, delimiters: str, end: Column) -> Column:
-    """TextShape: Start, a middle (or one non-empty segment up to the first delimiter), End."""
+def text_shape(text: Column, start: Column, delimiters: str, end: Column | None) -> Column:
+    """TextShape: Start, a middle (or one non-empty segment up to the first delimiter), End; None for an empty one."""
+    if end is None and not delimiters:
+        return text.startswith(start)
+    end = F.lit("") if end is None else end
     rest = F.substring(text, F.length(start) + 1, F.length(text))
     if not delimiters:
         return text.startswith(start) & (F.length(rest) >= F.length(end)) & rest.endswith(end)

@@ -28,7 +28,7 @@ from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
 from lace.spark.pivot import UNIT, star_relation
 from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
-from lace.spark.relations import Growing, collect_rows, cut_lineage, local_relation, relation_schema, union
+from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
 
@@ -251,7 +251,8 @@ class _Run:
 
     def _iterate(self, stratum: Stratum) -> None:
         """Semi-naive: each round joins the last round's new rows with everything known."""
-        total = {p: Growing(p.arity, local_relation(self.spark, p.arity, [])) for p in stratum.predicates}
+        few = min(self.settings.lookup_rows, self.settings.small_rows)
+        total = {p: Growing(self.spark, p.arity, few) for p in stratum.predicates}
         start = plan_start(stratum, self, self.ranks)
         delta = self._advance(total, [(p.rule.head.predicate, self._runner(self._whole).head_rows(p)) for p in start])
         rounds = 0
@@ -293,10 +294,9 @@ class _Run:
             frames.setdefault(predicate, []).append(frame)
         delta: dict[Predicate, Sized] = {}
         for predicate, parts in frames.items():
-            fresh = cut_lineage(total[predicate].without_known(union(parts)), eager=False)
-            rows = fresh.count()
-            if rows:
-                delta[predicate] = Sized(fresh, rows)
+            fresh = total[predicate].fresh(union(parts))
+            if fresh.rows:
+                delta[predicate] = fresh
         return delta
 
     def _check_size(self, predicate: Predicate, rows: int) -> None:

@@ -35,6 +35,7 @@ from lace.spark.schemas import SINGLETON_COLUMNS
 from lace.spark.stars import Star
 
 UNIT = "unit"  # the one column of a relation without any
+_EMPTY = Constant("")
 
 
 def relation_columns(arity: int) -> list[str]:
@@ -114,8 +115,8 @@ class _Scan:
             case Compare(left=left, operator=operator, right=right):
                 self.conditions.append(compare_texts(self._value(left), operator, self._value(right)))
             case TextShape(text=text, start=start, delimiters=delimiters, end=end):
-                shape = text_shape(self._value(text), self._value(start), delimiters, self._value(end))
-                self.conditions.append(shape)
+                last = None if end == _EMPTY else self._value(end)
+                self.conditions.append(text_shape(self._value(text), self._value(start), delimiters, last))
             case TrueLiteral():
                 pass
 

@@ -19,6 +19,8 @@ from lace.datalog.syntax import Anonymous, Compare, Constant, Term, TextShape, U
 from lace.spark.columns import compare_integers, compare_texts, count_holds, text_shape
 from lace.spark.pivot import UNIT, relation_columns
 
+_EMPTY = Constant("")
+
 
 @dataclass(frozen=True, slots=True)
 class Sized:
@@ -188,6 +190,6 @@ def _passes(test: Test) -> Column:
         case Compare(left=left, operator=operator, right=right):
             return compare_texts(_value(left), operator, _value(right))
         case TextShape(text=text, start=start, delimiters=delimiters, end=end):
-            return text_shape(_value(text), _value(start), delimiters, _value(end))
+            return text_shape(_value(text), _value(start), delimiters, None if end == _EMPTY else _value(end))
         case _:
             assert_never(test)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from lace.datalog.source import Row
 from lace.spark.pivot import UNIT, relation_columns
 from lace.spark.plans import Sized
+from lace.spark.schemas import arrow_schema
 
 _MERGE_FACTOR = 2
 
@@ -26,9 +28,13 @@ def relation_schema(arity: int) -> StructType:
 
 
 def local_relation(spark: SparkSession, arity: int, rows: Sequence[Row]) -> Sized:
-    """Rows of the driver as a relation."""
-    values: list[tuple[object, ...]] = [row or (True,) for row in rows]
-    return Sized(spark.createDataFrame(values, relation_schema(arity)), len(rows), rows)
+    """Rows of the driver as a relation; by way of Arrow, so that they are part of a plan and no job of their own."""
+    schema = relation_schema(arity)
+    kinds = arrow_schema(schema)
+    values: Iterable[Row | tuple[bool, ...]] = rows if arity else [(True,)] * len(rows)
+    columns = zip(*values, strict=True) if rows else ((),) * len(kinds)
+    arrays = [pa.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
+    return Sized(spark.createDataFrame(pa.table(arrays, schema=kinds), schema), len(rows), rows)
 
 
 def collect_rows(frame: DataFrame, arity: int) -> Iterator[Row]:
@@ -56,23 +62,52 @@ def union(frames: Iterable[DataFrame]) -> DataFrame:
 
 
 class Growing:
-    """A relation that grows by deltas: few chunks, each at least twice as long as the next, all with cut lineage."""
+    """A relation that grows by deltas.
 
-    def __init__(self, arity: int, empty: Sized) -> None:
+    While it has few rows the driver holds them, and a round is one job without a shuffle. Then it is few chunks on the
+    cluster, each at least twice as long as the next, all with cut lineage.
+    """
+
+    def __init__(self, spark: SparkSession, arity: int, few: int) -> None:
         self.columns = relation_columns(arity)
-        self._empty = empty
+        self.few = few
+        self._arity = arity
+        self._spark = spark
+        self._known: dict[Row, None] | None = {} if few else None
         self._chunks: list[Sized] = []
 
     @property
     def rows(self) -> int:
-        return sum(chunk.rows or 0 for chunk in self._chunks)
+        return sum(chunk.rows or 0 for chunk in self._chunks) if self._known is None else len(self._known)
 
     def sized(self) -> Sized:
+        if self._known is not None:
+            return local_relation(self._spark, self._arity, list(self._known))
         frames = [chunk.frame for chunk in self._chunks]
-        return Sized(union(frames), self.rows) if frames else self._empty
+        return Sized(union(frames), self.rows) if frames else local_relation(self._spark, self._arity, [])
+
+    def fresh(self, frame: DataFrame) -> Sized:
+        """The rows of a frame that this relation does not have, each once, with their number."""
+        if self._known is not None:
+            rows = frame.limit(self.few + 1).collect()
+            if len(rows) <= self.few:
+                found = dict.fromkeys(tuple(row) if self._arity else () for row in rows)
+                new = [row for row in found if row not in self._known]
+                return local_relation(self._spark, self._arity, new)
+            self._move_to_cluster()
+        apart = frame.distinct()
+        if self._chunks:
+            apart = apart.join(self.sized().frame, on=self.columns, how="left_anti")
+        apart = cut_lineage(apart, eager=False)
+        return Sized(apart, apart.count())
 
     def add(self, delta: Sized) -> None:
         """Append a delta, merging chunks that have become too short: the plan stays of logarithmic size."""
+        if self._known is not None and delta.values is not None:
+            self._known |= dict.fromkeys(delta.values)
+            if len(self._known) > self.few:
+                self._move_to_cluster()
+            return
         chunk = delta
         while self._chunks and (self._chunks[-1].rows or 0) < _MERGE_FACTOR * (chunk.rows or 0):
             last = self._chunks.pop()
@@ -81,10 +116,10 @@ class Growing:
             chunk = Sized(cut_lineage(chunk.frame, eager=True), chunk.rows)
         self._chunks.append(chunk)
 
-    def without_known(self, frame: DataFrame) -> DataFrame:
-        """The rows of a frame that this relation does not have, each once."""
-        fresh = frame.distinct()
-        return fresh.join(self.sized().frame, on=self.columns, how="left_anti") if self._chunks else fresh
+    def _move_to_cluster(self) -> None:
+        if self._known:
+            self._chunks.append(local_relation(self._spark, self._arity, list(self._known)))
+        self._known = None
 
 
 def _sum(left: Sized, right: Sized) -> int:

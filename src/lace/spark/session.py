@@ -37,6 +37,7 @@ def settings(cores: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(max(2, cores * 2)),
+        "spark.sql.limit.initialNumPartitions": str(max(2, cores * 2)),  # a bounded result is one job, not two
         "spark.driver.memory": "2g",
         "spark.python.daemon.module": "lace.spark.daemon",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET_LOGGING.as_uri()}",

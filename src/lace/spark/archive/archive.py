@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 RETRIES = 5
 _SMALL_FILE_BYTES = 32 << 20
+_FEW_ROWS = 1_000_000  # digests or places that are sent to every task
 _INDEX_ORDER = ("month", "group", "app", "name")
 Progress = Callable[[str, str], None]
 Session = Callable[[], "SparkSession"]
@@ -161,8 +162,8 @@ class Archive:
         known = (
             self._frame(state, "records").select("content").union(self._frame(state, "quarantine").select("content"))
         )
-        repeated = ingest.repeats(places, known if state.files else None).persist()
-        few = repeated.count() <= 1_000_000
+        repeated = ingest.repeats(places, known if state.files else None, few=read <= _FEW_ROWS).persist()
+        few = repeated.count() <= _FEW_ROWS
         fresh = ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated)
         judged = validate.judged(fresh, keep_bytes=True)
         batch = f"{state.version + 1:08d}-{uuid.uuid4().hex[:8]}"

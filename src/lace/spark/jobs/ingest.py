@@ -13,13 +13,19 @@ from lace.spark.schemas import CONTENT, ORIGIN, RAW, require_columns
 PLACES = (CONTENT.name, *(field.name for field in ORIGIN))
 
 
-def repeats(places: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """The places (content, bundle, offset) whose bytes stand earlier in this frame already, or in `known`."""
+def repeats(places: DataFrame, known: DataFrame | None = None, *, few: bool = False) -> DataFrame:
+    """The places (content, bundle, offset) whose bytes stand earlier in this frame already, or in `known`.
+
+    `few` says that the places can be sent to every task: they then choose among what is known, which stays where it is.
+    """
     first = (
         places.groupBy("content").agg(F.min(F.struct("bundle", "offset")).alias("place")).select("content", "place.*")
     )
     if known is not None:
-        first = first.join(known.select("content"), on="content", how="left_anti")
+        met = known.select("content")
+        if few:
+            met = met.join(F.broadcast(first.select("content")), on="content", how="left_semi")
+        first = first.join(met, on="content", how="left_anti")
     return places.join(first, on=list(PLACES), how="left_anti")
 
 
