@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from lace.cli.app import app
 from spark.archives import make_records, write_bundle
 from spark.test_cluster import JOB_SECONDS, SOURCE, SPARK_HOME, kill, run_pipeline, wait_for
+from spark.test_killed import commands, contents, ended, prepared, started
 
 pytestmark = pytest.mark.spark
 
@@ -106,6 +107,20 @@ def test_the_pipeline_gives_the_same_tables(spark: object, server: str, stage: P
     done = CliRunner().invoke(app, alone)  # in the session that this process has
     assert done.exit_code == 0, done.output
     assert tables(spark, stage / "remote") == tables(spark, stage / "alone")
+
+
+@pytest.mark.slow
+def test_an_archive_goes_through_every_change_with_the_same_tables(spark: object, server: str, tmp_path: Path) -> None:
+    from pyspark.sql import SparkSession
+
+    assert isinstance(spark, SparkSession)
+    prepared(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "MASTER": server}
+    for there, here in zip(*(commands(tmp_path, str(tmp_path / name)) for name in ("there", "here")), strict=True):
+        assert ended(started(there, environment, [])) == 0
+        done = CliRunner().invoke(app, ["archive", *here])  # in the session that this process has
+        assert done.exit_code == 0, done.output
+    assert contents(spark, tmp_path / "there") == contents(spark, tmp_path / "here")
 
 
 def test_rules_and_records_from_a_notebook(server: str, stage: Path) -> None:

@@ -48,7 +48,8 @@ def _key(peer: str) -> str:
 
 def publish(archive: Archive, peers: Sequence[PeerPolicy], target: Path | None = None) -> State:
     """Write what is new for each peer under TARGET/PEER/VERSION; what each may have is that of the last run."""
-    folder = target if target is not None else archive.files.folder and archive.files.folder / FOLDER
+    # Absolute: whoever writes the bundles runs in another folder.
+    folder = target.absolute() if target is not None else archive.files.folder and archive.files.folder / FOLDER
     if folder is None:
         raise InvalidInput(
             "bundles are written to a folder of this machine: say which", rule="publish-folder", place=archive.files.uri
