@@ -38,10 +38,6 @@ from spark.test_pipeline import check_partitions, peer
 pytestmark = pytest.mark.spark
 
 CLAIMS = "SelectAdvertised(P,S) :- Advertised(P,S).\n"
-JOIN = (
-    "SelectHave(P) :- Have(P), Field(P,'Group',_,G), Field(Q,'Group',_,G), Field(Q,'App',_,'member'), "
-    "Field(Q,'X-Tag',_,'b').\n" + CLAIMS
-)
 NEGATION = "SelectHave(P) :- Have(P), not Linked(P).\nLinked(T) :- RecordLink(_,_,_,_,T).\n" + CLAIMS
 CLOSURE = (
     "SelectHave(P) :- Have(P), Reached(P).\nReached(P) :- Field(P,'App',_,'ding').\n"
@@ -49,7 +45,6 @@ CLOSURE = (
 )
 PEERS = [
     peer("adds", select_coordinate("//u//ding//")),
-    peer("joins", Module.author(JOIN)),
     peer("negates", Module.author(NEGATION)),
     peer("reaches", Module.author(CLOSURE)),
     peer("twin", select_coordinate("//u//ding//")),
@@ -102,7 +97,6 @@ def test_results_follow_what_is_new_and_what_goes_as_if_worked_out_from_scratch(
     how = {step: what for step, what in said if step.startswith("select")}
     assert how == {  # peers with the same rules are one evaluation, and nothing is done anew
         "select for adds, twin": "1 new batches",
-        "select for joins": "1 new batches, 0 removals",
         "select for negates": "1 new batches, 0 removals",
         "select for reaches": "1 new batches, 0 removals",
     }
