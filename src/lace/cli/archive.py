@@ -59,7 +59,7 @@ def open_archive(uri: str, master: str | None) -> Archive:
 @_MASTER
 def init(uri: str, master: str | None) -> None:
     """Make an empty archive."""
-    archive = openopen_archive(uri, master)
+    archive = open_archive(uri, master)
     archive.init()
     say(archive.files.uri)
 
@@ -75,7 +75,7 @@ def add(uri: str, paths: Sequence[Path], split_mib: int, master: str | None, as_
 
     Every record is judged; what is none goes to the quarantine table with its bytes and the rule it broke.
     """
-    _show(openopen_archive(uri, master).add(paths, split_mib << 20), as_json)
+    _show(open_archive(uri, master).add(paths, split_mib << 20), as_json)
 
 
 @command.command("status")
@@ -85,7 +85,7 @@ def add(uri: str, paths: Sequence[Path], split_mib: int, master: str | None, as_
 @json_option
 def status(uri: str, as_of: str | None, master: str | None, as_json: bool) -> None:
     """Show what an archive holds, table by table, and how far each step is."""
-    _show(openopen_archive(uri, master).log.state(as_of), as_json)
+    _show(open_archive(uri, master).log.state(as_of), as_json)
 
 
 def _show(state: State, as_json: bool) -> None:
@@ -128,7 +128,7 @@ def _behind(state: State, batches: Sequence[str]) -> str:
 @json_option
 def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
     """Show the commits, newest first."""
-    history = openopen_archive(uri, master).log
+    history = open_archive(uri, master).log
     newest = history.versions()[::-1]
     commits = history.commits(newest[:limit] if limit else newest)
     if as_json:
@@ -155,7 +155,7 @@ def run(uri: str, listings: bool, master: str | None, as_json: bool, **options: 
     """
     from lace.spark.archive.run import run as run_steps
 
-    _show(run_steps(openopen_archive(uri, master), policies(options), listings=listings), as_json)
+    _show(run_steps(open_archive(uri, master), policies(options), listings=listings), as_json)
 
 
 @command.command("publish")
@@ -185,7 +185,7 @@ def publish(uri: str, to: Path | None, master: str | None, as_json: bool, **opti
 @json_option
 def compact(uri: str, small_mib: int, master: str | None, as_json: bool) -> None:
     """Write small files together, in the order that lookups prune by."""
-    _show(openopen_archive(uri, master).compact(small_mib << 20), as_json)
+    _show(open_archive(uri, master).compact(small_mib << 20), as_json)
 
 
 @command.command("remove")
@@ -195,7 +195,7 @@ def compact(uri: str, small_mib: int, master: str | None, as_json: bool) -> None
 @json_option
 def remove(uri: str, hashes: Sequence[str], master: str | None, as_json: bool) -> None:
     """Remove records by hash. Older versions still hold them until `gc --versions` removes their files."""
-    _show(openopen_archive(uri, master).remove(list(hashes)), as_json)
+    _show(open_archive(uri, master).remove(list(hashes)), as_json)
 
 
 @command.command("gc")
@@ -209,7 +209,7 @@ def gc(uri: str, keep: Path | None, versions: int | None, apply: bool, master: s
     """Remove what no rule keeps, and the files of old versions. Shows what would go; --apply does it."""
     if keep is None and versions is None:
         raise click.UsageError("give --keep RULES, --versions N, or both")
-    archive = openopen_archive(uri, master)
+    archive = open_archive(uri, master)
     if keep is not None:
         _retain(archive, keep, apply, as_json)
     if versions is not None:
@@ -282,7 +282,7 @@ def follow(
     from lace.spark.archive.follow import follow as follow_inbox
     from lace.spark.archive.run import run as run_steps
 
-    archive, peers = openopen_archive(uri, master), policies(options)
+    archive, peers = open_archive(uri, master), policies(options)
 
     def told(batch: MicroBatch) -> None:
         if as_json:

@@ -50,6 +50,12 @@ def sendable(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, setting
     return _evaluated(records, peer, peer.policy.sendable, limits, settings)
 
 
+def sendable_hashes(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, settings: SparkSettings) -> DataFrame:
+    """(hash): the same as a frame."""
+    goal = peer.policy.sendable
+    return sendable(records, peer, limits, settings).frame(goal).select(F.col("c0").alias("hash"))
+
+
 def _evaluated(
     records: DataFrame, peer: PeerPolicy, goal: Predicate, limits: EngineLimits, settings: SparkSettings
 ) -> Evaluation:
