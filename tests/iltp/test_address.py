@@ -14,7 +14,6 @@ from lace.iltp.address import (
     UnixAddress,
     WebSocketAddress,
     parse_address,
-    with_host,
 )
 
 
@@ -126,9 +125,3 @@ def test_a_dialled_tcp_name_shows_the_default_port() -> None:
 def test_a_websocket_address_shows_port_and_path() -> None:
     assert str(parse_address("ws:example.com")) == "ws:example.com:80/interlace"
     assert str(parse_address("wss:[::1]")) == "wss:[::1]:443/interlace"
-
-
-def test_an_acceptor_shows_the_peer_under_the_same_scheme() -> None:
-    assert str(with_host(parse_address("tcp:0.0.0.0:9"), "10.0.0.1", 555)) == "tcp:10.0.0.1:555"
-    assert str(with_host(parse_address("wss:h"), "::1", 5)) == "wss:[::1]:5/interlace"
-    assert with_host(parse_address("unix:/s"), "x", 1) == UnixAddress("/s")

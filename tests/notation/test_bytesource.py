@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidStream
-from lace.notation.bytesource import ByteSource, Reader, read_whole
+from lace.notation.bytesource import ByteSource, Reader
+from notation.reading import read_whole
 
 MAX = 12
 
@@ -18,7 +19,7 @@ MAX = 12
 def items(source: ByteSource) -> Reader[list[bytes]]:
     """A small language: a line `n<digits>` is followed by that many bytes, other lines stand alone."""
     found = []
-    while not (yield from source.at_end()):
+    while (yield from source.peek(1)):
         line = yield from source.read_line(MAX)
         found.append(line)
         if line[:1] == b"n":

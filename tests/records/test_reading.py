@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lace.errors import InvalidRecord, InvalidStream
 from lace.intake.judge import judge_all
 from lace.limits import MIB, RecordLimits
-from lace.notation.bytesource import ByteSource, read_whole
+from lace.notation.bytesource import ByteSource
 from lace.notation.digest import digest
 from lace.records.fastparse import parse_common
 from lace.records.frame import (
@@ -29,6 +29,7 @@ from lace.records.parse import parse_record
 from lace.records.thin import thicken, thin_form
 from lace.records.validate import validate
 from lace.records.write import encode_record
+from notation.reading import read_whole
 from records.strategies import DATA, FIELDS, PLEXES, RECORDS, SEALS, blob_bytes, plex_bytes, seal_bytes, stored
 
 

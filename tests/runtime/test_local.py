@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,10 @@ import pytest
 
 from interlace.pair import ALL, EXPOSE_ALL, blob, group_module, hash_of, plex
 from lace.errors import LaceError
-from lace.intake.received import Intake, checkers_for
+from lace.intake.received import judge_received
 from lace.interlace.events import Advertising, Closed, Event, FixedPoint, Received, Requested
 from lace.interlace.reasons import AbortReason
-from lace.limits import EngineLimits, ExchangeLimits, IngestLimits, RecordLimits
+from lace.limits import EngineLimits, ExchangeLimits, RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
 from lace.policy.select import select_hash
@@ -81,25 +80,14 @@ def test_large_transfers_go_through_workers_and_are_durable(tmp_path: Path) -> N
 
 
 @mark.clause("050-VALID-05", "050-VALID-06")
-@pytest.mark.parametrize("workers", [False, True])
-def test_the_intake_names_what_it_refuses_and_keeps_the_rest(workers: bool, tmp_path: Path) -> None:
+def test_what_came_under_a_hash_is_that_record_or_refused_by_it(tmp_path: Path) -> None:
     wrong = X[:-1] + b"w"
-    claimed = [(hash_of(X), wrong), (hash_of(Y), Y), (hash_of(Z), X)]
-    with (
-        open_store(tmp_path / "a.lace", create=True) as store,
-        checkers_for(10_000 if workers else 1, IngestLimits()) as (submit, _),
-        ThreadPoolExecutor(1) as committer,
-    ):
-        intake = Intake(
-            store, submit, committer, max_waiting=1, record_limits=RecordLimits(),
-            limits=IngestLimits(max_chunk_records=100),
-        )  # fmt: skip
-        received = [*intake.add(claimed), *intake.flush()]
+    received = judge_received([(hash_of(X), wrong), (hash_of(Y), Y), (hash_of(Z), X)], RecordLimits())
+    with open_store(tmp_path / "a.lace", create=True) as store:
+        received.commit(store)
         assert have(store) == {hash_of(Y)}
-    stored = [record for batch in received for record in batch.stored]
-    refused = [record for batch in received for record in batch.refused]
-    assert stored == [hash_of(Y)]
-    assert sorted(refused) == sorted([hash_of(X), hash_of(Z)])
+    assert received.stored == [hash_of(Y)]
+    assert sorted(received.refused) == sorted([hash_of(X), hash_of(Z)])
 
 
 def test_an_exchange_with_nothing_new_on_either_side_is_remembered() -> None:

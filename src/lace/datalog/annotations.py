@@ -92,11 +92,6 @@ def canonicalize(
     return Canonicalized(Lacegram.from_program(source.program, profile=profile, limits=limits), source.sidecar)
 
 
-def format_sidecar(sidecar: Sidecar) -> str:
-    """A sidecar as JSON text, keys sorted, one final LF."""
-    return json.dumps(sidecar, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-
-
 def format_annotated(source: AnnotatedSource) -> str:
     """The source with canonical spelling and order; each comment stays with its rule, equal rules become one."""
     merged: dict[str, list[str]] = {}

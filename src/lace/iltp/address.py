@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from typing import NoReturn, assert_never
+from typing import NoReturn
 
 from lace.errors import InvalidText
 from lace.notation.text import require_nfc
@@ -101,19 +101,6 @@ def parse_address(text: str) -> Address:
             return _websocket(rest, secure=scheme == "wss", text=text)
         case _:
             raise _refusal("the schemes are stdio, unix, tcp, ws and wss", text)
-
-
-def with_host(address: Address, host: str, port: int) -> Address:
-    """The same kind of address at another endpoint: what an acceptor shows of its peer (P23)."""
-    match address:
-        case TcpAddress():
-            return TcpAddress(host, port)
-        case WebSocketAddress(secure=secure):
-            return WebSocketAddress(host, port, secure)
-        case StdioAddress() | UnixAddress():
-            return address
-        case _:
-            assert_never(address)
 
 
 def bracketed(host: str) -> str:

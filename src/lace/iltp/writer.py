@@ -62,11 +62,3 @@ def encode_resource(identifier: str, kind: str, text: bytes, limits: StreamLimit
     if b"\r" in text or any(not line or line.startswith((COMMENT, *MARKERS)) for line in lines):
         raise LocalProtocolError(f"resource {identifier} holds a line that a stream cannot carry")
     return b"".join((PIECE, marker, b"\n", text, b"\n", BLANK))
-
-
-def encode_comment(text: str, limits: StreamLimits = DEFAULT_LIMITS) -> bytes:
-    """A comment line; two of them never stand next to each other."""
-    line = COMMENT + text.encode("utf-8") + b"\n"
-    if len(line) > limits.max_comment_line_bytes or "\n" in text or "\r" in text:
-        raise LocalProtocolError(f"a comment line has at most {limits.max_comment_line_bytes} bytes and no line end")
-    return line

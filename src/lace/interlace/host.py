@@ -156,9 +156,6 @@ class Host(Protocol, Generic[Judged]):
         """Let go of everything that is held for this link."""
 
 
-AnyHost = Host[object]
-
-
 def perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAnswer | None:
     """Carry out what a machine asks of its own side; the answer, if the effect has one."""
     try:

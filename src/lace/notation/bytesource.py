@@ -180,18 +180,3 @@ class ByteSource:
                 break
             seen += chunk[: count - len(seen)]
         return seen
-
-    def at_end(self) -> Reader[bool]:
-        """Whether the stream ends here."""
-        return not (yield from self.peek(1))
-
-
-def read_whole(reader: Reader[T], source: ByteSource) -> T:
-    """Run a reader over a source that already holds the whole stream."""
-    source.feed_eof()
-    try:
-        next(reader)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    raise InvalidStream("the stream ended inside an item", rule="stream-cut", place=f"byte {source.consumed}")

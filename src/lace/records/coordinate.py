@@ -173,8 +173,3 @@ def _parse_version(text: str) -> Version:
 
 def _malformed(text: str, message: str) -> InvalidText:
     return InvalidText(message, rule="coordinate", found=repr(text[:80]))
-
-
-def tip_order(tai: str, record_hash: str) -> tuple[str, str]:
-    """The sort key of versions: the tip is the greatest (110-VER-09: highest TAI, then highest hash text)."""
-    return tai, record_hash

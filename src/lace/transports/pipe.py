@@ -73,9 +73,6 @@ class PipeStream:
             await after()
 
 
-Accepted = Callable[[asyncio.StreamReader, asyncio.StreamWriter], PipeStream]
-
-
 class PipeListener:
     """An asyncio server whose streams wait in a bounded queue."""
 
