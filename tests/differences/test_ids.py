@@ -46,6 +46,11 @@ def test_what_is_no_exact_h3_id_is_refused(text: str) -> None:
 
 def test_kept_bytes_are_read_back_and_broken_ones_refused() -> None:
     assert ids_of_bytes(ALL.to_bytes()).texts() == TEXTS
+    kept = ALL.to_bytes()
+    backwards = b"".join(kept[at : at + 33] for at in range(len(kept) - 33, -1, -33))
+    assert ids_of_bytes(memoryview(backwards)).texts() == TEXTS
+    assert len(ids_of_bytes(kept + kept)) == len(TEXTS)
+    assert len(ids_of_bytes(b"")) == 0
     with pytest.raises(InvalidText):
         ids_of_bytes(ALL.to_bytes()[:-1])
     with pytest.raises(InvalidText):

@@ -46,7 +46,7 @@ def recall(store: RecordStore, name: str, cursor: StoreCursor) -> Ids | None:
     if digest(memoryview(data)[_DIGEST_BYTES:]) != data[:_DIGEST_BYTES]:
         return None
     try:
-        return ids_of_bytes(data[_DIGEST_BYTES + len(head) + 1 :])
+        return ids_of_bytes(memoryview(data)[_DIGEST_BYTES + len(head) + 1 :])
     except InvalidText:
         return None
 

@@ -146,9 +146,12 @@ class Session:
     def put_records(self, stored: Sequence[bytes]) -> None:
         """Write records of a SendRecords request."""
         pieces = list(map(encode_record, stored))
-        # Joined here they are one piece of many; a long one is not copied for that.
-        self._outgoing.extend(pieces if max(map(len, pieces), default=0) > _WRITE_BYTES else [b"".join(pieces)])
         self.unsent_bytes += sum(map(len, pieces))
+        if max(map(len, pieces), default=0) > _WRITE_BYTES:  # a long one is not copied to be joined to others
+            self._outgoing.extend(pieces)
+            return
+        data = b"".join(pieces)
+        self._outgoing.extend([data[at : at + _WRITE_BYTES] for at in range(0, len(data), _WRITE_BYTES)])
 
     def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
         """Write advertisement records of a SendListing request."""

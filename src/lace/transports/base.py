@@ -15,7 +15,9 @@ from lace.limits import MIB
 from lace.notation.identifiers import Verifier
 
 READ_BYTES = 256 * 1024
-WRITE_BUFFER_BYTES = MIB  # what may wait in a stream's own buffer before `send` waits
+# What may wait in a stream's own buffer before `send` waits. Little: asyncio moves all of it for each part that the
+# socket takes.
+WRITE_BUFFER_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
