@@ -14,6 +14,7 @@ import pytest
 
 from interlace.fakehost import FakeHost
 from interlace.pair import ALL, EXPOSE_ALL, VERIFIER_A, blob, group_module, hash_of, plex
+from lace.differences.keyed import derive_key
 from lace.errors import LimitExceeded
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
@@ -229,6 +230,20 @@ def test_requests_are_what_the_peer_claims_and_we_lack_within_the_bounds(make_ho
     assert again == given.ClaimsTaken(1, changed=True)
     same = host.take_claims(asked.TakeClaims(added=bare_claims([*HASHES[:1]]), is_whole=True), Call())
     assert not same.changed
+
+
+@pytest.mark.clause("070-EQUAL-03")
+def test_a_listing_of_exactly_our_records_is_recognised_where_sets_are_compared(make_host: MakeHost) -> None:
+    for key in (None, derive_key(b"near", b"far")):
+        host = make_host()
+        ready(host, *RECORDS[:5], difference_key=key)
+        own = sorted(map(hash_of, RECORDS[:5]))
+        others = [record for record in HASHES if record not in own]
+        for listed in (own, [], own[:4], [*own[:4], others[0]], [*own, others[0]], own):
+            claims = bare_claims(sorted(listed))
+            taken = host.take_claims(asked.TakeClaims(added=claims, is_whole=True), Call())
+            assert taken.is_own == (key is not None and listed == own)
+            assert taken.count == len(listed)
 
 
 @pytest.mark.clause("050-PART-14", "050-PART-15", "050-PART-16", "050-LIST-09")
