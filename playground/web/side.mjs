@@ -9,6 +9,10 @@ const EXPOSE = [
   ["rules", "what these rules allow"],
 ];
 
+const SHOWN = `# Whoever looks may see the records of //club.
+AllowQueryRecord(Viewer,P) :- Have(P), Field(P,'Group',_,'club').
+`;
+
 export class SideView {
   // `page` is told of every change and every question.
   constructor(number, people, page) {
@@ -50,10 +54,15 @@ export class SideView {
 
   choices() {
     this.radios = EXPOSE.map(([value, text]) => {
-      const radio = make("input", { type: "radio", name: `expose-${this.number}`, value, onchange: () => this.page.changed(this.number, { expose: value }) });
+      const radio = make("input", { type: "radio", name: `expose-${this.number}`, value, onchange: () => this.choose(value) });
       return [radio, make("label", {}, radio, text)];
     });
     return make("fieldset", { class: "choices" }, make("legend", {}, `${this.other.name}'s rules may look at`), this.radios.map(([, label]) => label));
+  }
+
+  choose(expose) {
+    const isEmpty = expose === "rules" && !this.exposeRules.textarea.value.trim();
+    this.page.changed(this.number, isEmpty ? { expose, expose_rules: SHOWN } : { expose });
   }
 
   adding() {

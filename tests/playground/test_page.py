@@ -14,7 +14,7 @@ from inspector.browser import PICTURES, Reader, find_chromium, running_browser
 
 LEFT_OUT = "no Chromium here, so the playground was not clicked through (apt-get install chromium)"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
-READY_MS = 240_000  # on a machine that does much else
+READY_MS = 90_000  # on a machine that does much else
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,7 @@ def test_the_page_is_clean_for_everybody_and_fits(browser: Any, address: str, na
     page.click("button:has-text('Why not?') >> nth=0")
     page.wait_for_selector("#why:not([hidden])")
     page.check("#side-0 input[value=rules]")
+    assert "AllowQueryRecord" in page.input_value("#expose_rules-0")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.wait_for_timeout(600)
     exchange(reader)
