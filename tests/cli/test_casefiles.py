@@ -41,6 +41,22 @@ def test_a_template_is_a_valid_policy_and_passes_its_own_cases(name: str) -> Non
     assert len(cases) >= 2
 
 
+@pytest.mark.parametrize("name", [template.name for template in templates()])
+def test_lace_check_has_nothing_to_say_about_a_template(name: str, tmp_path: Path) -> None:
+    for file, text in fill(name, WORDS).items():
+        if file.endswith(".lace"):
+            (tmp_path / file).write_text(text, "utf-8")
+            checked = run("check", str(tmp_path / file))
+            assert (checked.exit_code, "no errors" in checked.output) == (0, True), checked.output
+
+
+def test_an_exposure_has_to_bind_everything_but_its_viewer(tmp_path: Path) -> None:
+    (tmp_path / "open.lace").write_text("AllowQueryRecord(Viewer,P) :- Have(Q).\n", "utf-8")
+    checked = run("check", str(tmp_path / "open.lace"))
+    assert checked.exit_code == 1
+    assert "variable P" in checked.output
+
+
 def test_the_cases_of_a_template_notice_a_broken_rule() -> None:
     """Each line of each selector is needed by one of its cases."""
     for template in templates():

@@ -75,6 +75,7 @@ def _check(
 ) -> tuple[list[InvalidLacegram], list[InvalidLacegram], int]:
     from lace.datalog.annotations import read_annotated_all
     from lace.datalog.validate import check_all
+    from lace.policy.exposure import EXPOSURE_PROFILE, for_some_viewer
     from lace.policy.lint import doubts, profile_of
 
     try:
@@ -84,7 +85,8 @@ def _check(
     limits = chosen_limits(text, limit_words, name)
     source, errors = read_annotated_all(text, name=name, limits=limits)
     chosen = profile_of(source.program) if profile == "auto" else profile_named(profile)
-    errors += check_all(source.program, chosen, limits)
+    program = for_some_viewer(source.program) if chosen is EXPOSURE_PROFILE else source.program
+    errors += check_all(program, chosen, limits)
     found = [] if errors else doubts(source.program, chosen, given)
     return sorted(errors, key=lambda error: (error.line, error.column)), found, len(source.program.rules)
 

@@ -99,6 +99,11 @@ def for_viewer(rule: Rule, viewer: Viewer) -> Rule:
     return substitute(rule, first, Constant(viewer)) if isinstance(first, Variable) else rule
 
 
+def for_some_viewer(program: Program) -> Program:
+    """An exposure as it reads for a viewer, whoever that is: a rule need not bind the viewer to be safe (P9)."""
+    return replace(program, rules=tuple(for_viewer(rule, _SOME_VIEWER) for rule in program.rules))
+
+
 def expose_all() -> Exposure:
     """Every stored record, to every viewer."""
     return Exposure.author(_EVERY_RECORD)
@@ -149,8 +154,7 @@ def _is_every_record(rule: Rule, record: Term) -> bool:
 
 
 def _findings(program: Program, limits: EngineLimits) -> list[InvalidInput]:
-    bound = replace(program, rules=tuple(for_viewer(rule, _SOME_VIEWER) for rule in program.rules))
-    findings: list[InvalidInput] = [*check_all(bound, EXPOSURE_PROFILE, limits)]
+    findings: list[InvalidInput] = [*check_all(for_some_viewer(program), EXPOSURE_PROFILE, limits)]
     if ALLOW_QUERY_RECORD not in heads(program.rules):
         message = f"an exposure module has to define {ALLOW_QUERY_RECORD}"
         findings.append(InvalidExchangePlan(message, rule="missing-allow-query-record", place=program.source.name))
