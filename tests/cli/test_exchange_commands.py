@@ -94,6 +94,9 @@ def test_a_limit_and_an_abort_have_numbers_of_their_own() -> None:
     assert exit_code_of(Outcome(reached)) is ExitCode.OK
     assert exit_code_of(Outcome(InterlaceResult(fixed_point=True))) is ExitCode.NOTHING
     assert exit_code_of(Outcome(InterlaceResult(limit_reached="max_loop_iterations"))) is ExitCode.LIMIT
+    for abort in ("local failure", "evaluation error"):
+        ours = Outcome(InterlaceResult(limit_reached="max_derived_facts_per_predicate"), abort=abort)
+        assert exit_code_of(ours) is ExitCode.LIMIT
     assert exit_code_of(Outcome(InterlaceResult())) is ExitCode.CONNECTION
     expected = {
         AbortReason.TRANSFER_LIMIT_EXCEEDED: ExitCode.LIMIT,

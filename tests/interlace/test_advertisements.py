@@ -384,12 +384,14 @@ def test_without_the_gate_the_bare_letter_holds() -> None:
 
 
 @mark.clause("050-LIST-10", "050-LIM-03", "050-LIM-02")
-@pytest.mark.parametrize(
-    "limits", [limits_with(max_advertisement_records_listed=2), limits_with(max_fact_block_size=200)]
-)
-def test_a_listing_over_a_limit_is_a_local_error_before_a_byte_of_it_is_sent(limits: object) -> None:
+@pytest.mark.parametrize("limit, most", [("max_advertisement_records_listed", 2), ("max_fact_block_size", 200)])
+def test_a_listing_over_a_limit_is_a_local_error_before_a_byte_of_it_is_sent(limit: str, most: int) -> None:
+    limits = limits_with(**{limit: most})
     wire = Scripted(stored=tuple(blob(bytes([n])) for n in range(3)), limits=limits, partitions=False).open()
     assert wire.reason is AbortReason.LOCAL_FAILURE
+    assert wire.side.aborted is not None
+    assert wire.side.aborted.result.limit_reached == limit  # which a command tells by its exit code
+    assert wire.side.aborted.detail.endswith(f"passes {limit}, and no partitions are agreed")
     assert not wire.side.named("Advertised")
 
 

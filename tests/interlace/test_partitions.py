@@ -576,6 +576,8 @@ def blocks_of(effects: list[object]) -> list[list[str]]:
 def test_summaries_over_a_limit_are_a_local_error_before_a_byte_of_them_is_sent(limits: ExchangeLimits) -> None:
     wire = Scripted(stored=tuple(blob(b"%d" % n) for n in range(20)), limits=limits).with_partitions()
     assert wire.reason is AbortReason.LOCAL_FAILURE
+    assert wire.side.aborted is not None
+    assert wire.side.aborted.detail.endswith("partitions are too many")
     assert wire.side.named("AdvertisementPartition") == []
 
 

@@ -64,3 +64,17 @@ def test_a_fault_is_told_once() -> None:
     told = [*teller.feed(Passed(0, "in", b"nonsense")), *teller.feed(Passed(1, "in", b"more"))]
     assert [line.kind for line in told] == ["fault"]
     assert next(line.kind for line in teller.feed(Passed(2, "out", STREAM))) == "preface"
+
+
+def test_what_follows_a_comment_line_stands_where_it_is_said_to_stand() -> None:
+    comment = "# kept at home: é\n".encode()
+    at = STREAM.index(b"\xf0\x9f\x96\xa7: ")
+    stream = STREAM[:at] + comment + STREAM[at:]
+    told = list(TraceReader().feed(Passed(0, "in", stream)))
+    assert [(line.offset, line.size, line.text) for line in told if line.kind == "comment"] == [
+        (at, 19, "# kept at home: é")
+    ]
+    record = next(line for line in told if line.kind == "record")
+    assert record.offset == at + 19
+    assert stream[record.offset :].startswith(b"\xf0\x9f\x96\xa7: " + record.text.encode())
+    assert sum(line.size for line in told) == len(stream)

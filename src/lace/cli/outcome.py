@@ -21,7 +21,7 @@ _LOCAL = frozenset(("local failure",))
 
 def exit_code_of(outcome: Outcome) -> ExitCode:
     """The exit code of an exchange that was to reach a fixed point."""
-    if outcome.abort == "transfer limit exceeded" or (not outcome.abort and outcome.result.limit_reached):
+    if outcome.abort == "transfer limit exceeded" or outcome.result.limit_reached:
         return ExitCode.LIMIT
     if outcome.abort in _CONNECTION:
         return ExitCode.CONNECTION
@@ -120,7 +120,8 @@ def _ending(outcome: Outcome) -> str:
     result = outcome.result
     loops = count_of(result.loops, "loop")
     if outcome.abort:
-        return f"aborted after {loops}"
+        limit = f" at the limit {result.limit_reached}" if result.limit_reached else ""
+        return f"aborted{limit} after {loops}"
     if result.limit_reached:
         return f"at the limit {result.limit_reached} after {loops}"
     return f"at a fixed point after {loops}" if result.fixed_point else f"by the peer after {loops}"

@@ -68,6 +68,7 @@ class StreamReader:
         self._resources = 0
         self._comment_allowed = True
         self.accepts_packed = False  # 070-ZIP-01: unknown until it was agreed
+        self.on_comment: Callable[[int, bytes], None] | None = None  # where it begins; comments mean nothing here
         self.record_gate: RecordGate | None = None  # may refuse a record by its name, before its bytes have come
 
     @property
@@ -259,6 +260,8 @@ class StreamReader:
         except UnicodeDecodeError:
             self._refuse("a comment is UTF-8 text", "comment-utf8", line)
         self._comment_allowed = False
+        if self.on_comment is not None:
+            self.on_comment(self._source.consumed - len(line) - 1, line)
 
     def _read_marked(self) -> Reader[None]:
         marker = yield from self._read_marker()

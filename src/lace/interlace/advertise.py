@@ -94,7 +94,7 @@ def measured_bytes(limits: ExchangeLimits, *, agreed: bool, threshold_bytes: int
 def uses_partitions(own: Evaluated, limits: ExchangeLimits, *, agreed: bool, threshold_bytes: int) -> bool:
     """Whether this loop's advertisement is summaries: when a listing is costly or not allowed (P14, 050-LIST-10)."""
     count, size = own.own.count, own.listing_bytes
-    agreed = agreed and _summaries_fit(own.partitions, limits)
+    is_agreed, agreed = agreed, agreed and _summaries_fit(own.partitions, limits)
     if agreed and size > threshold_bytes:
         return True
     fits_records = count <= limits.max_advertisement_records_listed
@@ -102,11 +102,11 @@ def uses_partitions(own: Evaluated, limits: ExchangeLimits, *, agreed: bool, thr
         return False
     if agreed:
         return True
-    found = f"{count} records" if not fits_records else f"{size} bytes"
+    limit = "max_fact_block_size" if fits_records else "max_advertisement_records_listed"
+    found = f"{size} bytes" if fits_records else f"{count} records"
+    instead = f"its {own.partitions} partitions are too many" if is_agreed else "no partitions are agreed"
     raise ProtocolAbort(  # 050-LIST-10: told before a byte of it is sent
-        AbortReason.LOCAL_FAILURE,
-        f"our listing of {found} passes the limit and its partitions are not agreed, or too many",
-        "050-LIST-10",
+        AbortReason.LOCAL_FAILURE, f"our listing of {found} passes {limit}, and {instead}", "050-LIST-10", limit
     )
 
 

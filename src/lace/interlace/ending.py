@@ -40,6 +40,7 @@ class Ending:
             self.failure = self.failure or failure.with_traceback(None)  # its frames would hold the machine
             return
         self._core.enter(Move.CLOSE)
+        self._core.ledger.limit_reached = self._core.ledger.limit_reached or failure.limit
         self._core.report(Closed(str(failure)))
         self._core.emit(Abort(failure.reason, failure.detail, self.result(epoch)))
 

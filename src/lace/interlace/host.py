@@ -168,8 +168,13 @@ def perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAns
         if isinstance(effect, PreparePolicy):
             return given.PolicyRefused(str(error))
         if isinstance(effect, Evaluate):
-            return given.EvaluationFailed(str(error))
-        return given.LocalFailed(str(error))
+            return given.EvaluationFailed(str(error), limit_of(error))
+        return given.LocalFailed(str(error), limit_of(error))
+
+
+def limit_of(error: LaceError) -> str:
+    """The name of the limit of ours that an error is about, if it is one."""
+    return error.limit if isinstance(error, LimitExceeded) else ""
 
 
 def _perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAnswer | None:
@@ -206,4 +211,4 @@ def store(
     try:
         return host.commit(judged, call)
     except LaceError as error:
-        return [given.LocalFailed(str(error))]
+        return [given.LocalFailed(str(error), limit_of(error))]

@@ -130,6 +130,7 @@ class EvaluationFailed:
     """Answers Evaluate: a limit or an error stopped it (050-EVAL-04)."""
 
     detail: str
+    limit: str = ""  # the name of the limit that was reached, if it was one
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +238,10 @@ class RecordsRejected:
 
 @dataclass(frozen=True, slots=True)
 class LocalFailed:
-    """Our own side cannot go on (the store failed, a program error)."""
+    """Our own side cannot go on (the store failed, a limit of ours was reached, a program error)."""
 
     detail: str
+    limit: str = ""  # the name of the limit, if it was one
 
 
 # --- from our own side -----------------------------------------------------------------------------------------

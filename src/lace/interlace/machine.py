@@ -230,12 +230,12 @@ class InterlaceMachine:
         match item:
             case given.PolicyRefused(detail):
                 raise ProtocolAbort(AbortReason.MALFORMED_PREPARED_POLICY, detail, "050-ERR-09")
-            case given.EvaluationFailed(detail):
-                raise ProtocolAbort(AbortReason.EVALUATION_FAILED, detail, "050-EVAL-04")
+            case given.EvaluationFailed(detail, limit):
+                raise ProtocolAbort(AbortReason.EVALUATION_FAILED, detail, "050-EVAL-04", limit)
             case given.ListingRefused(detail, clause):
                 raise ProtocolAbort(AbortReason.LIST_ROOT_MISMATCH, detail, clause)
-            case given.LocalFailed(detail):
-                raise ProtocolAbort(AbortReason.LOCAL_FAILURE, detail)
+            case given.LocalFailed(detail, limit):
+                raise ProtocolAbort(AbortReason.LOCAL_FAILURE, detail, limit=limit)
             case given.PolicyPrepared(claims):
                 self._core.answered()
                 self.epoch.begin_with(claims)

@@ -35,8 +35,9 @@ class AbortReason(StrEnum):
 class ProtocolAbort(RemoteProtocolError):
     """Raised inside the machine where a row of the table applies; `receive` turns it into an `Abort` effect."""
 
-    def __init__(self, reason: AbortReason, detail: str, clause: str = "") -> None:
+    def __init__(self, reason: AbortReason, detail: str, clause: str = "", limit: str = "") -> None:
         super().__init__(f"{reason.value}: {detail}")
         self.reason = reason
         self.detail = detail
         self.clause = clause
+        self.limit = limit  # the name of the limit of our own that was reached, if it was one

@@ -111,6 +111,7 @@ class Reconciliation:
                 AbortReason.LOCAL_FAILURE,
                 f"partition {prefix} has {self._pending[prefix][0].count} records, more than any answer may hold",
                 "050-LIST-11",
+                "max_advertisement_records_listed",
             )
 
     def _narrowing_is_cheaper(self, partition: Partition, known: int) -> bool:

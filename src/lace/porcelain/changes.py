@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from threading import Event
 
 from lace.errors import CursorExpired, InvalidText
 from lace.notation.identifiers import RecordHash
 from lace.store.base import RecordStore, StoreCursor, StoreRecordId
 
-POLL_S = 0.05  # how soon what another process stored is noticed
+POLL_S = 0.25  # how soon what another process stored is noticed; what this one stores is noticed at once
 MAX_RECORDS = 10_000  # in one change
 
 
@@ -56,33 +58,56 @@ class ChangeStream:
     max_records: int = MAX_RECORDS
 
     def __iter__(self) -> Iterator[Change]:
+        news = Event()
+        unlisten = self.store.news.listen(news.set)
         cursor, heard = self.since, time.monotonic()
-        while True:
-            change, cursor = self._after(cursor)
-            if change is not None:
-                yield change
-                heard = time.monotonic()
-            elif self._is_over(heard):
-                return
-            else:
-                time.sleep(self.poll_s)
+        try:
+            while True:
+                news.clear()  # before looking: what is stored from here on is not overheard
+                change, cursor = self._after(cursor)
+                if change is not None:
+                    yield change
+                    heard = time.monotonic()
+                elif self._is_over(heard):
+                    return
+                else:
+                    news.wait(self._patience_s(heard))
+        finally:
+            unlisten()
 
     async def __aiter__(self) -> AsyncIterator[Change]:
         import asyncio  # only here: every command opens a lace, and few of them wait in an event loop
 
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # of a thread that stores after the loop has ended
+                loop.call_soon_threadsafe(news.set)
+
+        unlisten = self.store.news.listen(tell)
         cursor, heard = self.since, time.monotonic()
-        while True:
-            change, cursor = await asyncio.to_thread(self._after, cursor)
-            if change is not None:
-                yield change
-                heard = time.monotonic()
-            elif self._is_over(heard):
-                return
-            else:
-                await asyncio.sleep(self.poll_s)
+        try:
+            while True:
+                news.clear()
+                change, cursor = await asyncio.to_thread(self._after, cursor)
+                if change is not None:
+                    yield change
+                    heard = time.monotonic()
+                elif self._is_over(heard):
+                    return
+                else:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(news.wait(), self._patience_s(heard))
+        finally:
+            unlisten()
 
     def _is_over(self, heard: float) -> bool:
         return self.wait_s is not None and time.monotonic() - heard >= self.wait_s
+
+    def _patience_s(self, heard: float) -> float:
+        """How long to wait for a signal; what another process stores gives none, so it is looked for now and then."""
+        left = self.poll_s if self.wait_s is None else heard + self.wait_s - time.monotonic()
+        return max(0.0, min(self.poll_s, left))
 
     def _after(self, since: StoreCursor) -> tuple[Change | None, StoreCursor]:
         """The next change after a moment, if there is one, and the moment after it."""

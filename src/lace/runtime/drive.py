@@ -20,7 +20,7 @@ from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
-from lace.interlace.host import Arrived, Host, perform
+from lace.interlace.host import Arrived, Host, limit_of, perform
 from lace.limits import SECOND_NS
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock, SteadyTai
@@ -369,7 +369,7 @@ class Driver:
         try:
             self._answer(await service)
         except LaceError as error:
-            self._answer(given.LocalFailed(str(error)))
+            self._answer(given.LocalFailed(str(error), limit_of(error)))
 
     # --- small moves -------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from lace.intake.received import Received
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event, FixedPoint
-from lace.interlace.host import Arrived, Call, perform, store
+from lace.interlace.host import Arrived, Call, limit_of, perform, store
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
@@ -217,7 +217,7 @@ class LocalExchange:
                 peer.inbox.append(given.AdvertisementsReceived(batch))
                 yield True
         except LaceError as error:
-            side.answers.append(given.LocalFailed(str(error)))
+            side.answers.append(given.LocalFailed(str(error), limit_of(error)))
             return
         side.answers.append(given.ListingSent())
 
@@ -233,7 +233,7 @@ class LocalExchange:
                     break
                 yield True
         except LaceError as error:
-            side.answers.append(given.LocalFailed(str(error)))
+            side.answers.append(given.LocalFailed(str(error), limit_of(error)))
             return
         side.answers.append(given.RecordsSent(service.sent, service.missing))
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, Literal
@@ -98,13 +100,19 @@ class Told:
     facts: tuple[str, ...] = ()
 
 
+def _keep_comment(comments: deque[tuple[int, bytes]], offset: int, line: bytes) -> None:
+    comments.append((offset, line))
+
+
 class TraceReader:
     """Turns the bytes of both directions into lines; a direction that breaks the rules is told once, then ignored."""
 
     def __init__(self) -> None:
         self._readers: dict[Way, StreamReader] = {"in": StreamReader(), "out": StreamReader()}
-        for reader in self._readers.values():
+        self._comments: dict[Way, deque[tuple[int, bytes]]] = {"in": deque(), "out": deque()}
+        for way, reader in self._readers.items():
             reader.accepts_packed = True  # whether it was agreed is not this reader's business
+            reader.on_comment = partial(_keep_comment, self._comments[way])
         self._offsets: dict[Way, int] = {"in": 0, "out": 0}
         self._blocks: dict[Way, int] = {"in": 0, "out": 0}
         self._broken: set[Way] = set()
@@ -134,7 +142,16 @@ class TraceReader:
             if not items:
                 return
             for item in items:
+                yield from self._tell_comments(ns, way)
                 yield self._tell(ns, way, item)
+
+    def _tell_comments(self, ns: int, way: Way) -> Iterator[Told]:
+        """Comments are no items, but they take up room: whatever follows one begins after it."""
+        waiting = self._comments[way]
+        while waiting and waiting[0][0] <= self._offsets[way]:
+            offset, line = waiting.popleft()
+            self._offsets[way] += len(line) + 1
+            yield Told(ns, way, offset, len(line) + 1, "comment", line.decode())
 
     def _tell(self, ns: int, way: Way, item: Item) -> Told:
         kind, text, size, facts = self._describe(way, item)
