@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lace.cli.cores import run_both
 from lace.datalog.engine import index as index_module
+from lace.datalog.engine import sorting as sorting_module
 from lace.datalog.engine.index import Codes, Compared, build_index
 from lace.datalog.engine.runs import ColumnRun
 from lace.datalog.engine.sorting import order_of
@@ -41,6 +43,34 @@ def test_an_index_finds_exactly_the_rows_of_each_key(kind: str, seed: int) -> No
         assert found.counts(keys).tolist() == [rows.count(key) for key in asked]
         assert all(sorted(found.find(key)) == [n for n, row in enumerate(rows) if row == key] for key in asked)
         assert all(count <= found.most for count in found.counts(keys).tolist())
+
+
+@given(st.lists(st.integers(0, 40), max_size=60), st.lists(st.integers(0, 45), max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_two_halves_sort_and_search_like_one(values: list[int], keys: list[int]) -> None:
+    column, asked = np.array(values, np.uint64), np.array(keys, np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting_module, "_HALVED_FROM", 2)
+        patch.setattr(sorting_module, "_both", run_both)
+        distinct, places = sorting_module.numbered(column)
+        assert distinct.tolist() == sorted(set(values))
+        assert distinct[places].tolist() == values
+        ordered = column.copy()
+        sorting_module.sort(ordered)
+        assert ordered.tolist() == sorted(values)
+        assert sorting_module.search(ordered, asked).tolist() == np.searchsorted(np.sort(column), asked).tolist()
+
+
+def test_an_error_of_either_half_is_raised_when_both_have_ended() -> None:
+    done: list[int] = []
+
+    def fail() -> None:
+        raise MemoryError("no room")
+
+    for pair in ((fail, lambda: done.append(1)), (lambda: done.append(2), fail)):
+        with pytest.raises(MemoryError):
+            run_both(*pair)
+    assert done == [1, 2]
 
 
 @given(st.integers(0, 2**32))

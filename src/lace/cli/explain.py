@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.arguments import StoreOnly, opened, opened_for_rules
+from lace.cli.cores import use_two_cores
 from lace.cli.output import human_size, json_option, print_json, say
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.errors import NotFound
@@ -52,6 +53,7 @@ def command(
     name, text = read_rules(rules)
     from lace.porcelain.explain import Explainer
 
+    use_two_cores()
     limits = chosen_limits(text, limit_words, name)
     with _asked(path, facts_file, limits) as asked:
         explainer = Explainer(asked, text, name=name, limits=limits)

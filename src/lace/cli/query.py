@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.arguments import opened_for_rules
+from lace.cli.cores import use_two_cores
 from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, say, shown_hash
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
@@ -70,6 +71,7 @@ def command(
         return
     from lace.porcelain.query import query
 
+    use_two_cores()
     if facts_file is not None:
         from lace.datalog.parser import parse_facts
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.runs import ColumnRun, Run, Selection, merge_runs
-from lace.datalog.engine.sorting import order_of, sorted_unique
+from lace.datalog.engine.sorting import order_of, search, sorted_unique
 from lace.datalog.plan import Version
 from lace.datalog.syntax import Predicate
 
@@ -114,7 +114,7 @@ class SortedSeen:
 
 def in_sorted(level: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which keys stand in a sorted array."""
-    places = np.searchsorted(level, keys)
+    places = search(level, keys)
     places[places == len(level)] = 0
     return np.asarray(level[places] == keys)
 
