@@ -10,6 +10,7 @@ those of its process and everything it started. The lace is made once; with --st
 from __future__ import annotations
 
 import asyncio
+import shutil
 import statistics
 import sys
 import tempfile
@@ -156,9 +157,10 @@ def main() -> None:
             "short": lambda port, server: short(report, hub, port, server, exchanges),
         }
         for name in only:
-            port = free_port()
-            with served(hub.path, f"tcp:127.0.0.1:{port}", Path(made)) as child:
+            port, used = free_port(), Path(shutil.copy(hub.path, Path(made) / f"{name}.lace"))
+            with served(used, f"tcp:127.0.0.1:{port}", Path(made)) as child:
                 asyncio.run(parts[name](port, Server(child.pid)))
+            used.unlink()
     report.note(
         f"a lace of {count:,} records; the first rule set selects all of them, each other one a tenth and the news"
     )

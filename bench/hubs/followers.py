@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from hubs.stores import record_of
 from lace.differences.ids import Ids
 from lace.differences.idset import set_of
 from lace.iltp.address import TcpAddress
@@ -29,6 +30,7 @@ from lace.runtime.host import LocalHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits
 from lace.runtime.node import Node
 from lace.runtime.policybook import PolicyBook, SharingKey
+from lace.runtime.quotas import Gate
 from lace.runtime.sends import Sends
 from lace.runtime.session import Outcome
 from lace.store import MemoryStore
@@ -90,6 +92,9 @@ class Follower:
     def __init__(self, number: int, module: Module, base: Ids, *, is_open: bool = True) -> None:
         self.number = number
         self.store = MemoryStore()
+        once = record_of(number, "u/gone")  # a store that was never written to would say that it holds nothing
+        self.store.put([once])
+        self.store.delete(once.hash)
         self._base = base
         self._terms = Terms(module=module, exposures=(expose_all(),), is_open=is_open)
         self.arrived: dict[str, float] = {}  # records, and when they were stored
@@ -102,8 +107,8 @@ class Follower:
         self._node.pulse.interval_s = 60.0  # the clients' own doings are not what is measured
         self._link: asyncio.Task[Outcome] | None = None
 
-    def _host(self, terms: Terms) -> LocalHost:
-        return LocalHost(self.store, terms, policies=_Book(self._base))
+    def _host(self, terms: Terms, gate: Gate) -> LocalHost:
+        return LocalHost(self.store, terms, policies=_Book(self._base), gate=gate)
 
     def _event(self, _: LinkInfo, event: ev.Event) -> None:
         if isinstance(event, ev.Received):

@@ -20,6 +20,7 @@ from lace.runtime import keptsets
 from lace.runtime.evaluate import StoreEvaluator
 from lace.runtime.host import LocalHost
 from lace.runtime.policybook import PolicyBook
+from lace.runtime.recordwise import Recordwise
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -81,9 +82,17 @@ def test_rules_that_read_the_time_are_evaluated_for_each_link() -> None:
     assert len(first) == len(second) == 5  # type: ignore[arg-type]
 
 
-def test_a_link_that_breaks_off_leaves_the_others_a_whole_set(monkeypatch: pytest.MonkeyPatch) -> None:
+JOINED = Module.author(
+    "SelectHave(P) :- Have(P), Field(P,'App',_,A), Field(Q,'App',_,A).\nSelectAdvertised(P,S) :- Advertised(P,S)."
+)
+
+
+@pytest.mark.parametrize(("module", "work"), [(JOINED, (Materialized, "apply")), (ALL, (Recordwise, "follow"))])
+def test_a_link_that_breaks_off_leaves_the_others_a_whole_set(
+    module: Module, work: tuple[type, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, book = filled(), PolicyBook()
-    first, second = host_of(store, ALL, book), host_of(store, ALL, book)
+    first, second = host_of(store, module, book), host_of(store, module, book)
     assert len(first()) == 5  # type: ignore[arg-type]
     store.put([validate(plex("late"))])
 
@@ -91,7 +100,7 @@ def test_a_link_that_breaks_off_leaves_the_others_a_whole_set(monkeypatch: pytes
         raise Cancelled("hung up")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Materialized, "apply", stop)
+        patch.setattr(*work, stop)
         with pytest.raises(Cancelled):
             first()
     assert len(second()) == 6  # type: ignore[arg-type]
@@ -109,6 +118,26 @@ def test_policies_that_nobody_uses_are_let_go() -> None:
     assert len(book._known) == 1
 
 
+TWICE = Module.author("SelectHave(P) :- Have(P), Have(Q).\nSelectAdvertised(P,S) :- Advertised(P,S).")
+
+
+def test_a_set_that_was_kept_is_followed_from_its_moment(store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new process with something new looks at that, and at nothing else."""
+    book = PolicyBook(keeps_sets=True)
+    host_of(store, ALL, book)()
+    book.keep()
+    store.put([validate(blob(b"late"))])
+    store.delete(validate(blob(b"1")).hash, validate(blob(b"2")).hash)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("evaluated anew")
+
+    again = host_of(store, ALL, PolicyBook(keeps_sets=True))
+    monkeypatch.setattr(StoreEvaluator, "_start", refuse)
+    found = again()
+    assert set(found.ids.ids().texts()) == {record for _, record in store.records_since()}  # type: ignore[attr-defined]
+
+
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordStore:
     monkeypatch.setattr(keptsets, "_FEWEST_IDS", 1)
@@ -117,11 +146,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordStore:
     return made
 
 
-def test_a_new_process_with_nothing_new_evaluates_nothing(store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", [ALL, TWICE])
+def test_a_new_process_with_nothing_new_evaluates_nothing(
+    store: RecordStore, module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
     book = PolicyBook(keeps_sets=True)
-    before = host_of(store, ALL, book)()
+    before = host_of(store, module, book)()
     book.keep()
-    again = host_of(store, ALL, PolicyBook(keeps_sets=True))
+    again = host_of(store, module, PolicyBook(keeps_sets=True))
 
     def refuse(*_: object) -> None:
         raise AssertionError("evaluated")
@@ -131,6 +163,8 @@ def test_a_new_process_with_nothing_new_evaluates_nothing(store: RecordStore, mo
         found = again()
     assert found.ids.ids().texts() == before.ids.ids().texts()  # type: ignore[attr-defined]
     store.put([validate(blob(b"late"))])
+    if module is ALL:  # what came is looked at by itself
+        monkeypatch.setattr(StoreEvaluator, "_start", refuse)
     assert len(again()) == 9  # type: ignore[arg-type]
     store.delete(validate(blob(b"1")).hash)
     assert len(again()) == 8  # type: ignore[arg-type]

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Protocol
 
-from lace.datalog.engine import Materialized, RowSource, evaluate, materialize
+from lace.datalog.engine import Materialized, evaluate, materialize
 from lace.datalog.meter import Meter
 from lace.datalog.source import ColumnSource
 from lace.datalog.syntax import Atom, Variable
 from lace.errors import LocalProtocolError
 from lace.facts.derive import derive_facts
-from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, FIELD
+from lace.facts.predicates import FIELD
 from lace.interlace.advertisement import (
     Advertisement,
     FieldClaim,
@@ -35,8 +34,10 @@ from lace.interlace.terms import Terms
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
+from lace.policy.recordwise import looks_at_one_record
 from lace.records.validate import reread
 from lace.runtime.claims import ClaimBook, feeding_of
+from lace.runtime.recordwise import Recordwise, claimed
 from lace.store.base import RecordStore, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
@@ -60,6 +61,10 @@ class Delta:
 
     def then(self, later: Delta) -> Delta:
         """Both changes, one after the other, as one."""
+        if later.whole is not None:
+            return later
+        if self.whole is not None:
+            return Delta(whole=list(_without(dict.fromkeys(self.whole), later.send_removed) | later.send_added))
         return Delta(
             _without(self.send_added, later.send_removed) | _without(later.send_added, self.send_removed),
             _without(self.send_removed, later.send_added) | _without(later.send_removed, self.send_added),
@@ -85,6 +90,7 @@ class Evaluator(Protocol):
     def requestable(self) -> Collection[str]: ...
     def prepare(self, wanted: PreparePolicy, call: Call | None = None) -> None: ...
     def forget_sets(self) -> None: ...
+    def resume(self, at: StoreCursor) -> bool: ...
     def start_over(self) -> None: ...
     def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta: ...
     def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]: ...
@@ -101,6 +107,7 @@ class StoreEvaluator:
         self._terms = terms
         self._max_followed = max_followed_facts
         self._keeps_sets = True
+        self._recordwise: Recordwise | None = None  # where nothing has to be remembered to follow the store
         self.policy: LoweredPolicy | None = None
         self._schema = NO_FIELDS
         self._watch = _Watch()
@@ -109,6 +116,7 @@ class StoreEvaluator:
     def _reset(self) -> None:
         self._derived: Materialized | None = None
         self._is_ready = False
+        self._is_begun = False  # one record at a time: there is a moment to follow from
         self._send: Records = {}  # what was derived last
         self._request: Records = {}
         self._cursor = StoreCursor()
@@ -143,14 +151,30 @@ class StoreEvaluator:
         self._claims = ClaimBook(feeding_of(wanted.plan))
         self._source = wanted.peer_source
 
+    @property
+    def is_recordwise(self) -> bool:
+        """Whether the rules look at one record at a time."""
+        return looks_at_one_record(self.lowered.program.program.rules, self.lowered.goals)
+
     def forget_sets(self) -> None:
         """Whoever asks keeps what may be sent: it is told all of it when it was evaluated anew, and no claims come."""
         self._keeps_sets = False
+        self._recordwise = None
+        if self.is_recordwise:
+            self._recordwise = Recordwise(self.store, self.lowered, self._terms.engine_limits)
+
+    def resume(self, at: StoreCursor) -> bool:
+        """Whoever asks knows what may be sent at an earlier moment, under rules that read no runtime facts: whether it
+        can be followed from there."""
+        if self._recordwise is None:
+            return False
+        self._cursor, self._runtime, self._is_begun = at, frozenset(), True
+        return True
 
     def start_over(self) -> None:
         """A call was broken off in the middle: the next one evaluates anew."""
         self._derived = None
-        self._is_ready = False
+        self._is_ready = self._is_begun = False
 
     def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta:
         """What changed in the two sets, over the store's newest snapshot: first over what changed here, then with the
@@ -158,6 +182,8 @@ class StoreEvaluator:
         self._watch.call = call
         read = self.lowered.program.base
         runtime = frozenset(fact for fact in facts.facts() if fact.predicate in read)
+        if self._recordwise is not None:
+            return self._follow_records(self._recordwise, runtime) or self._start(runtime, ())
         feed, forget = self._claims.change(claims.added, claims.removed)
         delta = self._follow(runtime, feed, forget)
         if delta is None:
@@ -186,6 +212,10 @@ class StoreEvaluator:
         """What could be requested of a peer that makes these claims; nothing of them is kept."""
         self._watch.call = call
         policy = self.lowered
+        if self._recordwise is not None:
+            answer = self._recordwise.requestable(claims, source, self._runtime, self._watch.call)
+            if answer is not None:
+                return answer
         if self._derived is not None and self._is_ready and len(claims) <= self._max_followed:
             facts = [fact for claim in claims for fact in advertisement_facts(claim, source)]
             if len(facts) <= self._max_followed:
@@ -195,7 +225,7 @@ class StoreEvaluator:
         limits = self._terms.engine_limits
         meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
         asked = Atom(policy.requestable, (Variable("P"),))
-        sources = [self.store.snapshot(), _claimed(claims, source)]
+        sources = [self.store.snapshot(), claimed(claims, source)]
         runtime = self._runtime
         result = evaluate(policy.program, sources, extra=runtime, goals=[asked], limits=limits, meter=meter)
         call.charge(rows=meter.rows)
@@ -207,7 +237,7 @@ class StoreEvaluator:
         """Evaluate anew over the newest snapshot, and compare with what was derived before."""
         policy = self.lowered
         snapshot = self.store.snapshot()
-        extra = _claimed(claims, self._source, runtime)
+        extra = claimed(claims, self._source, runtime)
         limits = self._terms.engine_limits
         meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
         self._is_ready = False
@@ -218,7 +248,11 @@ class StoreEvaluator:
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
         if not self._keeps_sets:
-            return Delta(whole=self._derived.values(policy.sendable))
+            whole = self._derived.values(policy.sendable)
+            if self._recordwise is not None:  # what was derived is not needed to follow from here
+                self._derived.close()
+                self._derived, self._is_begun = None, True
+            return Delta(whole=whole)
         send, request = self._send, self._request
         self._send, self._request = (dict.fromkeys(self._derived.values(found)) for found in policy.goals)
         return Delta(
@@ -227,6 +261,16 @@ class StoreEvaluator:
             request_added=_without(dict(self._request), request),
             request_removed=_without(request, self._request),
         )
+
+    def _follow_records(self, recordwise: Recordwise, runtime: frozenset[Fact]) -> Delta | None:
+        """The same, by the records that came and went."""
+        if not self._is_begun or runtime != self._runtime:
+            return None
+        found = recordwise.follow(self._cursor, runtime, self._watch.call)
+        if found is None:
+            return None
+        self._cursor = found.cursor
+        return Delta(send_added=dict.fromkeys(found.came), send_removed=dict.fromkeys(found.went))
 
     def _follow(
         self, runtime: frozenset[Fact], feed: Sequence[Advertisement], forget: Sequence[Advertisement]
@@ -308,14 +352,6 @@ class StoreEvaluator:
         source = self._source
         for claim in claims:
             yield from advertisement_facts(claim, source)
-
-
-def _claimed(claims: Collection[Advertisement], source: str, facts: Iterable[Fact] = ()) -> RowSource:
-    """Claims as rows, without a value for each of the facts that very many of them are."""
-    rows = RowSource(facts)
-    rows.add(ADVERTISED, zip([record for record, _ in claims], repeat(source)))
-    rows.add(ADVERTISED_FIELD, [(record, source, *field) for record, fields in claims for field in fields])
-    return rows
 
 
 class _Watch:

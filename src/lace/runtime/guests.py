@@ -45,6 +45,7 @@ class GuestEvaluator:
         self._wanted: PreparePolicy | None = None
         self._is_ours = False
         self._forgets = False
+        self._tells_all = False
         self._has_moved = False
         self._reset()
 
@@ -93,10 +94,16 @@ class GuestEvaluator:
         self._reset()
 
     def forget_sets(self) -> None:
-        """Only for rules that never leave: for others it has to be known what was told before they did."""
-        if self._is_ours:
+        """Not for rules that may leave: then it has to be known what was told before. Rules that look at one record at
+        a time tell all of it when they leave."""
+        self._tells_all = not self._is_ours and self._near.is_recordwise
+        if self._is_ours or self._tells_all:
             self._near.forget_sets()
             self._forgets = True
+
+    def resume(self, at: StoreCursor) -> bool:
+        """From a set of an earlier moment, as long as the rules have not left."""
+        return not self._has_moved and self._near.resume(at)
 
     def start_over(self) -> None:
         """A call was broken off in the middle: the next one evaluates anew."""
@@ -194,6 +201,8 @@ class GuestEvaluator:
             return GuestAnswer(self._cursor, 0)
         answer = room.ask(EvaluateGuest(facts, Changes(list(self._claims.values()), [])))
         room.is_fresh = False
+        if self._tells_all:
+            return replace(answer, delta=Delta(whole=list(answer.delta.send_added)))
         return replace(answer, delta=self._difference(answer.delta))
 
     def _held_bytes(self) -> int:

@@ -1,7 +1,7 @@
 """What may be sent under a policy, kept with the lace (070, shared sets): a new process with nothing new starts there.
 
-Rule: a kept set is used only at exactly the moment of the store it belongs to, and only whole: what does not carry the
-digest of its bytes is the same as none. Losing one costs an evaluation.
+Rule: a kept set belongs to one moment of the store, and is used there, or followed from there where the rules allow
+that; and only whole: what does not carry the digest of its bytes is the same as none. Losing one costs an evaluation.
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: Ids) -> None:
         store.put_setting(_NAMESPACE, _INDEX, json.dumps(names[:_MOST_KEPT]).encode())
 
 
-def recall(store: RecordStore, name: str, cursor: StoreCursor) -> Ids | None:
-    """The set that was kept under a name, if it is that of this moment."""
+def recall(store: RecordStore, name: str) -> tuple[StoreCursor, Ids] | None:
+    """The set that was kept under a name, and its moment."""
     data = store.get_setting(_NAMESPACE, name)
     if data is None:
         return None
     head, found, _ = data[_DIGEST_BYTES : _DIGEST_BYTES + 64].partition(b"\n")
-    if not found or head != json.dumps([cursor.record, cursor.removal]).encode():
-        return None
-    if digest(memoryview(data)[_DIGEST_BYTES:]) != data[:_DIGEST_BYTES]:
+    if not found or digest(memoryview(data)[_DIGEST_BYTES:]) != data[:_DIGEST_BYTES]:
         return None
     try:
-        return ids_of_bytes(memoryview(data)[_DIGEST_BYTES + len(head) + 1 :])
-    except InvalidText:
+        record, removal = json.loads(head)
+        return StoreCursor(record, removal), ids_of_bytes(memoryview(data)[_DIGEST_BYTES + len(head) + 1 :])
+    except (InvalidText, ValueError, TypeError):
         return None
 
 

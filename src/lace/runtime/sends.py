@@ -100,6 +100,7 @@ class SharedSends(_Generations):
         self._store = store
         self._name = name  # under which the set is kept with the lace; empty: it is not
         self._recalled: StoreCursor | None = None  # the moment of a set that was kept, until something is evaluated
+        self._is_resumed = False  # whether what is evaluated next is the change since that moment
         self._kept: int | None = None  # the generation that is kept
         if name:
             self._recall()
@@ -114,7 +115,8 @@ class SharedSends(_Generations):
             delta = self._evaluator.evaluate(runtime, Changes([], []), call)
             if self._evaluator.cursor != before:
                 self._answers.clear()
-            whole = delta.whole if self._recalled is None or delta.whole is not None else list(delta.send_added)
+            followed = self._recalled is None or self._is_resumed
+            whole = delta.whole if followed or delta.whole is not None else list(delta.send_added)
             self._recalled = None
             if whole is not None:
                 self._newest = self._newest.anew(whole)
@@ -137,10 +139,13 @@ class SharedSends(_Generations):
         return self._recalled or self._evaluator.cursor
 
     def _recall(self) -> None:
-        now = self._store.cursor()
-        ids = recall(self._store, self._name, now)
-        if ids is not None:
-            self._recalled = now
+        found = recall(self._store, self._name)
+        if found is None:
+            return
+        at, ids = found
+        self._is_resumed = self._evaluator.resume(at)
+        if self._is_resumed or at == self._store.cursor():
+            self._recalled = at
             self._newest = self._newest.holding(set_of(ids))
             self._kept = self._newest.number
 

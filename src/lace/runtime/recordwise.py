@@ -1,0 +1,95 @@
+"""A policy whose rules look at one record at a time, over a store that changes (070, shared sets).
+
+Rule: nothing is remembered between two calls. What came is evaluated by itself and what went is gone, which gives the
+answer that an evaluation over the whole store would; `lace.policy.recordwise` says of which rules that is true. A set
+under such rules costs its ids and no derived facts, and what it costs to follow does not grow with the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+
+from lace.datalog.engine import RowSource, evaluate
+from lace.datalog.meter import Meter
+from lace.datalog.source import FactSource
+from lace.datalog.syntax import Atom, Predicate, Variable
+from lace.facts.derive import derive_facts
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, HAVE
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.host import Call
+from lace.limits import EngineLimits
+from lace.notation.fact import Fact
+from lace.notation.identifiers import RecordHash
+from lace.policy.lower import LoweredPolicy
+from lace.records.validate import reread
+from lace.store.base import RecordStore, StoreCursor
+
+_MOST_FOLLOWED = 50_000  # records that came, above which the columns of the whole store are as near
+_MOST_READ = 1_000  # stored records that claims speak of, which are read one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What became sendable, what may have been and is gone, and the moment of the store that this is of."""
+
+    came: Sequence[str]
+    went: Sequence[str]
+    cursor: StoreCursor
+
+
+class Recordwise:
+    """The two questions, asked of a few records."""
+
+    def __init__(self, store: RecordStore, policy: LoweredPolicy, limits: EngineLimits) -> None:
+        self._store = store
+        self._policy = policy
+        self._limits = limits
+
+    def follow(self, since: StoreCursor, runtime: Collection[Fact], call: Call) -> Moved | None:
+        """How what may be sent changed; None if that was too much, or the store no longer knows."""
+        now = self._store.cursor()
+        if now == since:
+            return Moved((), (), since)
+        if now.record - since.record > _MOST_FOLLOWED:
+            return None
+        changes = self._store.changes(since)
+        if changes is None:
+            return None
+        came = self._asked(self._policy.sendable, [changes.added], runtime, call)
+        went = [record for (record,) in changes.removed.iterate(HAVE)]
+        return Moved(came, went, changes.cursor)
+
+    def requestable(
+        self, claims: Sequence[Advertisement], source: str, runtime: Collection[Fact], call: Call
+    ) -> list[str] | None:
+        """What could be requested of a peer that makes these claims; None if too many are of records that we hold."""
+        held = self._store.present([RecordHash(claim.hash) for claim in claims])
+        if len(held) > _MOST_READ:
+            return None
+        sources = [RowSource(self._facts_of(held)), claimed(claims, source)]
+        return self._asked(self._policy.requestable, sources, runtime, call)
+
+    def _facts_of(self, records: Iterable[RecordHash]) -> Iterator[Fact]:
+        for record in records:
+            stored = self._store.get(record)
+            if stored is not None:
+                yield from derive_facts(reread(stored))
+
+    def _asked(
+        self, goal: Predicate, sources: Sequence[FactSource], runtime: Collection[Fact], call: Call
+    ) -> list[str]:
+        meter = Meter(self._limits, interrupt=lambda: call.is_cancelled, guests=self._policy.guests)
+        asked = Atom(goal, (Variable("P"),))
+        result = evaluate(self._policy.program, sources, extra=runtime, goals=[asked], limits=self._limits, meter=meter)
+        call.charge(rows=meter.rows)
+        return result.text_columns(goal)[0]
+
+
+def claimed(claims: Collection[Advertisement], source: str, facts: Iterable[Fact] = ()) -> RowSource:
+    """Claims as rows, without a value for each of the facts that very many of them are."""
+    rows = RowSource(facts)
+    rows.add(ADVERTISED, zip([record for record, _ in claims], repeat(source)))
+    rows.add(ADVERTISED_FIELD, [(record, source, *field) for record, fields in claims for field in fields])
+    return rows
