@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from interlace.pair import VERIFIER_A
 from lace.iltp.address import TcpAddress, UnixAddress
+from lace.limits import SECOND_NS
 from lace.notation.identifiers import Verifier
 from lace.runtime.admission import Admission, AdmissionLimits, Standing, peer_key
+from lace.runtime.metering import Rate
 from lace.transports.base import TransportProof
 from lace.transports.prefix import network_prefix
 
@@ -74,6 +76,16 @@ def test_the_unproven_link_that_rested_longest_gives_its_place() -> None:
     fresh = [link(1, rests=1), link(2, rests=2), link(3, proven=True, rests=99)]
     assert admission.leaver(fresh, proof("192.0.2.1")) is None
     assert admission.leaver(fresh, proof("192.0.2.1", VERIFIER_A)) == 2
+
+
+def test_with_many_strangers_others_are_let_in_at_a_rate_and_proven_peers_at_once() -> None:
+    admission = Admission(replace(LIMITS, calm_links=2, newcomers=Rate(1, 2)))
+    for _ in range(4):
+        assert admission.lets_in(proof("192.0.2.1"), 0)
+        admission.enter(proof("192.0.2.1"), 0)
+    assert not admission.lets_in(proof("192.0.2.2"), 0)
+    assert admission.lets_in(proof("192.0.2.2", VERIFIER_A), 0)
+    assert admission.lets_in(proof("192.0.2.2"), SECOND_NS)
 
 
 def test_of_a_crowd_one_of_its_own_leaves_and_nobody_else() -> None:

@@ -39,6 +39,11 @@ class BlockReader:
         self.changes: ChangesReceived | None = None
 
     @property
+    def size(self) -> int:
+        """Bytes of lines read so far."""
+        return self._size
+
+    @property
     def lists(self) -> bool:
         """Whether it holds advertisement records."""
         return self._listing is not None and not self._listing.is_empty

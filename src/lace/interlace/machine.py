@@ -155,6 +155,11 @@ class InterlaceMachine:
         """How many claims of the peer are held beyond as many as we make ourselves: those cost memory of their own."""
         return max(0, self._epoch.claims - self._epoch.own.count) if self._epoch is not None else 0
 
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of lines of the block that is being read; they are in memory as facts."""
+        return self._block.size if self._block is not None else 0
+
     def result(self) -> InterlaceResult:
         """What this side has to report now."""
         return self._ending.result(self._epoch)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from lace.iltp.address import StdioAddress, UnixAddress
 from lace.limits import MIB
-from lace.runtime.metering import Rate
+from lace.runtime.metering import Bucket, Rate
 from lace.transports.base import TransportProof
 from lace.transports.prefix import network_prefix
 
@@ -28,7 +28,7 @@ class AdmissionLimits:
     calm_links: int = 32  # of unproven peers; with more, others are let in at the rate below, whoever leaves for them
     newcomers: Rate = field(default_factory=lambda: Rate(20, 20))
     max_rest_s: float = 3600.0  # an unproven link at rest for longer is closed
-    max_held_bytes: int = 192 * MIB  # by all links that proved nothing: waiting, held claims, unsent
+    max_held_bytes: int = 96 * MIB  # by all links that proved nothing: waiting, held claims, unsent
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,12 @@ class Admission:
         self._per_peer: Counter[str] = Counter()
         self._unproven = 0
         self._all = 0
+        self._newcomers = Bucket(limits.newcomers, 0)
 
-    def enter(self, proof: TransportProof) -> None:
+    def enter(self, proof: TransportProof, now_ns: int = 0) -> None:
         """A link begins."""
+        if self._is_busy_for(proof):
+            self._newcomers.charge(1, now_ns)
         self._per_peer[peer_key(proof)] += 1
         self._unproven += proof.peer is None
         self._all += 1
@@ -85,8 +88,11 @@ class Admission:
         """Whether this peer has all the links that it may have, so that one of its own has to leave first."""
         return self._per_peer[peer_key(proof)] >= self._limits.max_links_per_peer
 
-    def is_busy_for(self, proof: TransportProof) -> bool:
-        """Whether a peer is let in at a rate only: each link that begins costs an evaluation."""
+    def lets_in(self, proof: TransportProof, now_ns: int) -> bool:
+        """Whether a peer may begin now, if there is a place: each link that begins costs an evaluation."""
+        return not self._is_busy_for(proof) or self._newcomers.has(1, now_ns)
+
+    def _is_busy_for(self, proof: TransportProof) -> bool:
         return proof.peer is None and self._unproven >= self._limits.calm_links
 
     def is_full_for(self, proof: TransportProof) -> bool:

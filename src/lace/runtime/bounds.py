@@ -35,6 +35,7 @@ class Budget:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.held = 0
+        self.holders = 0  # links that hold anything
         self.freed = asyncio.Event()
 
     def change(self, by: int) -> None:

@@ -34,7 +34,6 @@ from lace.runtime.tap import Tap
 from lace.runtime.waiting import Waiting
 from lace.transports.base import ByteStream
 
-CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings without fields
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
 BULK_BLOCKS = 64  # while records are expected
 _ACCOUNT_OF = (Advertising, EpochBegan)
@@ -55,6 +54,7 @@ class Driver:
         evaluators: Executor | None = None,
         limits: DriveLimits | None = None,
         budget: Budget | None = None,
+        strangers: Budget | None = None,
         on_event: Callable[[Event], None] | None = None,
         on_stored: Callable[[], None] | None = None,
         tap: Tap | None = None,
@@ -69,7 +69,7 @@ class Driver:
         self.meter = Meter(rates or LinkRates(), self.now_ns, peer_account)
         self._calls = HostCalls(threads, evaluators, self.meter, self._time)
         self._limits = limits or DriveLimits()
-        self._waiting = Waiting(session, self._limits, budget)
+        self._waiting = Waiting(session, self._limits, budget, strangers)
         self._room = self._waiting.room
         self._judging = Judging(host, self._calls, judges or threads, self._waiting, self._limits.verify_slices)
         self._on_event = on_event
@@ -115,6 +115,7 @@ class Driver:
             await self._cancel(tasks)
             self._stream.abort()  # closed already, unless this was cancelled
             self._waiting.tell(0)
+            self._waiting.tell_held(0)
         if self._failure is not None:
             raise self._failure
         detail = self._cut_because or "by our own side"
@@ -123,9 +124,7 @@ class Driver:
     @property
     def held_bytes(self) -> int:
         """About what this link keeps in memory: what waits both ways, and claims that are not ours as well."""
-        session = self.session
-        claims = session.machine.foreign_claims * CLAIM_BYTES
-        return session.buffered + self._waiting.storing_bytes + session.unsent_bytes + claims
+        return self._waiting.held
 
     @property
     def rests_s(self) -> float:

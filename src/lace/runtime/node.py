@@ -31,7 +31,7 @@ from lace.runtime.guesthouse import GuestLimits
 from lace.runtime.host import HostBounds
 from lace.runtime.hosting import Hosting, MakeHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink, link_of
-from lace.runtime.metering import AccountBook, Bucket, LinkRates
+from lace.runtime.metering import AccountBook, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.pulse import Pulse
@@ -98,10 +98,10 @@ class Node:
         )
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
+        self._strangers = Budget(self._limits.max_held_bytes)
         self._links: dict[int, OpenLink] = {}
         self._admission = Admission(self._limits)
         self._waiting = WaitingRoom(self._limits.waiting)
-        self._newcomers = Bucket(self._limits.newcomers, self._now_ns)
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = 0
@@ -195,7 +195,7 @@ class Node:
             check_trust(stream, self._transport.trusted)
         except TransportError:
             return "not trusted"
-        rates = self._rates.for_known() if self._knows(stream.proof, dialled=False) else self._rates
+        rates = self._rates_for(stream.proof, dialled=False)
         owed_s = self._accounts.of(peer_key(stream.proof), rates, self._now_ns).wait_s(self._now_ns)
         if owed_s > rates.max_wait_s:
             return "used more processor time than a peer may"
@@ -203,23 +203,19 @@ class Node:
 
     def _takes_place(self, proof: TransportProof) -> bool:
         """Take a place if there is one, or somebody leaves for it."""
-        now, is_busy = self._now_ns, self._admission.is_busy_for(proof)
-        if self._stopping.is_set() or (is_busy and not self._newcomers.has(1, now)):
+        if self._stopping.is_set() or not self._admission.lets_in(proof, self._now_ns):
             return False
         if self._admission.is_crowd(proof) or self._admission.is_full_for(proof):
             leaver = self._admission.leaver(self._standings(), proof)
             if leaver is None:
                 return False
             self._limit(leaver, "rest", "gave its place to another peer")
-        if is_busy:
-            self._newcomers.charge(1, now)
-        self._admission.enter(proof)
+        self._admission.enter(proof, self._now_ns)
         return True
 
     @property
     def _now_ns(self) -> int:
-        """The same time as that of drivers."""
-        return self._clock.tai().to_ns()
+        return self._clock.tai().to_ns()  # as drivers do
 
     def _standings(self) -> list[Standing]:
         return [found.standing() for found in self._links.values() if not found.is_leaving]
@@ -291,6 +287,7 @@ class Node:
             evaluators=self._crew.evaluators,
             limits=self._drive_limits,
             budget=self._budget,
+            strangers=self._strangers if stream.proof.peer is None and rates is self._rates else None,
             on_event=lambda event: self._reports.event(info, event),
             on_stored=self._changed.set,
             tap=make_tap(info) if make_tap else None,
@@ -298,6 +295,9 @@ class Node:
             peer_account=self._accounts.of(peer_key(stream.proof), rates, self._now_ns),
             on_limited=lambda debt: self._reports.in_debt(info, debt),
         )
+
+    def _rates_for(self, proof: TransportProof, dialled: bool) -> LinkRates:
+        return self._rates.for_known() if self._knows(proof, dialled) else self._rates
 
     def _knows(self, proof: TransportProof, dialled: bool) -> bool:
         """Whether a link is no stranger's. A proof alone makes nobody known: anybody may have made a key."""

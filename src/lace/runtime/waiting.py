@@ -10,15 +10,22 @@ import asyncio
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.session import Session
 
+CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings without fields
+LINE_FACTOR = 3  # of memory for each byte of a block that is being read
+
 
 class Waiting:
     """Counts what waits, tells the budget that all links share, and says when there is room again."""
 
-    def __init__(self, session: Session, limits: DriveLimits, budget: Budget | None) -> None:
+    def __init__(
+        self, session: Session, limits: DriveLimits, budget: Budget | None, strangers: Budget | None = None
+    ) -> None:
         self._session = session
         self._limits = limits
         self._budget = budget
         self._told = 0  # of what waits, to the budget
+        self._strangers = strangers  # of all that strangers hold, claims as well; None for whom we know
+        self._told_held = 0
         self.storing_bytes = 0  # received, and being judged or committed
         self.room = asyncio.Event()  # set whenever something may have become less
 
@@ -28,15 +35,40 @@ class Waiting:
             self.tell(waiting)
             # A link that holds nothing may always read: otherwise those that fill the budget would starve it.
             crowded = self._budget is not None and self._budget.held > self._budget.max_bytes and waiting > 0
+            crowded = crowded or self._holds_too_much()
             is_read = self._session.unsent_blocks <= self._limits.max_unsent_blocks
             if waiting <= self._limits.max_waiting_bytes and is_read and not crowded:
                 return
             self.room.clear()
-            if self._budget is not None and crowded:
-                self._budget.freed.clear()
-                await _first_of(self.room, self._budget.freed)
+            budgets = [budget for budget in (self._budget, self._strangers) if budget is not None]
+            if crowded:
+                for budget in budgets:
+                    budget.freed.clear()
+                await _first_of(self.room, *(budget.freed for budget in budgets))
             else:
                 await self.room.wait()
+
+    @property
+    def held(self) -> int:
+        """About what this link keeps in memory: what waits both ways, the block at hand, claims that are not ours."""
+        session = self._session
+        claims = session.machine.foreign_claims * CLAIM_BYTES + session.machine.block_bytes * LINE_FACTOR
+        return session.buffered + self.storing_bytes + session.unsent_bytes + claims
+
+    def _holds_too_much(self) -> bool:
+        """Whether strangers together hold more than they may, and this one more than its share of that."""
+        budget = self._strangers
+        if budget is None:
+            return False
+        self.tell_held(self.held)
+        return budget.held > budget.max_bytes and self._told_held > budget.max_bytes // max(1, budget.holders)
+
+    def tell_held(self, held: int) -> None:
+        """Tell what strangers hold together."""
+        if self._strangers is not None and held != self._told_held:
+            self._strangers.holders += (held > 0) - (self._told_held > 0)
+            self._strangers.change(held - self._told_held)
+            self._told_held = held
 
     async def drained(self) -> None:
         """Wait until little of what was put is still unsent."""
