@@ -163,6 +163,8 @@ class SimLink:
     # --- what must hold ----------------------------------------------------------------------------------------
 
     def _after(self, end: SimEnd) -> None:
+        while end.session.is_behind:
+            end.session.go_on(self.now_ns)
         end.collect()
         self._check_requests(end)
         self._check_state(end)

@@ -139,7 +139,9 @@ class Wire:
         end = self.ends[number]
         moved = True
         while moved:
-            moved = False
+            moved = end.session.is_behind  # a long block is read a piece at a time
+            if moved:
+                end.session.go_on(self.now_ns)
             for request in end.session.requests():
                 moved = True
                 event = carry_out(end.session, end.host, request, self.now_ns)
