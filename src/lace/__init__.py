@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import PutBatch
     from lace.porcelain.query import Answer, query
+    from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
     from lace.records.validate import validate
@@ -67,6 +68,7 @@ __all__ = [
     "Answer",
     "Blob",
     "Change",
+    "Compacted",
     "CursorExpired",
     "EngineLimits",
     "EvaluationStopped",
@@ -108,7 +110,9 @@ __all__ = [
     "TransportError",
     "ValidRecord",
     "Verifier",
+    "backup",
     "browse",
+    "compact",
     "connect",
     "exchange",
     "explain",
@@ -120,6 +124,8 @@ __all__ = [
     "preview",
     "publish",
     "query",
+    "repair",
+    "restore",
     "serve",
     "validate",
 ]
@@ -146,6 +152,7 @@ _HOMES = {
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "PutBatch",
     "lace.porcelain.query": "Answer query",
+    "lace.porcelain.upkeep": "Compacted backup compact repair restore",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
     "lace.records.validate": "validate",

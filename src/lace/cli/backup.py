@@ -21,13 +21,10 @@ def command(path: Path, target: Path, replace: bool, as_json: bool) -> None:
     TARGET shows one moment of the lace, whoever writes meanwhile, and is a lace itself. A plain copy of the file is not
     enough: what was written last stands in a log beside it (PATH-wal).
     """
-    from lace.errors import StoreError
-    from lace.store.columns.upkeep import backup
+    from lace.porcelain.upkeep import backup
 
-    if target.exists() and not replace:
-        raise StoreError(f"{target} exists already; nothing was changed (--replace overwrites it)")
     with metered(f"copying {path}", None) as meter:
-        size = backup(path, target, lambda done, _: meter.advance(done - meter.done))
+        size = backup(path, target, replace=replace, progress=lambda done, _: meter.advance(done - meter.done))
     if as_json:
         print_json({"path": str(target), "bytes": size})
     else:

@@ -30,7 +30,7 @@ def command(path: Path, as_json: bool) -> None:
 
 def compacted(path: Path, records: int) -> tuple[int, int]:
     """Compact with a meter; bytes before and after."""
-    from lace.store.columns.upkeep import compact
+    from lace.porcelain.upkeep import compact
 
     with metered(f"compacting {path}", records) as meter:
-        return compact(path, meter.advance)
+        return compact(path, progress=meter.advance)

@@ -19,11 +19,10 @@ def command(path: Path, as_json: bool) -> ExitCode:
     Every record whose bytes still hash to what they say goes into a new lace, with facts and indexes made anew, which
     takes the place of the old one. The damaged file stays beside it as PATH.damaged. Exits with 1 if anything is lost.
     """
-    from lace.limits import RecordLimits
-    from lace.store.columns.salvage import repair
+    from lace.porcelain.upkeep import repair
 
     with metered(f"repairing {path}", None) as meter:
-        report = repair(path, RecordLimits(), meter.advance)
+        report = repair(path, progress=meter.advance)
     if as_json:
         for lost in report.lost:
             print_json({"lost": lost.hash, "number": lost.id, "finding": lost.reason})

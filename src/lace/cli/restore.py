@@ -19,14 +19,10 @@ def command(backup_path: Path, path: Path, as_json: bool) -> None:
     PATH must not exist yet: move a lace that is there out of the way first. Peers and followers that knew a later state
     of it compare everything anew.
     """
-    from lace.errors import StoreError
-    from lace.store.columns.upkeep import restore
+    from lace.porcelain.upkeep import restore
 
-    for suffix in ("", "-wal"):
-        if Path(f"{path}{suffix}").exists():
-            raise StoreError(f"{path}{suffix} exists already; nothing was changed")
     with metered(f"restoring {path}", None) as meter:
-        count = restore(backup_path, path, lambda done, _: meter.advance(done - meter.done))
+        count = restore(backup_path, path, progress=lambda done, _: meter.advance(done - meter.done))
     if as_json:
         print_json({"path": str(path), "records": count})
     else:
