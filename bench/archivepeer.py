@@ -177,9 +177,10 @@ def exchange(lace: Path, address: str, *more: str) -> tuple[dict[str, int], floa
 def compared_bytes(trace: Path) -> int:
     """Bytes of both directions behind the hellos, as `lace tap` shows a capture."""
     done = subprocess.run(command("tap", str(trace), "--json"), stdout=subprocess.PIPE, env=ENVIRONMENT, check=True)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    facts = [item["text"] for item in lines if item.get("kind") == "fact" and "Hello" not in item["text"]]
-    return sum(len(text) + 1 for text in facts if not text.startswith("ExchangeOperand")) + 4  # two blocks each end
+    items = [json.loads(line) for line in done.stdout.splitlines()]
+    total = sum(item["size"] for item in items)
+    hellos = [item for item in items if item["text"] == "of block 2"]
+    return total - sum(item["offset"] + item["size"] for item in hellos)
 
 
 def run(report: Report, folder: Path, sizes: Sizes) -> None:
@@ -197,8 +198,8 @@ def run(report: Report, folder: Path, sizes: Sizes) -> None:
             files = "; ".join(str(read["text"]) for read in running.reads if " files, " in str(read["text"]))
             report.row(name, beside, f"{seconds:.1f} s", f"{running.python_mb:.0f}", f"{running.java_mb:.0f}", files)
             if name == "first contact":
-                moved = len(said.get("received_hashes", [])), len(said.get("sent_hashes", []))
-                report.note(f"first contact: {moved[0]} came to the lace and {moved[1]} went to the archive")
+                came, went = said["received"], said["sent"]
+                report.note(f"first contact: {came:,} records came to the lace and {went:,} went to the archive")
                 report.at_most(
                     f"{sizes.differ:,} differences: bytes beside the records", wanted=100 * sizes.differ, got=beside,
                     unit=" B",

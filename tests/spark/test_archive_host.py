@@ -9,12 +9,22 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from interlace.pair import ALL, EXPOSE_ALL
+from interlace.fakehost import FakeHost
+from interlace.pair import ALL, EXPOSE_ALL, hash_of
+from lace.interlace import effects as asked
+from lace.interlace.advertisement import Advertisement, FieldClaim
+from lace.interlace.host import Call
+from lace.interlace.negotiate import FieldSchema
 from lace.interlace.terms import Terms
 from lace.policy.operand import Module
+from lace.store.memory import MemoryStore
 from runtime.test_host_contract import (  # noqa: F401 - the tests of the contract, collected here once more
+    RECORDS,
     AnyHost,
     MakeHost,
+    evaluate,
+    prepare,
+    put,
     require_alike,
     test_a_call_that_was_given_up_ends_and_one_that_was_not_is_counted,
     test_a_listing_is_sorted_and_carries_the_fields_of_the_schema,
@@ -66,3 +76,28 @@ def make_host(fill: Callable[[], FilledArchive]) -> MakeHost:
 @pytest.mark.parametrize("seed", range(3))
 def test_an_archive_answers_as_the_naive_host(seed: int, fill: Callable[[], FilledArchive]) -> None:
     require_alike(seed, lambda terms: TestedHost(fill(), terms), rounds=3)
+
+
+LOOKS_AT_RECORDS = Module.author(
+    "SelectHave(P) :- Have(P).\n"
+    "SelectAdvertised(P,S) :- AdvertisedField(P,S,'Group',_,G), Field(Q,'Group',_,G), Have(Q).\n"
+)
+
+
+@pytest.mark.clause("050-REQ-02", "050-REQ-03")
+@pytest.mark.parametrize("module", [ALL, LOOKS_AT_RECORDS], ids=["by claims alone", "by records of ours"])
+def test_what_is_there_but_not_shown_is_not_requested(module: Module, fill: Callable[[], FilledArchive]) -> None:
+    terms = Terms(module=module)  # nothing is shown, so nothing may be sent
+    grouped = [
+        Advertisement(hash_of(record), (FieldClaim("Group", "0", "uv"[number % 2]),))
+        for number, record in enumerate(RECORDS[:30])
+    ]
+    answers = []
+    for host in (FakeHost(MemoryStore(), terms), TestedHost(fill(), terms)):
+        put(host, *RECORDS[:6:2])  # of group u
+        prepare(host, module, module, schema=FieldSchema(frozenset({"Group"})))
+        assert evaluate(host).own.count == 0
+        host.take_claims(asked.TakeClaims(added=sorted(grouped), is_whole=True), Call())
+        answers.append(list(evaluate(host, max_requests=99, max_request_bytes=1 << 20).requests))
+    assert answers[0] == answers[1]
+    assert not set(answers[0]) & {hash_of(record) for record in RECORDS[:6:2]}

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from interlace.pair import ALL, blob, group_module, hash_of, plex
 from interop.harness import Serving, filled, hashes, honest_stream, make_node, send_raw, serving, terms_of
+from lace.cli.app import app
 from lace.iltp.address import Address
 from lace.interlace.terms import Terms
 from lace.policy.operand import Module
@@ -174,3 +176,20 @@ def test_what_had_landed_before_a_crash_is_taken_in_by_the_next_that_serves(
     archive.peer.landing.take_in()
     assert not archive.archive.files.listing("landing")
     assert len(archive.hashes()) == 7
+
+
+@pytest.mark.slow
+def test_the_command_dials_for_an_archive_as_for_a_lace(spark: SparkSession, tmp_path: Path) -> None:
+    archive = archive_of(spark, tmp_path, [*SHARED, *OURS])
+    lace = filled([*SHARED, *THEIRS])
+
+    async def run() -> Result:
+        async with serving(lace, tmp_path, terms=patient()) as there:
+            arguments = ["interlace", archive.archive.uri, str(there.address), "--expose", "all", "--json"]
+            return await asyncio.to_thread(CliRunner().invoke, app, [*arguments, "--patience", str(PATIENCE_S)])
+
+    said = asyncio.run(run())
+    assert said.exit_code == 0, said.output
+    assert hashes(lace) == names(RECORDS)
+    assert set(archive.hashes()) == names(RECORDS)
+    assert "files, " in said.stderr, "what was read is told"

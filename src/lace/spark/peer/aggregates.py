@@ -33,6 +33,7 @@ _DIGESTS = "prefix string, digest binary"
 _DIGESTS_ARROW = pa.schema([("prefix", pa.string()), ("digest", pa.binary())])
 _PARTS = "part int, digest binary"
 _SHORT_SKETCH = 4096  # symbols
+_FEW_NAMED = 1000  # records whose hashes are part of a plan
 _AT_ONCE = 1 << 19  # ids whose short ids a task holds before it adds them to its sketch
 
 Batches = Iterable[pa.RecordBatch]
@@ -191,6 +192,8 @@ def _by_length(prefixes: Sequence[str]) -> Mapping[int, Sequence[str]]:
 
 
 def with_hash(rows: DataFrame, records: Sequence[str]) -> DataFrame:
-    """The rows of some records."""
+    """The rows of some records; a few are named to the files themselves, which then skip the pages without them."""
+    if len(records) <= _FEW_NAMED:
+        return rows.where(F.col("hash").isin(list(records)))
     wanted = F.broadcast(rows.sparkSession.createDataFrame(pa.table({"hash": list(records)})))
     return rows.join(wanted, on="hash", how="left_semi")
