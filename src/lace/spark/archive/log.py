@@ -114,6 +114,7 @@ class Commit:
     results: Mapping[str, Result] = field(default_factory=dict)
     removal: bool = False
     oldest: int | None = None
+    forgotten: tuple[str, ...] = ()  # results that are no longer kept
 
     def apply(self, state: State) -> State:
         gone = set(self.dropped)
@@ -122,7 +123,7 @@ class Commit:
             version=self.version,
             files=(*kept, *self.added),
             batches=state.batches if self.batch is None else (*state.batches, self.batch),
-            results={**state.results, **self.results},
+            results={key: one for key, one in {**state.results, **self.results}.items() if key not in self.forgotten},
             removals=state.removals + self.removal,
             oldest=state.oldest if self.oldest is None else self.oldest,
         )
@@ -217,6 +218,7 @@ def _decoded(data: bytes) -> tuple[Commit, State | None]:
     whole = body.pop("whole")
     body["added"] = _files(body["added"])
     body["dropped"] = tuple(body["dropped"])
+    body["forgotten"] = tuple(body.get("forgotten", ()))
     body["batch"] = None if body["batch"] is None else _batch(body["batch"])
     body["results"] = _results(body["results"])
     if whole is None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -29,15 +31,16 @@ from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.rewrite import body_atoms
 from lace.runtime.claims import Feeding, feeding_of
 from lace.spark.archive import tables
-from lace.spark.archive.log import State
+from lace.spark.archive.log import Commit, State
 from lace.spark.archive.run import RunSettings, is_up_to_date, rules_mark, run
 from lace.spark.executor import SparkSettings
 from lace.spark.jobs.evaluate import PeerPolicy, requestable_records, sendable_hashes
 from lace.spark.peer.claims import ArchiveClaims
 from lace.spark.peer.peer import ArchivePeer
-from lace.spark.peer.sets import ArchiveSet, Rows
+from lace.spark.peer.sets import ROOTS, ArchiveSet, Rows
 from lace.spark.relations import relation_schema
 
+RESULT = "selected:"  # how the keys of results begin, before the mark of their rules
 PEERS = "peer:"  # how the name of a result begins that a peer's rules asked for
 
 
@@ -106,6 +109,35 @@ class Selections:
                 del self._known[next(iter(self._known))]
         return found
 
+    def tidy(self) -> None:
+        """Let go of results of rules that no link asks for, where peers have brought more rules than are kept."""
+        with self._lock:
+            in_use = {mark for mark, _, _ in self._known}
+        most = self._peer.bounds.max_rule_sets
+        gone = forgettable(self._peer.state(), in_use, most)
+        if gone:
+            self._peer.archive.commit(partial(_forgetting, in_use, most))
+        for key in gone:
+            self._peer.put_setting(ROOTS, key.removeprefix(RESULT), None)
+
+
+def forgettable(state: State, in_use: Collection[str], most: int) -> list[str]:
+    """The results that peers' rules asked for, beyond so many, of rules that are not in use; the oldest first."""
+    held = [key for key, result in state.results.items() if any(f" {PEERS}" in name for name in result.counts)]
+    idle = [key for key in held if key.removeprefix(RESULT) not in in_use]
+    return idle[: max(0, len(held) - most)]
+
+
+def _forgetting(in_use: Collection[str], most: int, state: State) -> Commit | None:
+    gone = forgettable(state, in_use, most)
+    if not gone:
+        return None
+    marks = {key.removeprefix(RESULT) for key in gone}
+    dropped = tuple(file.path for file in state.files if file.low.get("rules") in marks)
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    counts = {"rule sets": len(gone), "files": len(dropped)}
+    return Commit(version=0, time=now, operation="forget", counts=counts, dropped=dropped, forgotten=tuple(gone))
+
 
 class SharedSends:
     """Of any number of links: what the archive keeps for these rules."""
@@ -133,13 +165,14 @@ class SharedSends:
         It is for every link to come, so it is finished even if the peer that asked first does not wait for it.
         """
         peer = self._peer
-        before = state.results.get(f"selected:{rules_mark(self._of_peer)}")
+        before = state.results.get(RESULT + rules_mark(self._of_peer))
         seen = set() if before is None else set(before.batches)
         new = [file for file in state.table("records") if not seen.issuperset(file.batches)]
         call.charge(rows=max(1, sum(file.rows for file in new)))
         settings = RunSettings(limits=self._policy.terms.engine_limits)
         with peer.writing, peer.jobs.job("evaluate", new, Call()):
             run(peer.archive, [self._of_peer], settings, listings=False)
+            peer.selections.tidy()
         return peer.state()
 
     def _set(self, state: State) -> ArchiveSet:
