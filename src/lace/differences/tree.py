@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lace.differences.ids import ID_BYTES, Ids
 from lace.differences.idset import IdSet
 from lace.differences.keyed import DifferenceKey
+from lace.notation.b64a import ALPHABET
 from lace.notation.digest import digest, digest_each, key_deriver
 
 PART_BITS = 12
@@ -56,10 +57,11 @@ class Tree:
         return digest(self.digests.tobytes())
 
 
-def tree_root(digests: Mapping[int, bytes]) -> bytes:
-    """The root of a set whose parts were digested elsewhere; those that are not given are empty."""
+def tree_root(digests: Mapping[str, bytes]) -> bytes:
+    """The root of a set whose parts were digested elsewhere, by the two symbols that ids of a part begin with; those
+    that are not given are empty."""
     empty = digest(b"")
-    return digest(b"".join(digests.get(part, empty) for part in range(PARTS)))
+    return digest(b"".join(digests.get(one + other, empty) for one in ALPHABET for other in ALPHABET))
 
 
 UNKNOWN = Tree(np.zeros((PARTS, 32), np.uint8), np.ones(PARTS, np.bool_))

@@ -18,7 +18,6 @@ from lace.differences.compare import measured, nothing
 from lace.differences.ids import EMPTY, Ids, ids_of_texts, unsorted_ids
 from lace.differences.keyed import U64, DifferenceKey, keyed_ids
 from lace.differences.sketch import Symbols, no_symbols, sketch
-from lace.differences.tree import PART_BITS
 from lace.interlace.advertisement import bare_claims, record_digests
 from lace.interlace.partitions import Partition
 from lace.notation.digest import digest
@@ -31,7 +30,8 @@ _HASH = "hash string"
 _HASH_ARROW = pa.schema([("hash", pa.string())])
 _DIGESTS = "prefix string, digest binary"
 _DIGESTS_ARROW = pa.schema([("prefix", pa.string()), ("digest", pa.binary())])
-_PARTS = "part int, digest binary"
+_PARTS = "prefix string, digest binary"
+_PARTS_ARROW = pa.schema([("prefix", pa.string()), ("digest", pa.binary())])
 _SHORT_SKETCH = 4096  # symbols
 _FEW_NAMED = 1000  # records whose hashes are part of a plan
 _AT_ONCE = 1 << 19  # ids whose short ids a task holds before it adds them to its sketch
@@ -160,17 +160,18 @@ def roots_of(digests: DataFrame) -> list[Partition]:
     return sorted(Partition(row["prefix"], row["records"], row["root"]) for row in rows)
 
 
-def part_digests(hashes: DataFrame) -> dict[int, bytes]:
-    """The digest of every part of a set's tree that is not empty (070-ROOT-01), by its number."""
+def part_digests(hashes: DataFrame) -> dict[str, bytes]:
+    """The digest of every part of a set's tree that is not empty (070-ROOT-01), by what its ids begin with."""
     parts = hashes.select(partition_prefix(), "hash").groupBy("prefix").applyInArrow(part_task, _PARTS)
-    return {row["part"]: bytes(row["digest"]) for row in parts.collect()}
+    return {row["prefix"]: bytes(row["digest"]) for row in parts.collect()}
 
 
 def part_task(table: pa.Table) -> pa.Table:
     """The digest of one part."""
-    ids = ids_of_texts(table["hash"].to_pylist())  # a part is what begins with the same two symbols
-    number = int(ids.words[0][0] >> np.uint64(64 - PART_BITS))
-    return pa.table({"part": pa.array([number], pa.int32()), "digest": pa.array([digest(ids.to_bytes())], pa.binary())})
+    ids = ids_of_texts(table["hash"].to_pylist())
+    return pa.table(
+        {"prefix": table["prefix"].slice(0, 1), "digest": pa.array([digest(ids.to_bytes())], pa.binary())}
+    ).cast(_PARTS_ARROW)
 
 
 def under(rows: DataFrame, prefixes: Sequence[str]) -> DataFrame:

@@ -185,7 +185,7 @@ class SharedSends:
             return before
         policy = self._policy
         number = 1 if before is None else before.number + 1
-        found = ArchiveSet(self._peer, number, rows, state, policy.schema, policy.terms.max_line_bytes)
+        found = ArchiveSet(self._peer, number, rows, state, policy.schema, policy.terms.max_line_bytes, before)
         if before is not None and len(before) == len(found) and _is_same(found, before):
             before.moved(rows, state)
             return before

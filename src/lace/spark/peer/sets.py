@@ -55,7 +55,14 @@ class ArchiveSet:
     """A set of records that may be sent."""
 
     def __init__(
-        self, peer: ArchivePeer, number: int, rows: Rows, state: State, schema: FieldSchema, max_line_bytes: int
+        self,
+        peer: ArchivePeer,
+        number: int,
+        rows: Rows,
+        state: State,
+        schema: FieldSchema,
+        max_line_bytes: int,
+        before: ArchiveSet | None = None,
     ) -> None:
         self.number = number
         self.rows = rows
@@ -66,6 +73,9 @@ class ArchiveSet:
         self._counts: dict[str, int] | None = None
         self._roots: dict[str, list[Partition]] = {}
         self._root: bytes | None = None
+        self._parts: dict[str, bytes] | None = None  # digests of the tree, once the root was worked out here
+        # The root follows from that of the set before; where that has none, nothing is gained by holding it.
+        self._before = before if before is not None and before._parts is not None else None
         self._making = threading.Lock()
         self._since: tuple[int, tuple[Ids, Ids] | None] | None = None
 
@@ -238,6 +248,12 @@ class ArchiveSet:
                 self._root = self._kept_root() or self._work_out_root()
             return self._root
 
+    def _followed(self, parts: dict[str, bytes], changed: tuple[Ids, Ids]) -> dict[str, bytes]:
+        """The digests of the parts before a change, with those that it touched worked out anew."""
+        touched = {record[2 : 2 + START_LENGTH] for ids in changed for record in ids.texts()}
+        anew = aggregates.part_digests(aggregates.under(self.hashes, sorted(touched))) if touched else {}
+        return {prefix: digested for prefix, digested in parts.items() if prefix not in touched} | anew
+
     def _kept_root(self) -> bytes | None:
         kept = self._peer.get_setting(ROOTS, self._root_rules) if self.rows.files else None
         mark = self._root_mark
@@ -254,8 +270,14 @@ class ArchiveSet:
         return digest(" ".join(sorted(self.rows.paths)).encode())
 
     def _work_out_root(self) -> bytes:
+        before, self._before = self._before, None
+        changed = self.since(before) if before is not None else None
         with self.job("work out the root", Call()):
-            found = tree_root(aggregates.part_digests(self.hashes) if len(self) else {})
+            if before is None or before._parts is None or changed is None:
+                self._parts = aggregates.part_digests(self.hashes) if len(self) else {}
+            else:
+                self._parts = self._followed(before._parts, changed)
+        found = tree_root(self._parts)
         if self.rows.files:
             self._peer.put_setting(ROOTS, self._root_rules, self._root_mark + found)
         return found
