@@ -122,6 +122,8 @@ class Served:
     def listen(self) -> None:
         assert self.child.stderr is not None
         for line in self.child.stderr:
+            if not line.startswith("{"):  # of the JVM
+                continue
             said = json.loads(line)
             if said["event"] == "archive":
                 self.reads.append(said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +32,16 @@ def command() -> None:
     """
 
 
-def open_archive(uri: str, master: str | None) -> Archive:
-    """An archive that says on stderr what it does, and starts Spark when it has to."""
+def open_archive(uri: str, master: str | None, progress: Callable[[str, str], None] | None = None) -> Archive:
+    """An archive that says what it does, on stderr unless told otherwise, and starts Spark when it has to."""
     from lace.spark.archive.archive import Archive
 
     began = time.monotonic()
 
-    def progress(step: str, what: str) -> None:
+    def show(step: str, what: str) -> None:
         say(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
+
+    progress = progress or show
 
     def session() -> Any:
         from lace.spark.session import spark_session

@@ -79,9 +79,7 @@ def opened_side(place: str | Path, master: str | None = None, say: Say | None = 
     from lace.cli.archive import open_archive
     from lace.spark.peer.peer import ArchivePeer
 
-    archive = open_archive(str(place), master)
-    if say is not None:
-        archive.progress = say
+    archive = open_archive(str(place), master, say)
     peer = ArchivePeer(archive, told=_teller(archive.progress))
     peer.state()
     try:

@@ -12,14 +12,16 @@ from dataclasses import replace
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.errors import LimitExceeded
-from lace.interlace.advertisement import Claims
+from lace.interlace.advertisement import Advertisement, Claims
 from lace.interlace.claims import PeerClaims
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
 from lace.interlace.likeness import Likeness, OwnSet, as_theirs
-from lace.interlace.partitions import Changes, Partition, fingerprint_of
+from lace.interlace.partitions import Changes, Partition, top_prefix
 from lace.spark.peer.listing import ArchiveListing
+
+Summaries = dict[str, Partition]
 
 
 class ArchiveClaims(PeerClaims):
@@ -29,9 +31,10 @@ class ArchiveClaims(PeerClaims):
         super().__init__(source, max_line_bytes)
         self._max_claims = max_claims
         self._max_relative = max_relative
-        self._settled = b""  # the summaries that the peer's claims were last told by, if all of them are known
-        self._offered = b""  # those that are being reconciled
-        self._same: dict[str, int] = {}  # and of these the partitions that are ours, with their counts
+        self._settled: Summaries = {}  # that the peer's claims were last told by, if all of them are known
+        self._offered: Summaries = {}  # those that are being reconciled
+        self._same: dict[str, int] = {}  # of these the partitions that are ours or as they were, with their counts
+        self._were: Likeness | None = None  # how those that are as they were differ from ours
         self._pending: set[Partition] = set()  # and those that cannot be named yet
 
     def __len__(self) -> int:
@@ -44,18 +47,18 @@ class ArchiveClaims(PeerClaims):
 
     def forget(self) -> None:
         """Know of no claim: the peer says again what it has."""
-        self._begin(b"")
+        self._begin({})
         super().forget()
 
-    def _begin(self, offered: bytes) -> None:
-        self._settled, self._offered = b"", offered
-        self._same, self._pending = {}, set()
+    def _begin(self, offered: Summaries) -> None:
+        self._settled, self._offered = {}, offered
+        self._same, self._were, self._pending = {}, None, set()
 
     def take(self, wanted: TakeClaims, own: OwnSet | None = None) -> ClaimsTaken:
         """A listing, which replaces whatever was held, or changes to it."""
         if wanted.is_whole and self._like is not None:
             self.forget()
-        self._begin(b"")
+        self._begin({})
         return super().take(wanted, own)
 
     def take_difference(
@@ -64,14 +67,14 @@ class ArchiveClaims(PeerClaims):
         """Ours without what the peer lacks, with what it lists, if that adds up."""
         taken = super().take_difference(own, absent, claims, told, ours, key)
         if taken.agrees:
-            self._begin(b"")
+            self._begin({})
         return taken
 
     def take_change(self, wanted: TakeChange, own: OwnSet, key: DifferenceKey) -> DifferenceTaken:
         """What changed since the claims were last taken over, if that adds up."""
         taken = super().take_change(wanted, own, key)
         if taken.agrees and taken.changed:
-            self._begin(b"")
+            self._begin({})
         return taken
 
     # --- summaries ---------------------------------------------------------------------------------------------
@@ -82,16 +85,10 @@ class ArchiveClaims(PeerClaims):
         """Take over every partition that can be named; those that are ours are not even read."""
         changed = False
         if wanted.parents is None:
-            offered = fingerprint_of(sorted(wanted.offered))
-            if offered == self._settled:  # what the peer said before, and our own changes were followed
+            offered = {partition.prefix: partition for partition in wanted.offered}
+            if offered and offered == self._settled:  # what the peer said before, and our own changes were followed
                 return Reconciled(unknown={}, count=len(self), changed=False)
-            if self._like is not None:
-                self.forget()
-                changed = True
-            self._begin(offered)
-            ours = listing.same(wanted.offered)
-            self._same = {partition.prefix: partition.count for partition in ours}
-            changed |= bool(ours)
+            changed = self._take_same(offered, listing)
             wanted = replace(wanted, offered=[one for one in wanted.offered if one.prefix not in self._same])
         listing.read_for(wanted)
         done = super().reconcile(wanted, listing, call)
@@ -101,6 +98,23 @@ class ArchiveClaims(PeerClaims):
         if not self._pending:
             self._settle(listing, may_be_relative)
         return replace(done, count=len(self), changed=changed or done.changed)
+
+    def _take_same(self, offered: Summaries, listing: ArchiveListing) -> bool:
+        """Whatever is ours, or as the peer said before; whether that is anything."""
+        before, were = self._settled, self._like
+        if were is not None:
+            self.forget()
+        self._begin(offered)
+        self._same = {one.prefix: one.count for one in listing.same(list(offered.values()))}
+        if were is not None:
+            kept = {one.prefix: one.count for one in offered.values() if before.get(one.prefix) == one}
+            kept = {prefix: count for prefix, count in kept.items() if prefix not in self._same}
+            self._same |= kept
+            absent = [record for record in were.absent if top_prefix(record) in kept]
+            self._were = Likeness(
+                listing.own, absent, [claim for claim in were.foreign.values() if top_prefix(claim.hash) in kept]
+            )
+        return bool(self._same) or were is not None
 
     def _settle(self, listing: ArchiveListing, may_be_relative: bool) -> None:
         """All is known: hold what differs, or all of it where that is less or has to be looked at one by one."""
@@ -112,13 +126,24 @@ class ArchiveClaims(PeerClaims):
             claimed = {claim.hash: claim for claim in self._held.listing()}
             ours = set(listing.hashes_under(list(elsewhere)))
             beyond = [claim for record, claim in claimed.items() if record not in ours]
-            self._like = Likeness(listing.own, ours - claimed.keys(), beyond)
+            absent = ours - claimed.keys()
+            if self._were is not None:
+                absent |= self._were.absent
+                beyond += self._were.foreign.values()
             self._held.replace_all(())
+            self._like = Likeness(listing.own, absent, beyond)
         else:
             self._require_few()
-            self._held.put_all(as_theirs(listing.under_all(list(self._same)), self.source, self._max_line_bytes))
-        self._same = {}
+            self._held.put_all(self._spelled(listing))
+        self._same, self._were = {}, None
         self._settled = self._offered
+
+    def _spelled(self, listing: ArchiveListing) -> list[Advertisement]:
+        ours = as_theirs(listing.under_all(list(self._same)), self.source, self._max_line_bytes)
+        if self._were is None:
+            return ours
+        absent, foreign = self._were.absent, self._were.foreign
+        return [*(claim for claim in ours if claim.hash not in absent), *foreign.values()]
 
     def _spell_out(self) -> None:
         if self._like is not None:
