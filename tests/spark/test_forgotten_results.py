@@ -9,8 +9,6 @@ from lace.spark.archive.log import Commit, DataFile, Result, State
 from lace.spark.peer.peer import ArchivePeer, PeerBounds
 from lace.spark.peer.selecting import PEERS, RESULT, forgettable
 
-NOW = "2026-11-16T12:00:00.000"
-
 
 def result(mark: str, name: str) -> Result:
     return Result(mark=mark, batches=("b",), removals=0, counts={f"selected {name}": 1}, seconds=0.1)
@@ -39,7 +37,7 @@ def test_forgetting_drops_the_files_and_is_read_back(tmp_path: Path) -> None:
     archive.init()
     files = tuple(selected(mark) for mark in ("a", "b", "own"))
     results = {**brought("a", "b"), RESULT + "own": result("own", "ann")}
-    archive.commit(lambda _: Commit(version=0, time=NOW, operation="run", added=files, results=results))
+    archive.commit(lambda _: Commit(operation="run", added=files, results=results))
     peer = ArchivePeer(archive, PeerBounds(max_rule_sets=1))
     peer.put_setting("root", "a", b"kept")
     peer.selections.tidy()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
@@ -134,9 +133,8 @@ def _forgetting(in_use: Collection[str], most: int, state: State) -> Commit | No
         return None
     marks = {key.removeprefix(RESULT) for key in gone}
     dropped = tuple(file.path for file in state.files if file.low.get("rules") in marks)
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
     counts = {"rule sets": len(gone), "files": len(dropped)}
-    return Commit(version=0, time=now, operation="forget", counts=counts, dropped=dropped, forgotten=tuple(gone))
+    return Commit(operation="forget", counts=counts, dropped=dropped, forgotten=tuple(gone))
 
 
 class SharedSends:
