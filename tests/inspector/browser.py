@@ -22,12 +22,15 @@ FLAGS = [
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PICTURES = Path(os.environ.get("LACE_SCREENSHOTS", Path(__file__).parent.parent.parent / "screenshots-out"))
-LEFT_OUT = "no Chromium here, so no story of the inspector was clicked through (apt-get install chromium)"
+FETCHED = Path(__file__).parent.parent.parent / "build" / "chromium" / "run"  # where `make chromium` puts one
+TO_GET_ONE = "apt-get install chromium, or without root: make chromium"
+LEFT_OUT = f"no Chromium here, so no story of the inspector was clicked through ({TO_GET_ONE})"
 
 
 def find_chromium() -> str | None:
-    """The browser that LACE_CHROMIUM names, or one that is installed."""
-    return os.environ.get("LACE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    """The browser that LACE_CHROMIUM names, one that is installed, or the one that was fetched."""
+    installed = os.environ.get("LACE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    return installed or (str(FETCHED) if FETCHED.exists() else None)
 
 
 @contextmanager

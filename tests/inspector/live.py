@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -31,6 +32,20 @@ class Place:
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     """A command of ours."""
     return subprocess.run([sys.executable, "-m", "lace.cli", *words], capture_output=True, text=True, timeout=60)
+
+
+def make_archive(root: Path) -> Path:
+    """The folder of an archive with one table of 260 rows; needs pyarrow."""
+    import pyarrow
+    from pyarrow import parquet
+
+    for batch in (1, 2):
+        place = root / "tables" / "records" / f"batch={batch}"
+        place.mkdir(parents=True)
+        rows = {"hash": [f"<b>{batch}-{number}" for number in range(130)], "body": [b"x"] * 130}
+        parquet.write_table(pyarrow.table(rows), place / "part.parquet", row_group_size=40)
+    (root / "report.json").write_text(json.dumps({"records": 260, "by_type": [["P", 260]]}))
+    return root
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import stat
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.live import Place, meeting_place, run
+from inspector.live import Place, make_archive, meeting_place, run
 from inspector.visiting import Visitor
 from lace.inspector.node import ask_node
 from lace.inspector.opened import open_all
@@ -96,15 +95,8 @@ def test_every_word_of_the_wire_is_explained() -> None:
 
 
 def test_an_archive_shows_its_report_and_its_tables(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    place = tmp_path / "archive" / "tables" / "records"
-    for batch in (1, 2):
-        (place / f"batch={batch}").mkdir(parents=True)
-        rows = {"hash": [f"<b>{batch}-{number}" for number in range(130)], "body": [b"x"] * 130}
-        parquet.write_table(arrow.table(rows), place / f"batch={batch}" / "part.parquet", row_group_size=40)
-    (tmp_path / "archive" / "report.json").write_text(json.dumps({"records": 260, "by_type": [["P", 260]]}))
+    pytest.importorskip("pyarrow")
+    make_archive(tmp_path / "archive")
     inspected = open_all([tmp_path / "archive"])
     with inspecting(inspected) as running:
         visitor = Visitor.admitted(running)

@@ -5,7 +5,7 @@ Each leaves a picture in the folder that LACE_SCREENSHOTS names (screenshots-out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 import lace
 from inspector.browser import LEFT_OUT, Reader, find_chromium, running_browser
-from inspector.live import meeting_place, run
+from inspector.live import make_archive, meeting_place, run
 from inspector.visiting import HOSTILE_NAME, World
 from lace.inspector.opened import open_all
 from lace.inspector.serving import Inspector, inspecting
@@ -239,18 +239,50 @@ def test_nobody_is_shut_out(chromium: Browser, inspector: Inspector, world: Worl
     """Every page is clean for axe and fits its screen, wide and narrow, light and dark."""
     how = PHONE if width == "phone" else {"viewport": {"width": 1200, "height": 900}}
     reader = Reader(chromium, inspector.address, color_scheme=scheme, **how)
+    paths = [path.format(**world.records) for path in PATHS]
+    assert_clean(reader, inspector.plain_address, paths, f"{width}-{scheme}")
+    reader.leave()
+
+
+def assert_clean(reader: Reader, base: str, paths: Sequence[str], called: str) -> None:
+    """Axe finds nothing on these pages, and none is wider than the screen."""
     wrong: list[str] = []
-    for number, path in enumerate(PATHS):
-        reader.page.goto(inspector.plain_address + path.format(**world.records))
+    for number, path in enumerate(paths):
+        answer = reader.page.goto(base + path)
+        assert answer is not None
+        if answer.status != 200:
+            wrong.append(f"{path} answers {answer.status}")
         found = Axe().run(reader.page)
         if found.response["violations"]:
             wrong.append(f"{path}: {found.generate_report()}")
         wide = reader.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         if wide > 0:
             wrong.append(f"{path} is {wide} pixels too wide")
-        reader.picture(f"{width}-{scheme}-{number}")
+        reader.picture(f"{called}-{number}")
     assert not wrong, "\n".join(wrong)
-    reader.leave()
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [("phone", "dark"), pytest.param("desk", "light", marks=pytest.mark.slow)]
+)
+def test_nodes_captures_and_archives_shut_out_nobody_either(
+    chromium: Browser, tmp_path: Path, scheme: str, width: str
+) -> None:
+    pytest.importorskip("pyarrow")
+    how = PHONE if width == "phone" else {"viewport": {"width": 1200, "height": 900}}
+    archive = make_archive(tmp_path / "kept")
+    with meeting_place(tmp_path) as place:
+        inspected = open_all([place.here, place.capture, archive], node=f"unix:{place.watch}")
+        with inspecting(inspected) as running:
+            reader = Reader(chromium, running.address, color_scheme=scheme, **how)
+            talk = f"/capture/{place.capture.name}"
+            paths = ["/", "/node", "/node?link=1", talk, f"{talk}?start=999", "/archive/kept",
+                     "/archive/kept?table=records", "/archive/kept?table=nothing"]  # fmt: skip
+            links = reader.page.evaluate("Array.from(document.querySelectorAll('.banner nav a'), (a) => a.pathname)")
+            assert {"/node", "/archive/kept"} <= set(links), links
+            assert_clean(reader, running.plain_address, paths, f"live-{width}-{scheme}")
+            reader.leave()
+        inspected.close()
 
 
 def test_somebody_uses_the_keyboard_alone(reader: Reader, inspector: Inspector) -> None:

@@ -15,12 +15,13 @@ sys.path.append(str(ROOT / "tools"))
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that `make playground` makes; what it takes from npm is kept between runs."""
-    from make_playground import CannotBuild, build
+    from make_playground import build
+    from npm_packages import NotFetched
 
     out = tmp_path_factory.mktemp("playground") / "out"
     try:
         build(out, ROOT / "build" / "playground")
-    except CannotBuild as why:
+    except NotFetched as why:
         pytest.skip(f"the playground was not run in a tab: {why}")
     return out
 

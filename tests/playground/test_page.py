@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from playground_server import server
 
-from inspector.browser import PICTURES, Reader, find_chromium, running_browser
+from inspector.browser import PICTURES, TO_GET_ONE, Reader, find_chromium, running_browser
 
-LEFT_OUT = "no Chromium here, so the playground was not clicked through (apt-get install chromium)"
+LEFT_OUT = f"no Chromium here, so the playground was not clicked through ({TO_GET_ONE})"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 READY_MS = 90_000  # on a machine that does much else
 
