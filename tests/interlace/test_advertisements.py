@@ -395,6 +395,15 @@ def test_a_listing_over_a_limit_is_a_local_error_before_a_byte_of_it_is_sent(lim
     assert not wire.side.named("Advertised")
 
 
+@mark.clause("050-LIST-10", "050-LIM-03")
+def test_a_listing_of_as_many_records_as_allowed_is_sent() -> None:
+    stored = tuple(blob(bytes([n])) for n in range(3))
+    limits = limits_with(max_advertisement_records_listed=3)
+    wire = Scripted(stored=stored, limits=limits, partitions=False).open()
+    assert wire.reason is None
+    assert [values[0] for values in wire.side.named("Advertised")] == sorted(map(hash_of, stored))
+
+
 @mark.clause("050-LIM-03")
 def test_a_peer_that_lists_more_than_agreed_is_aborted() -> None:
     wire = Scripted(limits=limits_with(max_advertisement_records_listed=1)).open()

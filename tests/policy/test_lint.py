@@ -1,0 +1,147 @@
+"""Doubts about rules: what can never match, and what nothing reads, each with its place and advice."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlace.pair import blob, hash_of
+from lace.datalog.parser import parse_program
+from lace.datalog.syntax import Predicate
+from lace.datalog.validate import LOCAL_PROFILE
+from lace.policy.exposure import EXPOSURE_PROFILE
+from lace.policy.lint import doubts, nearest, profile_of
+from lace.policy.operand import SELECTOR_PROFILE
+
+HASH = hash_of(blob(b"x"))
+
+
+def found(text: str) -> list[tuple[int, str]]:
+    program = parse_program(text)
+    return [(doubt.line, doubt.rule) for doubt in doubts(program, profile_of(program))]
+
+
+@pytest.mark.parametrize(
+    "text, profile",
+    [
+        ("SelectHave(P) :- Have(P).", SELECTOR_PROFILE),
+        ("SelectAdvertised(P,S) :- Advertised(P,S).", SELECTOR_PROFILE),
+        ("AllowQueryRecord(V,P) :- Have(P), Peer(V).", EXPOSURE_PROFILE),
+        ("Out(P) :- Have(P).", LOCAL_PROFILE),
+        ("", LOCAL_PROFILE),
+    ],
+)
+def test_a_file_is_what_its_heads_say(text: str, profile: object) -> None:
+    assert profile_of(parse_program(text)) is profile
+
+
+@pytest.mark.parametrize(
+    "atom",
+    [
+        "Field(P,'Group','0','u')",
+        "Field(P,'Group',_,'a/b')",
+        "Field(P,'Name',_,'x')",
+        "Field(P,'Type',_,'P')",
+        "Field(P,'Type',_,'B')",
+        "Field(P,'Type',_,'S')",
+        "Field(P,'Data-Length',_,'0')",
+        "Field(P,'Data-Length',_,'10')",
+        "Field(P,'TAI',_,'1640995200:000000000')",
+        "Field(P,'My-Header','7','//')",
+        f"BlobHash(P,'{HASH}')",
+        f"RecordLink('{HASH}',_,_,_,_), Have(P)",
+    ],
+)
+def test_what_may_match_gives_no_doubt(atom: str) -> None:
+    assert found(f"Out(P) :- {atom}.") == []
+
+
+@pytest.mark.parametrize(
+    "atom, rule",
+    [
+        ("Field(P,'Group',_,'/u')", "field-value"),
+        ("Field(P,'App',_,'u/')", "field-value"),
+        ("Field(P,'Name',_,'a//b')", "field-value"),
+        ("Field(P,'Name',_,'')", "field-value"),
+        ("Field(P,'Type',_,'X')", "field-value"),
+        ("Field(P,'Data-Length',_,'01')", "field-value"),
+        ("Field(P,'Data-Length',_,'ten')", "field-value"),
+        ("Field(P,'Data-Length',_,'-1')", "field-value"),
+        ("Field(P,'TAI',_,'today')", "field-value"),
+        ("Field(P,'Signed-By',_,'me')", "field-value"),
+        ("Field(P,'Gruop',_,'u')", "field-name"),
+        ("Field(P,'Group','first','u')", "index"),
+        ("Field(P,'Group','٣','u')", "index"),
+        ("Have(P), BlobHash('me',_)", "record-name"),
+        ("Have(P), Haave(P)", "unknown-predicate"),
+        ("Have(P), Field(P,'Name',_)", "arity"),
+        ("Have(P), Advertised(P,_)", "never-supplied"),
+        ("Have(P), P != P", "never-unequal"),
+        ("Field(P,'Group',_,'u'), Field(P,'Group',_,'v')", "two-values"),
+    ],
+)
+def test_what_can_never_match_is_doubted(atom: str, rule: str) -> None:
+    assert found(f"Fine(P) :- Have(P).\nOut(P) :- {atom}.") == [(2, rule)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Field(P,'Group',_,'u'), Field(P,'Group',_,'u')",
+        "Field(P,'Group',_,'u'), Field(P,'App',_,'v')",
+        "Field(P,'Group',_,'u'), Field(Q,'Group',_,'v')",
+        "Have(P), Field(_,'Group',_,'u'), Field(_,'Group',_,'v')",
+        "Field(P,'Colour',_,'red'), Field(P,'Colour',_,'blue')",
+        "Field(P,'Group',_,'u'), not Field(P,'Group',_,'v')",
+        "Have(P), Have(Q), P != Q",
+    ],
+)
+def test_two_values_are_doubted_only_of_one_field_of_one_record(body: str) -> None:
+    assert found(f"Out(P) :- {body}.") == []
+
+
+def test_two_sources_may_say_different_things_of_one_record() -> None:
+    have = "SelectHave(P) :- Have(P).\n"
+    fields = "AdvertisedField(P,{0},'Group',_,'u'), AdvertisedField(P,{1},'Group',_,'v')"
+    assert found(have + f"SelectAdvertised(P,S) :- Advertised(P,S), {fields.format('S', 'T')}.") == []
+    assert found(have + f"SelectAdvertised(P,S) :- Advertised(P,S), {fields.format('S', 'S')}.") == [(2, "two-values")]
+
+
+def test_a_selector_without_one_of_its_exports_says_what_follows_from_it() -> None:
+    program = parse_program("SelectHave(P) :- Have(P).")
+    (doubt,) = doubts(program, SELECTOR_PROFILE)
+    assert (doubt.line, doubt.rule) == (1, "missing-export")
+    assert "SelectAdvertised/2" in doubt.message
+    both = "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S)."
+    assert found(both) == []
+
+
+def test_a_helper_that_no_export_needs_is_told_once_and_by_its_place() -> None:
+    text = (
+        "AllowQueryRecord(V,P) :- Good(P), Peer(V).\nGood(P) :- Have(P).\n"
+        "Goood(P) :- Field(P,'Group',_,'u').\nGoood(P) :- Field(P,'Group',_,'v')."
+    )
+    assert found(text) == [(3, "unread")]
+    (doubt,) = doubts(parse_program(text), EXPOSURE_PROFILE)
+    assert doubt.advice == "did you mean Good?"
+    assert found("Good(P) :- Have(P).\nOther(P) :- Have(P).") == []  # over a lace every head may be asked for
+
+
+def test_an_exposure_sees_no_advertisements() -> None:
+    assert found("AllowQueryRecord(V,P) :- Have(P), Peer(V), Advertised(P,_).") == [(1, "never-supplied")]
+
+
+def test_facts_from_elsewhere_are_known() -> None:
+    program = parse_program("Out(P) :- Have(P), Mine(P).")
+    assert [doubt.rule for doubt in doubts(program, LOCAL_PROFILE)] == ["unknown-predicate"]
+    assert doubts(program, LOCAL_PROFILE, [Predicate("Mine", 1)]) == []
+
+
+def test_doubts_come_in_the_order_of_the_text() -> None:
+    text = "Out(P) :- Have(P), Nowhere(P), Field(P,'Group','x',_).\nOut(P) :- P != P, Have(P)."
+    assert found(text) == [(1, "unknown-predicate"), (1, "index"), (2, "never-unequal")]
+
+
+def test_the_nearest_words_are_few_and_close() -> None:
+    assert nearest("Grup", ["Group", "App"]) == "did you mean Group?"
+    assert nearest("group", ["Group"]) == "did you mean Group?"
+    assert nearest("Zebra", ["Group", "App"]) == ""
