@@ -24,6 +24,7 @@ from lace.cli.localpeer import (
 from lace.cli.outcome import exit_code_of, print_outcome
 from lace.cli.output import Meter, json_option, metered
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
+from lace.cli.relaying import address_of, hold_option, relay_between
 from lace.cli.side import opened_side, side_argument
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 @their_options
 @link_options
 @trace_option
+@hold_option
 @click.option("--dry-run", is_flag=True, help="Ask what would come and go, by group and app; nothing is moved.")
 @json_option
 def command(
@@ -59,6 +61,7 @@ def command(
     their_select: str | None,
     their_expose: Sequence[str],
     trace: Path | None,
+    hold: int,
     dry_run: bool,
     as_json: bool,
     **links: Any,
@@ -69,8 +72,16 @@ def command(
     at the fixed point. Without --select… everything is selected; without --expose nothing of yours is shown, and so
     nothing is sent. PATH is a lace or an archive (`lace archive`). PEER is an address, or the path of another lace on
     this machine. With the address stdio, CHILD is a command to start and speak with.
+
+    If PATH is an address too, the two peers exchange through this command: each gets what the other shows and its own
+    rules take, and nothing is kept here.
     """
     module = chosen_selector(sources, coordinates, hashes)
+    if (first := address_of(path)) is not None:
+        refused = {"expose": expose, "trace": trace, "dry-run": dry_run, "their-select": their_select,
+                   "their-expose": their_expose, "master": master}  # fmt: skip
+        choices = LinkChoices(command=child, **links)
+        return relay_between(first, address, module, choices, hold, refused, as_json=as_json)
     exposed = chosen_exposures(expose, module)
     if isinstance(address, Path):
         path = require_lace(path)

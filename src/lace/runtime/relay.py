@@ -65,7 +65,6 @@ class RelayHost(LocalHost):
         """As ever, but for what is asked for."""
         if not wanted.max_requests:
             return super().evaluate(wanted, call)
-        self.has_listed = True
         found = super().evaluate(replace(wanted, max_requests=_ANY_LENGTH, max_request_bytes=_ANY_LENGTH), call)
         lacking = self._lacking(found.requests)
         chosen = lacking[: min(self._relay.room(), wanted.max_requests)]
@@ -75,7 +74,7 @@ class RelayHost(LocalHost):
     def _lacking(self, records: Sequence[str]) -> list[str]:
         """Those that the other side lacks; none before it has told."""
         if self.other is None or not self.other.has_listed:
-            return list(records) if not records else []
+            return []
         there = self.other.claims_among(records)
         unwanted = self._relay.unwanted
         return [record for record in records if record not in there and record not in unwanted]
@@ -188,9 +187,12 @@ async def _pass_on(sides: Sequence[_Side], between: _Between) -> None:
             seen, asked_in_vain = now, False
             _tell(sides, given.LocalChanged())
         elif all(side.rests(now) for side in sides) and not between.empty([side.host for side in sides]):
-            if asked_in_vain or not any(side.host.left or not side.host.has_listed for side in sides):
+            is_first = not all(side.host.has_listed for side in sides)
+            if not is_first and (asked_in_vain or not any(side.host.left for side in sides)):
                 break
-            asked_in_vain = True
+            asked_in_vain = not is_first
+            for side in sides:
+                side.host.has_listed = True  # at a fixed point each knows what the other has
             _tell(sides, given.LocalChanged())
     _tell(sides, given.CloseRequested())
     await asyncio.wait(running)
