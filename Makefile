@@ -67,8 +67,8 @@ fuzz: $(STAMP) ## throw broken inputs at every parser, guided by coverage (SECON
 	$(RUN) tools/fuzz.py all --seconds $(or $(SECONDS),60)
 	$(RUN) tools/fuzz.py all --worst
 
-siege: $(STAMP) ## hostile peers against a real server: is a good one served, what does it cost (ONLY=text, SECONDS=6)
-	$(RUN) tools/siege.py --seconds $(or $(SECONDS),6) --only "$(ONLY)" $(if $(ONLY),,--publish)
+siege: $(STAMP) ## hostile peers against a real server: is a good one served, what does it cost (ONLY=text, SECONDS=2)
+	$(RUN) tools/siege.py --seconds $(or $(SECONDS),2) --only "$(ONLY)" $(if $(ONLY),,--publish)
 
 security: $(STAMP) ## lint of class S over the source (asserts state types; SQL is put together of our own names only)
 	$(VENV)/bin/ruff check --select S --ignore S101,S608 src

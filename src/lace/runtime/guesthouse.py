@@ -39,7 +39,7 @@ class GuestLimits:
     first_rows: int = 1 << 20  # touched here, beside everybody else; honest selectors need a part of it
     max_rows: int = 1 << 28  # touched in a process of their own
     first_held_bytes: int = 8 * MIB  # derived facts, and rows of the step at work: here
-    base_held_bytes: int = 32 * MIB  # and in a process of their own
+    base_held_bytes: int = 24 * MIB  # and in a process of their own
     record_held_bytes: int = 1024  # for each record of the store: the owner's own rules stand in there too
     max_cpu_s: float = 10.0  # of one evaluation
     processes: int = 2  # that evaluate at a time

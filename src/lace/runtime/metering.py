@@ -38,7 +38,7 @@ class LinkRates:
 
     blocks: Rate = Rate(50, 400)  # of the stream: tick blocks, phases, narrowing rounds
     loops: Rate = Rate(5, 60)  # of an exchange
-    epochs: Rate = Rate(0.1, 5)  # each may bring new rules
+    epochs: Rate = Rate(0.1, 3)  # each may bring new rules
     bytes: Rate = Rate(64 * MIB, GIB)  # both ways
     cpu_s: Rate = Rate(0.25, 60)  # of our side's processors
     max_wait_s: float = 30.0  # who would have to be left unread for longer is cut
