@@ -70,8 +70,12 @@ fuzz: $(STAMP) ## throw broken inputs at every parser, guided by coverage (SECON
 siege: $(STAMP) ## hostile peers against a real server: is a good one served, what does it cost (ONLY=text, SECONDS=2)
 	$(RUN) tools/siege.py --seconds $(or $(SECONDS),2) --only "$(ONLY)" $(if $(ONLY),,--publish)
 
-security: $(STAMP) ## lint of class S over the source (asserts state types; SQL is put together of our own names only)
-	$(VENV)/bin/ruff check --select S --ignore S101,S608 src
+security: $(STAMP) ## lint of class S, the lock file by its hashes, known vulnerabilities (says so if nobody answers)
+	$(VENV)/bin/ruff check --select S src
+	$(RUN) tools/supply.py audit
+
+sbom: $(STAMP) ## the bill of materials of a release: dist/lace.cdx.json (CycloneDX)
+	$(RUN) tools/supply.py sbom
 
 soak: $(STAMP) ## 20 peers coming and going for ten minutes (MINUTES=10), cuts at random; memory and descriptors plotted
 	$(RUN) tools/soak.py --minutes $(or $(MINUTES),10)

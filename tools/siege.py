@@ -5,8 +5,8 @@ python tools/siege.py [--only TEXT] [--scheme tcp|ws] [--seconds 2] [--seed N] [
 Every play (see tests/siege/plays.py) runs over tcp and WebSocket; a server goes through several of them and is relieved
 when a bound broke. Meanwhile a good peer comes again and again. Measured: its time from connecting to the fixed point,
 attacked (the 99th percentile) and before and after that (the slowest); the longest that the server's event loop was
-held; memory of the server and all its processes; processor time that goes on after the attackers are gone; the time from
-SIGTERM to the end. Exit code 1 if a bound is broken. `--publish` writes bench/results/siege.json.
+held; memory of the server and all its processes; processor time that goes on after the attackers are gone; the time
+from SIGTERM to the end. Exit code 1 if a bound is broken. `--publish` writes bench/results/siege.json.
 """
 
 from __future__ import annotations
@@ -208,9 +208,7 @@ def publish(results: list[Found]) -> None:
     report.at_least("plays", wanted=40, got=len({found.name for found in results}))
     report.at_least("share of plays that break no bound", wanted=1.0, got=share(results))
     report.note("loop held: processor time of the loop's own thread between two beats 10 ms apart, the longest")
-    report.note(
-        "slower: p99 of the good peer's exchanges against the slowest of four before and three after the attack"
-    )
+    report.note("slower: p99 of the good peer's exchanges against the slowest of seven before and after it")
     report.finish()
 
 

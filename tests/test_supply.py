@@ -1,0 +1,61 @@
+"""The lock file, its audit and the bill of materials."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import supply  # noqa: E402  (after the path is set)
+
+
+def test_every_locked_package_has_hashes() -> None:
+    locked = supply.read_lock()
+    assert len(locked) > 20
+    assert [one.name for one in locked if not one.hashes or any(len(digest) != 64 for digest in one.hashes)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("click==1.2.3\n", "no hash"),
+        (f"click==0.0.1 \\\n    --hash=sha256:{'0' * 64}\n", "0.0.1 is locked"),
+    ],
+)
+def test_a_lock_file_that_does_not_hold_is_told(text: str, wrong: str, tmp_path: Path) -> None:
+    lock = tmp_path / "lock.txt"
+    lock.write_text(text, encoding="utf-8")
+    assert wrong in " ".join(supply.wrong_with(supply.read_lock(lock)))
+
+
+def test_a_line_that_pins_nothing_is_refused(tmp_path: Path) -> None:
+    lock = tmp_path / "lock.txt"
+    lock.write_text("click>=8\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="not a pinned package"):
+        supply.read_lock(lock)
+
+
+def test_an_audit_that_could_not_ask_says_so() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "supply.py"), "audit", "--offline"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "KNOWN VULNERABILITIES WERE NOT CHECKED" in done.stdout
+
+
+def test_the_bill_names_every_locked_package_once_with_its_hashes(tmp_path: Path) -> None:
+    assert supply.sbom(tmp_path / "bill.json") == 0
+    bill = json.loads((tmp_path / "bill.json").read_text(encoding="utf-8"))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    refs = [one["bom-ref"] for one in bill["components"]]
+    assert len(refs) == len(set(refs)) == len(supply.read_lock())
+    required = {one["name"] for one in bill["components"] if one["scope"] == "required"}
+    assert {"blake3", "click", "websockets", "numpy"} <= required
+    assert "pytest" not in required
+    again = tmp_path / "again.json"
+    supply.sbom(again)
+    assert again.read_bytes() == (tmp_path / "bill.json").read_bytes()
