@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-
-import supply  # noqa: E402  (after the path is set)
+_spec = importlib.util.spec_from_file_location("supply", ROOT / "tools" / "supply.py")
+assert _spec is not None
+assert _spec.loader is not None
+supply = sys.modules["supply"] = importlib.util.module_from_spec(_spec)  # tools/ is on nobody's path
+_spec.loader.exec_module(supply)
 
 
 def test_every_locked_package_has_hashes() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import random
+import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from executors.cases import NAMES, read_case
 from interlace.pair import ALL, VERIFIER_A, group_module, hash_of, plex
-from lace.errors import EvaluationStopped, LimitExceeded
+from lace.datalog import engine
+from lace.errors import EvaluationStopped, LaceError, LimitExceeded
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.host import Call
 from lace.interlace.negotiate import NO_FIELDS
@@ -31,6 +36,7 @@ from lace.store.memory import MemoryStore
 from runtime.test_evaluate import MODULES, runtime, wanted
 from siege import speech
 
+ROOT = Path(__file__).resolve().parents[2]
 RECORDS = [plex(f"n{n}", group="uvw"[n % 3], app="ab"[n % 2]) for n in range(12)]
 TERMS = Terms(module=ALL, exposures=(expose_all(),))
 AT_ONCE = GuestLimits(first_rows=0, penalty_s=0.0)
@@ -163,11 +169,48 @@ def test_a_store_without_a_file_keeps_its_guests_here() -> None:
 
 
 def honest_selectors() -> list[Module]:
-    """The templates of `lace rules`, the helpers, and every policy of the evaluator's tests."""
+    """The templates of `lace rules`, the helpers, every policy of the docs, the bench and the evaluator's tests."""
     values = {"group": "u", "app": "a", "admin": VERIFIER_A, "count": "100"}
     texts = [fill(template.name, values)["select.lace"] for template in templates()]
     helpers = [select_coordinate("//u//"), select_coordinate("//u//a//n1"), group_module("u")]
-    return [*map(Module.author, texts), *helpers, *MODULES]
+    return [*map(Module.author, [*texts, *written_policies()]), *helpers, *MODULES]
+
+
+def written_policies() -> list[str]:
+    """Selectors that stand in pages of the documentation and in files of the bench."""
+    fenced = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    pages = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+    found = [block for page in pages for block in fenced.findall(page.read_text(encoding="utf-8"))]
+    for file in sorted((ROOT / "bench").rglob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        found += [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str]
+    rules = ["\n".join(re.findall(r"^[ >$.]*([A-Z]\w*\(.*\.)[ ]*$", text, re.MULTILINE)) for text in found]
+    missing = "\nSelectAdvertised(P,S) :- Advertised(P,S)."
+    whole = [text if "SelectAdvertised(" in text else text + missing for text in dict.fromkeys(rules)]
+    return [text for text in whole if _is_selector(text)]
+
+
+def _is_selector(text: str) -> bool:
+    if "SelectHave(" not in text:
+        return False
+    try:
+        Module.author(text)
+    except LaceError:  # a transcript, a piece of one, or prose
+        return False
+    return True
+
+
+def test_policies_of_the_documentation_and_the_bench_are_found() -> None:
+    assert len(written_policies()) >= 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_programs_of_the_case_suite_stay_below_the_first_fuel(name: str) -> None:
+    case, limits = read_case(name), GuestLimits()
+    if case.error:
+        return
+    fuel = replace(case.limits, max_rows_touched=limits.first_rows, max_held_bytes=limits.first_held_bytes)
+    engine.evaluate(case.check(), case.base_facts(), limits=fuel)
 
 
 def test_honest_selectors_never_need_more_than_the_first_fuel(tmp_path: Path) -> None:
