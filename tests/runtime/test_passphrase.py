@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidText, KeyUnavailable
-from lace.runtime.passphrase import Cost, Sealed
+from lace.runtime.passphrase import Sealed, SealingCost
 
-CHEAP = Cost(log_n=4, r=1, p=1)
+CHEAP = SealingCost(log_n=4, r=1, p=1)
 SECRET = bytes(range(32))
 
 
@@ -27,7 +27,7 @@ def test_a_changed_bit_opens_nothing(at: int, bit: int) -> None:
     body = bytearray(sealed.body)
     body[at] ^= 1 << bit
     assert Sealed(CHEAP, sealed.salt, bytes(body)).open("a") is None
-    assert Sealed(Cost(log_n=5, r=1), sealed.salt, sealed.body).open("a") is None
+    assert Sealed(SealingCost(log_n=5, r=1), sealed.salt, sealed.body).open("a") is None
     assert Sealed(CHEAP, bytes(16), sealed.body).open("a") is None
 
 

@@ -95,7 +95,7 @@ class Target(click.ParamType[str]):
         return value
 
 
-class Prefix(click.ParamType[str]):
+class PrefixType(click.ParamType[str]):
     """The beginning of a coordinate."""
 
     name = "prefix"

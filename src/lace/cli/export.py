@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from lace.cli.arguments import Prefix, lace_argument, opened
+from lace.cli.arguments import PrefixType, lace_argument, opened
 from lace.cli.files import output_to
 from lace.cli.output import count_of, json_option, metered, print_json, say
 
 
 @click.command("export")
 @lace_argument
-@click.argument("prefix", type=Prefix(), default="//")
+@click.argument("prefix", type=PrefixType(), default="//")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 @json_option
 def command(path: Path, prefix: str, output: Path | None, as_json: bool) -> None:

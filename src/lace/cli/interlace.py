@@ -22,7 +22,7 @@ from lace.cli.localpeer import (
     their_options,
 )
 from lace.cli.outcome import exit_code_of, print_outcome
-from lace.cli.output import Meter, json_option, metered
+from lace.cli.output import ProgressMeter, json_option, metered
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
 from lace.cli.relaying import address_of, hold_option, relay_between
 from lace.cli.side import opened_side, side_argument
@@ -140,7 +140,7 @@ def exchange_once(
     return outcome, time.monotonic() - started, moved
 
 
-def _show_progress(hooks: Hooks, meter: Meter) -> None:
+def _show_progress(hooks: Hooks, meter: ProgressMeter) -> None:
     from lace.interlace.events import Received, Sent
 
     moved = {"in": 0, "out": 0}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.arguments import Prefix, lace_argument, opened
+from lace.cli.arguments import PrefixType, lace_argument, opened
 from lace.cli.links import LinkChoices
 from lace.cli.output import human_size, json_option, print_json, print_table, say, short_hash, shown_hash
 from lace.cli.remote import from_options, pull, selector_of
@@ -24,7 +24,7 @@ OVERVIEW = ("record", "coordinate", "time (UTC)", "size", "signed by")
 
 @click.command("ls")
 @lace_argument
-@click.argument("prefix", type=Prefix(), default="//")
+@click.argument("prefix", type=PrefixType(), default="//")
 @click.option("--columns", metavar="NAME,…", help="Show these fields: Group, App, Name, TAI, Signed-By, any header.")
 @click.option("--tips", is_flag=True, help="Only the newest record of each coordinate.")
 @click.option("--blobs", is_flag=True, help="The Blobs instead: chunks, and what was stored without a coordinate.")

@@ -131,10 +131,10 @@ def read_node_file(path: Path) -> NodeFile:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidText(f"not a TOML file: {error}", rule="config", place=str(path)) from error
-    return _Reader(path, table).node()
+    return _TableReader(path, table).node()
 
 
-class _Reader:
+class _TableReader:
     """Takes values out of a table, each with its type, and notices what is left."""
 
     def __init__(self, path: Path, table: dict[str, Any], place: str = "") -> None:
@@ -176,7 +176,7 @@ class _Reader:
     def _peer(self, number: int, table: object) -> PeerEntry:
         if not isinstance(table, dict):
             self._refuse("peer", "peers are written as [[peer]] tables")
-        reader = _Reader(self._path, table, f"peer {number}: ")
+        reader = _TableReader(self._path, table, f"peer {number}: ")
         address = reader._address("address", reader._text("address") or "")
         entry = PeerEntry(
             address=address,

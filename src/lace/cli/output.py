@@ -209,7 +209,7 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
 
 
 @dataclass(slots=True)
-class Meter:
+class ProgressMeter:
     """Counts work and, once it has taken two seconds on a terminal, shows a bar on stderr."""
 
     label: str
@@ -253,9 +253,9 @@ class Meter:
 
 
 @contextmanager
-def metered(label: str, total: int | None = None, *, in_bytes: bool = False) -> Iterator[Meter]:
+def metered(label: str, total: int | None = None, *, in_bytes: bool = False) -> Iterator[ProgressMeter]:
     """A meter around work that may take long; its bar goes away at the end."""
-    meter = Meter(label, total, in_bytes)
+    meter = ProgressMeter(label, total, in_bytes)
     try:
         yield meter
     finally:

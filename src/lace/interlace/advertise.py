@@ -24,7 +24,7 @@ RECORD_BYTES = 74  # Advertised('<48>','<label>') and its LF, without the label
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PartitionAnswer:
     """What one selection block asks of us."""
 
     listed: list[str]  # prefixes
@@ -56,9 +56,9 @@ class Offers:
             )
         self._open.update((partition.prefix, partition.count) for partition in partitions)
 
-    def answer(self, selection: Sequence[Fact]) -> Answer:
+    def answer(self, selection: Sequence[Fact]) -> PartitionAnswer:
         """What a selection block asks for; vocabulary was checked."""
-        answer = Answer([], [])
+        answer = PartitionAnswer([], [])
         count = 0
         for predicate, (prefix,) in dict.fromkeys(selection):  # P18: an identical repeat is one fact
             if prefix not in self._open:

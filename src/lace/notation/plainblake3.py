@@ -44,7 +44,7 @@ def _compress(key: Words, block: Words, counter: int, length: int, flags: int) -
     return (*low, *high)
 
 
-class _Node(NamedTuple):
+class _TreeNode(NamedTuple):
     """A compression that was not made yet, because only the last one is marked as the root."""
 
     key: Words
@@ -63,7 +63,7 @@ class _Node(NamedTuple):
         return b"".join(pack("<16I", *one) for one in words)[:length]
 
 
-def _chunk(key: Words, data: bytes, counter: int, flags: int) -> _Node:
+def _chunk(key: Words, data: bytes, counter: int, flags: int) -> _TreeNode:
     """One chunk of up to 1,024 bytes."""
     chained, start = key, _CHUNK_START
     last = max(0, (len(data) - 1) // _BLOCK * _BLOCK)
@@ -72,7 +72,7 @@ def _chunk(key: Words, data: bytes, counter: int, flags: int) -> _Node:
         chained = _compress(chained, words, counter, _BLOCK, flags | start)[:8]
         start = 0
     rest = data[last:]
-    return _Node(chained, unpack("<16I", rest.ljust(_BLOCK, b"\0")), counter, len(rest), flags | start | _CHUNK_END)
+    return _TreeNode(chained, unpack("<16I", rest.ljust(_BLOCK, b"\0")), counter, len(rest), flags | start | _CHUNK_END)
 
 
 class PlainBlake3:
@@ -115,5 +115,5 @@ class PlainBlake3:
             node = self._parent(left, node.chain())
         return node.output(length)
 
-    def _parent(self, left: Words, right: Words) -> _Node:
-        return _Node(self._key, (*left, *right), 0, _BLOCK, self._flags | _PARENT)
+    def _parent(self, left: Words, right: Words) -> _TreeNode:
+        return _TreeNode(self._key, (*left, *right), 0, _BLOCK, self._flags | _PARENT)

@@ -18,7 +18,7 @@ from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.porcelain.content import Heading, Sign, write_content
-from lace.porcelain.source import Content, Counted, Progress, opened_content
+from lace.porcelain.source import Content, CountedContent, Progress, opened_content
 from lace.porcelain.tree import TreeResult, put_tree
 from lace.records.keys import SigningKey
 from lace.records.link import link_header
@@ -136,7 +136,7 @@ class PutBatch:
 
     def _add_content(self, content: Content, heading: Heading, sign: Sign, progress: Progress | None) -> RecordHash:
         with opened_content(content) as (source, size):
-            counted = Counted(source, progress) if progress else source
+            counted = CountedContent(source, progress) if progress else source
             return write_content(counted, heading, add=self._queue.add, sign=sign, limits=self._limits, size=size)
 
 

@@ -18,7 +18,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedContent:
     """A source that tells how much was read from it."""
 
     source: Readable

@@ -94,7 +94,7 @@ class Room:
 
 
 @dataclass(eq=False, slots=True)
-class _Waiting:
+class _Queued:
     guest: str
     since: float = field(default_factory=time.monotonic)
 
@@ -109,7 +109,7 @@ class GuestHouse:
         self._guests = threading.BoundedSemaphore(1)  # guests who try their luck here do so one at a time
         self._lock = threading.Condition()
         self._rooms: list[Room] = []
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_Queued] = []
         self._used: dict[str, float] = {}  # processor seconds by guest
         self._costly: OrderedDict[Name, float] = OrderedDict()  # until when they are not tried again
         self._warden: threading.Thread | None = None
@@ -164,7 +164,7 @@ class GuestHouse:
                 raise LimitExceeded("max_cpu_s", int(self.limits.max_cpu_s), "the same rules were stopped a moment ago")
 
     def _wait_for_room(self, guest: str, had: Room | None, call: Call) -> Room:
-        mine = _Waiting(guest)
+        mine = _Queued(guest)
         with self._lock:
             if len(self._waiting) >= self.limits.max_waiting:
                 raise LimitExceeded("max_waiting", self.limits.max_waiting, "evaluations of peers' rules that wait")
@@ -182,7 +182,7 @@ class GuestHouse:
             self._watch()
             return room
 
-    def _is_next(self, mine: _Waiting) -> bool:
+    def _is_next(self, mine: _Queued) -> bool:
         """Whoever used least goes first, and who waits longest among equals."""
         first = min(self._waiting, key=lambda other: (round(self._used.get(other.guest, 0.0), 1), other.since))
         return first is mine

@@ -116,12 +116,12 @@ class KeyRing:
         found = self._read(name_or_verifier)
         return found.secret if found.secret is not None else self._unlock(name_or_verifier, found)
 
-    def _read(self, name: str) -> _Kept:
+    def _read(self, name: str) -> _StoredKey:
         path = self._path(name)
         with _private_file(path) as descriptor:
             return _parse_key_file(os.read(descriptor, MAX_KEY_FILE_BYTES + 1), path)
 
-    def _unlock(self, name: str, found: _Kept) -> SigningSecret:
+    def _unlock(self, name: str, found: _StoredKey) -> SigningSecret:
         assert found.sealed is not None
         material = found.sealed.open(self._ask(name))
         if material is None:
@@ -186,7 +186,7 @@ def _require_private(path: Path, status: os.stat_result) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredKey:
     """What a key file holds: a secret, or one that is locked."""
 
     verifier: Verifier
@@ -194,7 +194,7 @@ class _Kept:
     sealed: Sealed | None
 
 
-def _parse_key_file(data: bytes, path: Path) -> _Kept:
+def _parse_key_file(data: bytes, path: Path) -> _StoredKey:
     lines = dict(line.split(": ", 1) for line in data.decode("ascii", "replace").splitlines() if ": " in line)
     problem = f"{path} is not a key file that lace wrote"
     if len(data) > MAX_KEY_FILE_BYTES or set(lines) not in ({"Verifier", "Secret"}, {"Verifier", "Locked"}):
@@ -202,13 +202,13 @@ def _parse_key_file(data: bytes, path: Path) -> _Kept:
     try:
         verifier = Verifier.parse(lines["Verifier"])
         if "Locked" in lines:
-            return _Kept(verifier, None, Sealed.parse(lines["Locked"]))
+            return _StoredKey(verifier, None, Sealed.parse(lines["Locked"]))
         secret = SigningSecret.parse(lines["Secret"])
     except InvalidText:
         raise KeyUnavailable(problem) from None
     if SigningKey.from_secret(secret).verifier != verifier:
         raise KeyUnavailable(f"{path}: the verifier beside the secret is not the secret's own")
-    return _Kept(verifier, secret, None)
+    return _StoredKey(verifier, secret, None)
 
 
 def passphrase_of_file(name: str) -> str:

@@ -27,7 +27,7 @@ Ask = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class SealingCost:
     """What one guess costs: about 128 · 2^log_n · r bytes of memory and a tenth of a second."""
 
     log_n: int = 16
@@ -35,19 +35,19 @@ class Cost:
     p: int = 1
 
 
-DEFAULT_COST = Cost()
+DEFAULT_COST = SealingCost()
 
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
     """A secret of 32 bytes that only its passphrase opens."""
 
-    cost: Cost
+    cost: SealingCost
     salt: bytes
     body: bytes  # the secret under the pad, then the seal
 
     @classmethod
-    def make(cls, secret: bytes, passphrase: str, cost: Cost = DEFAULT_COST, salt: bytes | None = None) -> Self:
+    def make(cls, secret: bytes, passphrase: str, cost: SealingCost = DEFAULT_COST, salt: bytes | None = None) -> Self:
         """Lock a secret."""
         if not passphrase:
             raise KeyUnavailable("a passphrase has at least one character")
@@ -75,14 +75,14 @@ class Sealed:
         is_costly = not 1 <= log_n <= MAX_LOG_N or not 1 <= r <= 32 or not 1 <= p <= 16
         if is_costly or len(salt) != SALT_BYTES or len(body) != SECRET_BYTES + SEAL_BYTES:
             raise InvalidText("the numbers of a locked secret are out of bounds", rule="key-locked")
-        return cls(Cost(log_n, r, p), salt, body)
+        return cls(SealingCost(log_n, r, p), salt, body)
 
     def __str__(self) -> str:
         cost = self.cost
         return f"scrypt {cost.log_n} {cost.r} {cost.p} {b64a.encode(self.salt)} {b64a.encode(self.body)}"
 
 
-def _derive(passphrase: str, salt: bytes, cost: Cost) -> tuple[bytes, bytes]:
+def _derive(passphrase: str, salt: bytes, cost: SealingCost) -> tuple[bytes, bytes]:
     """The pad and the key of the seal."""
     try:
         found = hashlib.scrypt(
@@ -97,6 +97,6 @@ def _under(secret: bytes, pad: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(secret, pad, strict=True))
 
 
-def _seal(key: bytes, cost: Cost, salt: bytes, hidden: bytes) -> bytes:
+def _seal(key: bytes, cost: SealingCost, salt: bytes, hidden: bytes) -> bytes:
     numbers = f"lace-key/v1 scrypt {cost.log_n} {cost.r} {cost.p} ".encode()
     return hmac.digest(key, numbers + salt + hidden, "sha256")
