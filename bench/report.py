@@ -87,8 +87,8 @@ class Report:
         print("\n".join(self.lines()))
 
     def require_held(self) -> None:
-        """End the process with an error if a figure was missed."""
-        missed = [claim for claim in self.claims if not claim["ok"]]
+        """End the process with an error if a figure was missed; those of a quick run are told, not judged."""
+        missed = [claim for claim in self.claims if not claim["ok"] and not self.quick]
         if missed:
             listed = "\n".join(f"  {c['text']}: {c['got']} (wanted {c['wanted']})" for c in missed)
             raise SystemExit(f"\n{self.topic}: {len(missed)} of {len(self.claims)} figures are missed:\n{listed}")
