@@ -231,3 +231,14 @@ def test_before_proof_the_lowered_program_holds_no_exposure_at_all() -> None:
     policy = lower(plan, local_index=0, viewer=None, exposures=(expose_all(),))
     assert policy.view is ViewKind.NOTHING
     assert not any("AllowQueryRecord" in rule.line for rule in policy.provenance.rules)
+
+
+ONE_EACH = "AllowQueryRecord('V.alice.H3',P) :- Have(P).\nAllowQueryRecord('V.bob.H3',P) :- Have(P)."
+
+
+@pytest.mark.clause("020-GATE-05")
+def test_rules_for_other_viewers_are_left_out_unless_the_module_reads_itself() -> None:
+    (only,) = Exposure.author(ONE_EACH).rules_for(Viewer("V.alice.H3"))
+    assert str(only[1].head.terms[0].value) == "V.alice.H3"  # type: ignore[union-attr]
+    reads = f"{ONE_EACH}\nAllowQueryRecord(V,P) :- AllowQueryRecord('V.bob.H3',P), Peer(V)."
+    assert len(list(Exposure.author(reads).rules_for(Viewer("V.alice.H3")))) == 3

@@ -192,6 +192,7 @@ def test_a_prefix_covers_what_lies_under_it(text: str, prefix: Prefix, covered: 
         "//u///",
         "//u//ding///",
         "//u//ding//x//",
+        "//u//ding//x//y",
         "//u//ding//x//y//z",
         "//u//ding//x/y//",
         "//u//|/plex",
