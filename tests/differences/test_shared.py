@@ -232,3 +232,31 @@ def test_a_kept_set_asks_for_news_by_rules_that_read_runtime_facts(store: Record
     host.take_claims(asked.TakeClaims(added=[news], is_whole=True), Call())
     found = host.evaluate(replace(evaluate, max_requests=10, max_request_bytes=1 << 20), Call())
     assert list(found.requests) == [news.hash]
+
+
+def test_a_long_listing_is_asked_about_once_and_not_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same link asks several times in a loop, and many links may ask at once."""
+    store = filled()
+    prepared, evaluate = questions(ALL)
+    evaluate = replace(evaluate, max_requests=1000, max_request_bytes=1 << 20)
+    host = LocalHost(store, config_of(0, ALL).terms, policies=PolicyBook())
+    host.prepare(prepared, Call())
+    host.evaluate(replace(evaluate, max_requests=0), Call())
+    news = [Advertisement(validate(blob(b"news %d" % n)).hash, ()) for n in range(200)]
+    host.take_claims(asked.TakeClaims(added=sorted(news), is_whole=True), Call())
+    counted: list[int] = []
+    ask = Recordwise.requestable
+
+    def count(self: Recordwise, claims: list[Advertisement], *more: object) -> list[str] | None:
+        counted.append(len(claims))
+        return ask(self, claims, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Recordwise, "requestable", count)
+    for _ in range(3):
+        assert len(host.evaluate(evaluate, Call()).requests) == 200
+    assert counted == [200]
+    host.take_claims(asked.TakeClaims(added=sorted(news[1:]), is_whole=True), Call())
+    assert len(host.evaluate(evaluate, Call()).requests) == 199
+    store.put([validate(blob(b"news 5"))])
+    assert len(host.evaluate(evaluate, Call()).requests) == 198
+    assert counted == [200, 199, 198]

@@ -94,6 +94,7 @@ class Evaluator(Protocol):
     def start_over(self) -> None: ...
     def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta: ...
     def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]: ...
+    def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None: ...
     def advertise(self, records: Records) -> list[Advertisement]: ...
     def get_ready(self) -> None: ...
     def close(self) -> None: ...
@@ -212,10 +213,6 @@ class StoreEvaluator:
         """What could be requested of a peer that makes these claims; nothing of them is kept."""
         self._watch.call = call
         policy = self.lowered
-        if self._recordwise is not None:
-            answer = self._recordwise.requestable(claims, source, self._runtime, self._watch.call)
-            if answer is not None:
-                return answer
         if self._derived is not None and self._is_ready and len(claims) <= self._max_followed:
             facts = [fact for claim in claims for fact in advertisement_facts(claim, source)]
             if len(facts) <= self._max_followed:
@@ -230,6 +227,12 @@ class StoreEvaluator:
         result = evaluate(policy.program, sources, extra=runtime, goals=[asked], limits=limits, meter=meter)
         call.charge(rows=meter.rows)
         return result.text_columns(policy.requestable)[0]
+
+    def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None:
+        """The same for any number of callers at once; None if it has to be asked in turn."""
+        if self._recordwise is None:
+            return None
+        return self._recordwise.requestable(claims, source, self._runtime, call)
 
     # --- evaluation --------------------------------------------------------------------------------------------
 

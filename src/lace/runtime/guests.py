@@ -130,6 +130,16 @@ class GuestEvaluator:
                 return self._near.requestable_with(claims, source, call)
         return list(self._far(RequestableGuest(list(claims), source), call).requestable)
 
+    def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None:
+        """The same for any number of callers at once; None if it has to be asked in turn, as by whoever leaves."""
+        if self._has_moved:
+            return None
+        try:
+            with self._house.here(self._is_ours, call):
+                return self._near.requestable_freely(claims, source, call)
+        except LimitExceeded:
+            return None
+
     @contextlib.contextmanager
     def _trying(self, call: Call) -> Iterator[None]:
         """Here, with little fuel; what needs more leaves for good, and its work is done elsewhere."""

@@ -7,11 +7,14 @@ generation; the rules, the columns and the store's changes are looked at once fo
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from lace.differences.idset import IdSet, set_of
 from lace.interlace.advertisement import Advertisement
@@ -26,6 +29,19 @@ from lace.runtime.keptsets import keep, recall
 from lace.store.base import RecordStore, StoreCursor
 
 _KEPT_ANSWERS = 64
+_FEW_CLAIMS = 64  # up to which an answer is kept for whoever makes the same claims
+
+
+_Asked = tuple[StoreCursor, str, tuple[Advertisement, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _LongAnswer:
+    """What may be requested, given many claims."""
+
+    at: StoreCursor
+    fed: list[Advertisement]
+    found: list[str]
 
 
 class Sends(Protocol):
@@ -104,7 +120,8 @@ class SharedSends(_Generations):
         self._kept: int | None = None  # the generation that is kept
         if name:
             self._recall()
-        self._answers: dict[tuple[str, tuple[Advertisement, ...]], list[str]] = {}
+        self._answers: dict[_Asked, list[str]] = {}  # that links with like claims share
+        self._long: WeakKeyDictionary[PeerClaims, _LongAnswer] = WeakKeyDictionary()  # one for each link
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, whatever anybody claims."""
@@ -115,6 +132,7 @@ class SharedSends(_Generations):
             delta = self._evaluator.evaluate(runtime, Changes([], []), call)
             if self._evaluator.cursor != before:
                 self._answers.clear()
+                self._long.clear()
             followed = self._recalled is None or self._is_resumed
             whole = delta.whole if followed or delta.whole is not None else list(delta.send_added)
             self._recalled = None
@@ -164,14 +182,32 @@ class SharedSends(_Generations):
             return ()
         if self._feeding is not Feeding.SEPARATE:
             fed = claims.listing()
-        asked = claims.source, tuple(fed)
-        with self._undivided():
-            found = self._answers.get(asked)
-            if found is None:
-                found = self._answers[asked] = self._evaluator.requestable_with(fed, claims.source, call)
-                if len(self._answers) > _KEPT_ANSWERS:
-                    del self._answers[next(iter(self._answers))]
-            return found
+        at = self.cursor  # an answer is of this moment, whatever other links do meanwhile
+        found = self._answered(fed, claims, at)
+        if found is None:
+            found = self._evaluator.requestable_freely(fed, claims.source, call)
+        if found is None:
+            with self._undivided():
+                found = self._evaluator.requestable_with(fed, claims.source, call)
+        self._note_answer(fed, claims, at, found)
+        return found
+
+    def _answered(self, fed: list[Advertisement], claims: PeerClaims, at: StoreCursor) -> list[str] | None:
+        """What was found for the same claims, at the same moment of the store. A long listing is not hashed for that:
+        its claims are the very ones of the last time, which shows at a glance."""
+        if len(fed) <= _FEW_CLAIMS:
+            return self._answers.get((at, claims.source, tuple(fed)))
+        kept = self._long.get(claims)
+        return kept.found if kept is not None and kept.at == at and kept.fed == fed else None
+
+    def _note_answer(self, fed: list[Advertisement], claims: PeerClaims, at: StoreCursor, found: list[str]) -> None:
+        if len(fed) > _FEW_CLAIMS:
+            self._long[claims] = _LongAnswer(at, fed, found)
+            return
+        self._answers[at, claims.source, tuple(fed)] = found
+        if len(self._answers) > _KEPT_ANSWERS:
+            with contextlib.suppress(StopIteration, KeyError, RuntimeError):  # another link may be at it too
+                del self._answers[next(iter(self._answers))]
 
     def rest(self) -> None:
         """From here on small changes are likely."""
