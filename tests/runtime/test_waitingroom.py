@@ -35,13 +35,30 @@ def test_whoever_has_fewest_links_goes_first_and_then_who_came_first() -> None:
 def test_patience_ends_and_few_may_wait_at_all() -> None:
     async def run() -> list[bool]:
         room = WaitingRoom(QUICK)
-        peers = ["a", "a", "a", "b", "b", "c"]  # the third of a is one too many, and then c
+        peers = ["a", "a", "a", "b", "b", "c"]  # the third of a is one too many; the second of b leaves for c
         waits = [asyncio.create_task(room.wait(peer, lambda: False, lambda: 0)) for peer in peers]
         await asyncio.sleep(0.02)
-        assert [wait.done() for wait in waits] == [False, False, True, False, False, True]
+        assert [wait.done() for wait in waits] == [False, False, True, False, True, False]
         return await asyncio.gather(*waits)
 
     assert asyncio.run(run()) == [False] * 6
+
+
+def test_in_a_full_room_the_last_of_the_largest_crowd_leaves_for_one_who_is_alone() -> None:
+    async def run() -> None:
+        room = WaitingRoom(WaitingLimits(max_waiting=3, max_waiting_per_peer=3, patience_s=0.3, look_s=0.005))
+        crowd = [asyncio.create_task(room.wait("crowd", lambda: False, lambda: 0)) for _ in range(3)]
+        await asyncio.sleep(0.02)
+        assert not room.is_passed_by(None)
+        assert room.is_passed_by("V.x.H3")
+        lone = asyncio.create_task(room.wait("lone", lambda: False, lambda: 0))
+        await asyncio.sleep(0.02)
+        assert [wait.done() for wait in (*crowd, lone)] == [False, False, True, False]
+        assert not await room.wait("crowd", lambda: False, lambda: 0)
+        await asyncio.gather(*crowd, lone)
+        assert room.is_passed_by(None)
+
+    asyncio.run(run())
 
 
 def test_whoever_stops_waiting_leaves_no_trace() -> None:

@@ -164,7 +164,7 @@ class Node:
             reason = self._refusal(stream) if offered is not None else "not wanted"
             if reason or offered is None:
                 self._refuse(stream, reason)
-            elif self._takes_place(stream.proof):
+            elif self._waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
                 self._spawn(self._serve(stream, offered))
             else:
                 self._spawn(self._serve_in_turn(stream, offered))

@@ -43,8 +43,10 @@ class WaitingRoom:
     async def wait(self, peer: str, takes_place: Callable[[], bool], links: Callable[[], int]) -> bool:
         """Whether a place was found in time; `takes_place` tries to take one, `links` says how many the peer has."""
         limits = self._limits
-        of_peer = sum(peer == other.peer for other in self._waiting)
-        if len(self._waiting) >= limits.max_waiting or of_peer >= limits.max_waiting_per_peer:
+        of_peer = self._count(peer)
+        if of_peer >= limits.max_waiting_per_peer:
+            return False
+        if len(self._waiting) >= limits.max_waiting and not self._send_away(of_peer + 1):
             return False
         own = _Waiting(peer, takes_place, links)
         self._waiting.append(own)
@@ -59,11 +61,30 @@ class WaitingRoom:
             if own in self._waiting:
                 self._waiting.remove(own)
 
+    def is_passed_by(self, proven: str | None) -> bool:
+        """Whether a newcomer may try at once: nobody waits, or it proved itself and has places kept for it."""
+        return proven is not None or not self._waiting
+
+    def _count(self, peer: str) -> int:
+        return sum(peer == other.peer for other in self._waiting)
+
+    def _send_away(self, more_than: int) -> bool:
+        """Have the last that waits of the largest crowd leave, if it is larger than this; whether one did."""
+        crowd, peer = max((self._count(other.peer), other.peer) for other in self._waiting)
+        if crowd <= more_than:
+            return False
+        last = next(other for other in reversed(self._waiting) if other.peer == peer)
+        self._waiting.remove(last)
+        last.found.set_result(False)
+        return True
+
     async def _look(self) -> None:
         """While anybody waits: one place after the other, each to whoever is next."""
         while self._waiting:
             first = min(self._waiting, key=lambda waiting: waiting.links())
-            if first.takes_place():
+            if first.found.done():  # it was cancelled a moment ago
+                self._waiting.remove(first)
+            elif first.takes_place():
                 self._waiting.remove(first)
                 first.found.set_result(True)
             else:
