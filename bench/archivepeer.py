@@ -78,9 +78,14 @@ def write_piece(job: tuple[Path, range, Sizes]) -> None:
 
 def make_archive(folder: Path, sizes: Sizes) -> Path:
     made = folder / f"archive-{sizes.archive}-{sizes.lace}"
-    if made.exists():
-        return made
-    bundles = folder / "bundles"
+    if not made.exists():
+        build_archive(made, folder / "bundles", sizes)
+    used = made.with_suffix(".used")
+    shutil.rmtree(used, ignore_errors=True)  # of a run before, which changed it
+    return Path(shutil.copytree(made, used))
+
+
+def build_archive(made: Path, bundles: Path, sizes: Sizes) -> None:
     bundles.mkdir()
     each = -(-sizes.archive // PIECES)
     jobs = [
@@ -95,7 +100,6 @@ def make_archive(folder: Path, sizes: Sizes) -> Path:
     archive.compact(small_bytes=1 << 40)
     spark.stop()
     shutil.rmtree(bundles)
-    return made
 
 
 def make_lace(folder: Path, sizes: Sizes) -> Path:
