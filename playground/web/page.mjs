@@ -11,6 +11,7 @@ class Page {
   constructor(first) {
     this.begin = first.begin;
     this.version = 0;  // of the scene, counted by changes
+    this.canPlay = false;  // as soon as rules without errors were answered
     this.views = [0, 1].map((number) => new SideView(number, this.begin.people, this));
     this.python = new Python((about) => this.ready(about), (why) => this.failed(why));
     this.setUpScenes();
@@ -73,6 +74,7 @@ class Page {
 
   // What was changed changes everything that was played, so the laces begin where the scene says.
   anew() {
+    this.trouble("");
     this.scene.runs = [];
     byId("why").hidden = true;
     this.show();
@@ -90,7 +92,7 @@ class Page {
     const status = byId("status");
     status.textContent = `Python ${version}, ready after ${seconds.toFixed(1)} s`;
     status.classList.add("ready");
-    byId("exchange").disabled = false;
+    this.busy(false);
   }
 
   failed(why) {
@@ -99,7 +101,8 @@ class Page {
     status.classList.add("failed");
   }
 
-  trouble(text) {
+  trouble(text, isAnswered = false) {
+    this.isAnswered = isAnswered;  // it came as an answer, so the next answer can take it back
     byId("trouble").replaceChildren(...(text ? [make("p", { class: "notice bad" }, text)] : []));
   }
 
@@ -114,11 +117,11 @@ class Page {
     try {
       const answer = await this.python.ask(kind, { scene: this.scene });
       if (answer === null || version !== this.version) return;  // somebody typed on: a newer question is on its way
-      this.trouble("");
+      if (this.isAnswered) this.trouble("");  // what is wrong with a link stays until something is changed
       this.answered(answer);
       await this.remember();
     } catch (error) {
-      this.trouble(error.message);
+      this.trouble(error.message, true);
     } finally {
       this.busy(false);
     }
@@ -126,18 +129,18 @@ class Page {
 
   busy(isBusy) {
     document.body.classList.toggle("busy", isBusy);
-    byId("exchange").disabled = isBusy || !this.python.isReady;
+    byId("exchange").disabled = isBusy || !this.python.isReady || !this.canPlay;
   }
 
   answered(answer) {
     this.scene = answer.scene;
+    this.canPlay = Boolean(answer.stage);
+    this.busy(false);
     this.views.forEach((view, number) => view.findings(answer.findings[number]));
     if (!answer.stage) {
       byId("ended").replaceChildren(make("span", { class: "note" }, "Mend the rules to exchange."));
-      byId("exchange").disabled = true;
       return;
     }
-    byId("exchange").disabled = !this.python.isReady;
     const { sides, exchanges } = answer.stage;
     this.views.forEach((view, number) => view.lace(sides[number].records, sides[1 - number].records, answer.counts[number], this.scene.sides[number].notes));
     this.showExchanges(exchanges);
@@ -150,6 +153,7 @@ class Page {
     byId("preset").replaceChildren(...choices, make("option", { value: -1, disabled: true, hidden: true }, "a link"));
     byId("preset").addEventListener("change", (event) => {
       const number = Number(event.target.value);
+      this.trouble("");
       this.use(structuredClone(this.begin.presets[number].scene), number);
     });
     byId("scenes").addEventListener("submit", (event) => event.preventDefault());

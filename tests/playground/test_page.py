@@ -95,7 +95,7 @@ def test_errors_follow_the_typing_and_keep_the_exchange_from_being_played(browse
     assert page.is_disabled("#exchange")
     assert page.get_attribute("#select-0", "aria-invalid") == "true"
     page.fill("#select-0", "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S).")
-    page.wait_for_function("!document.querySelector('#side-0 .found li')")
+    page.wait_for_selector("#side-0 .found li", state="detached")
     page.click("#side-0 summary:has-text('Add a record')")
     page.fill("#side-0 form [name=name]", "<b>pie</b>")
     page.fill("#side-0 form [name=text]", "Apples.")
@@ -111,7 +111,7 @@ def test_a_link_that_holds_no_scene_is_told_and_the_page_goes_on(browser: Any, a
         reader = visit(browser, f"{address}#{text}")
         reader.page.wait_for_selector("#trouble .notice")
         reader.page.select_option("#preset", "1")
-        reader.page.wait_for_function("!document.querySelector('#trouble .notice')")
+        reader.page.wait_for_selector("#trouble .notice", state="detached")
         assert exchange(reader).count("complete") == 2
         reader.leave()
 

@@ -50,10 +50,11 @@ def test_the_folder_is_small_and_holds_nothing_that_is_not_needed(folder: Path) 
         assert "://" not in path.read_text(encoding="utf-8"), f"{path.name} names another place"
 
 
-def test_answers_in_a_tab_are_the_answers_here_to_the_letter(folder: Path, node: str) -> None:
+def test_answers_in_a_tab_are_the_answers_here_to_the_letter(folder: Path, node: str, tmp_path: Path) -> None:
     asked = questions()
-    run = [node, str(HERE / "answer.mjs"), str(folder)]
-    done = subprocess.run(run, input="\n".join(asked), capture_output=True, text=True, check=False, timeout=600)
+    (tmp_path / "questions").write_text("\n".join(asked), encoding="utf-8")
+    run = [node, str(HERE / "answer.mjs"), str(folder), str(tmp_path / "questions")]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     door = Door()
     told = done.stdout.rstrip("\n").split("\n")
