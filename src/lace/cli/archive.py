@@ -70,14 +70,23 @@ def init(uri: str, master: str | None) -> None:
 @_URI
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle.")
+@policy_options
 @_MASTER
 @json_option
-def add(uri: str, paths: Sequence[Path], split_mib: int, master: str | None, as_json: bool) -> None:
+def add(uri: str, paths: Sequence[Path], split_mib: int, master: str | None, as_json: bool, **options: Any) -> None:
     """Add the records of bundles, stores and folders of them that are not here yet, as one batch.
 
-    Every record is judged; what is none goes to the quarantine table with its bytes and the rule it broke.
+    Every record is judged; what is none goes to the quarantine table with its bytes and the rule it broke. With peers
+    the steps of `run` follow.
     """
-    _show(open_archive(uri, master).add(paths, split_mib << 20), as_json)
+    archive = open_archive(uri, master)
+    peers = policies(options) if options["peers"] else []  # a rule file with a mistake is told before anything is read
+    state = archive.add(paths, split_mib << 20)
+    if peers:
+        from lace.spark.archive.run import run as run_steps
+
+        state = run_steps(archive, peers)
+    _show(state, as_json)
 
 
 @command.command("status")
