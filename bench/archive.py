@@ -143,7 +143,7 @@ def bench_nothing_new(report: Report, archive: Archive, folder: Path) -> None:
 
 
 def bench_five(report: Report, archive: Archive, folder: Path, size: int) -> None:
-    """Five records from a cold start: one command adds them and brings a peer's tables up to date; a stream does it too."""
+    """Five records from a cold start: one command adds them and brings a peer up to date; a stream does it too."""
     inbox = folder / "inbox"
     inbox.mkdir(exist_ok=True)
     peer = ["--peer", f"ann={folder / 'ann.rules'}", "--expose", "all"]
