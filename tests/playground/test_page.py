@@ -86,6 +86,7 @@ def test_a_visitor_exchanges_asks_why_not_breaks_the_wire_and_sends_a_link(brows
     reader.leave()
 
 
+@pytest.mark.slow
 def test_errors_follow_the_typing_and_keep_the_exchange_from_being_played(browser: Any, address: str) -> None:
     reader = visit(browser, address)
     page = reader.page
@@ -106,6 +107,7 @@ def test_errors_follow_the_typing_and_keep_the_exchange_from_being_played(browse
     reader.leave()
 
 
+@pytest.mark.slow
 def test_a_link_that_holds_no_scene_is_told_and_the_page_goes_on(browser: Any, address: str) -> None:
     for text in ("nonsense", "AAAA", "q1YqTi3OKSlKTQEA"):
         reader = visit(browser, f"{address}#{text}")
