@@ -3,7 +3,7 @@
 import { badge, byId, make, short } from "./making.mjs";
 
 const EXPOSE = [
-  ["selected", "what its own rules select"],
+  ["selected", "what the rules above select"],
   ["all", "everything"],
   ["none", "nothing"],
   ["rules", "what these rules allow"],
