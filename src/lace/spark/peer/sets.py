@@ -71,6 +71,7 @@ class ArchiveSet:
         self.max_line_bytes = max_line_bytes
         self._peer = peer
         self._counts: dict[str, int] | None = None
+        self._lengths: dict[str, int] = {}  # of the listing, by label
         self._roots: dict[str, list[Partition]] = {}
         self._root: bytes | None = None
         self._parts: dict[str, bytes] | None = None  # digests of the tree, once the root was worked out here
@@ -178,9 +179,11 @@ class ArchiveSet:
         bare = len(self) * len(canonical_bytes(Advertisement("P." + "0" * 43 + ".H3"), source, self.max_line_bytes))
         if bare > most or self.schema == NO_FIELDS or not len(self):
             return bare
-        with self.job("measure the listing", call, self._read):
-            row = self._listed(source).agg(F.sum(F.octet_length("text")).alias("bytes")).first()
-        return int(row["bytes"]) if row is not None and row["bytes"] is not None else 0
+        if source not in self._lengths:
+            with self.job("measure the listing", call, self._read):
+                row = self._listed(source).agg(F.sum(F.octet_length("text")).alias("bytes")).first()
+            self._lengths[source] = int(row["bytes"]) if row is not None and row["bytes"] is not None else 0
+        return self._lengths[source]
 
     def _listed(self, source: str, prefixes: Sequence[str] | None = None) -> DataFrame:
         """(prefix, hash, digest, text)."""
