@@ -15,7 +15,7 @@ import pytest
 import lace
 from lace.errors import StoreDamaged
 from lace.store import open_store
-from lace.store.columns import schema
+from lace.store.columns import openers, schema
 from lace.store.columns.checksum import checksum, plain_sum
 from store.samples import assortment, plex
 
@@ -138,3 +138,20 @@ def test_a_wrong_body_under_a_hash_is_refused(tmp_path: Path) -> None:
         assert store.get(first.hash) == first.stored
         with pytest.raises(StoreDamaged, match="index of records"):
             store.get(second.hash)
+
+
+def test_a_writer_who_comes_while_a_reader_opens_is_no_sign_of_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is looked for first; whoever opens the file for writing right then makes one."""
+    path = tmp_path / "a.lace"
+    open_store(path, create=True).close()
+    with open_store(path) as writer:
+        writer.put(assortment())
+        monkeypatch.setattr(openers, "has_log", lambda _: False)  # as it was a moment before the writer came
+        with open_store(path, read_only=True) as reader:
+            assert reader.stat() == writer.stat()
+        copied = tmp_path / "copy.lace"
+        shutil.copy(path, copied)
+        with pytest.raises(StoreDamaged, match="copied while its lace was in use"):
+            open_store(copied)

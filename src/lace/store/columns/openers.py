@@ -22,8 +22,13 @@ def has_log(path: Path) -> bool:
 
 
 def require_whole(connection: sqlite3.Connection, path: Path) -> None:
-    """StoreDamaged if a file that had no log beside it is a copy that lacks its log."""
-    if connection.execute("SELECT 1 FROM openers").fetchone() is not None:
+    """StoreDamaged if a file that had no log beside it is a copy that lacks its log.
+
+    Somebody who opened this very file for writing since the log was looked for, and is still there, is no sign of that.
+    """
+    here = _place(path)
+    rows = connection.execute("SELECT place, pid, started FROM openers").fetchall()
+    if not all(place == here and _is_alive(pid, started) for place, pid, started in rows):
         raise StoreDamaged(
             f"{path}: this file was copied while its lace was in use, without its log ({path.name}-wal): what was"
             " written last is missing. Copy a lace with `lace backup`; `lace repair` takes this one as it is"
