@@ -71,6 +71,16 @@ def test_ranks_follow_their_candidates(text: str, seed: int) -> None:
     follow(checked(text), facts, random, 6, rank_fact)
 
 
+def test_a_candidate_with_two_keys_is_looked_at_again_whatever_its_number() -> None:
+    """c counts by its lesser key, and is numbered before all that stand there by their only one."""
+    program, cand = checked(ORDERS["integers"]), Predicate("Cand", 2)
+    rows = [("c", "1"), ("c", "3"), ("e", "1"), ("g", "1"), ("h", "1")]
+    m = materialize(program, [Fact(cand, row) for row in rows])
+    assert ("c",) in m.rows(Predicate("Top", 1))
+    m.apply([Fact(cand, ("d", "3")), Fact(cand, ("f", "01"))], [])
+    assert set(m.rows(Predicate("Top", 1))) == {("d",)}
+
+
 CLOSURE = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).\nFar(X,Y) :- Node(X), Node(Y), not Path(X,Y)."
 
 

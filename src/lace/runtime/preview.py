@@ -61,8 +61,29 @@ class PreviewHost(LocalHost):
         preview.offered = self.offered(preview.max_records)
         preview.wanted = [claim for claim in preview.offered if claim.hash in requests]
         preview.sendable = found.own.count
-        preview.has_watched = bool(preview.watched) and self.claims_to_have(preview.watched)
         return replace(found, requests=())
+
+    def take_claims(self, wanted: asked.TakeClaims, call: Call) -> given.ClaimsTaken:
+        """As ever; what is watched is looked for."""
+        taken = super().take_claims(wanted, call)
+        self._look()
+        return taken
+
+    def reconcile(self, wanted: asked.Reconcile, call: Call) -> given.Reconciled:
+        """As ever; what is watched is looked for."""
+        settled = super().reconcile(wanted, call)
+        self._look()
+        return settled
+
+    def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
+        """As ever; what is watched is looked for. Equal sets end here: nobody asks what to request (070-EQUAL-03)."""
+        taken = super().take_difference(wanted, call)
+        self._look()
+        return taken
+
+    def _look(self) -> None:
+        preview = self._preview
+        preview.has_watched = bool(preview.watched) and self.claims_to_have(preview.watched)
 
     def load(self, wanted: asked.SendRecords, call: Call) -> Iterator[Loaded]:
         """Nothing is available; what could have been had is noted."""
