@@ -77,7 +77,7 @@ def test_a_visitor_exchanges_asks_why_not_breaks_the_wire_and_sends_a_link(brows
     assert exchange(reader).count("complete") == 2  # what the cut kept back comes now
 
     page.click("#share")
-    page.wait_for_function("document.getElementById('shared').textContent")  # the address is written by then
+    page.wait_for_function("() => document.getElementById('shared').textContent")  # the address is written by then
     link = page.url
     assert "#" in link
     again = visit(browser, link)
