@@ -89,6 +89,23 @@ def test_a_dry_run_tells_what_would_move_and_moves_nothing(stage: Path) -> None:
         assert (again["come"]["records"], again["go"]["records"]) == (0, 0)
 
 
+def test_a_dry_run_can_be_captured(stage: Path) -> None:
+    with serving("far.lace", stage) as address:
+        assert lace("interlace", "near.lace", address, "--dry-run", "--trace", "capture").exit_code == ExitCode.OK
+    assert "SelectHave(P) :- Have(P)." in lace("tap", "capture", "--facts").stdout
+
+
+def test_a_length_that_a_peer_makes_up_is_no_length() -> None:
+    from lace.interlace.advertisement import Advertisement, FieldClaim
+    from lace.porcelain.preview import shares
+
+    claims = [
+        Advertisement(f"P.{number}", (FieldClaim("Data-Length", "0", text),))
+        for number, text in enumerate(["5", "9" * 4000, "-1", "05", "\u0663", ""])
+    ]
+    assert [(share.records, share.content_bytes) for share in shares(claims)] == [(6, 5)]
+
+
 def test_a_dry_run_of_nothing_at_all(stage: Path) -> None:
     api.open("empty.lace", create=True).close()
     with serving("empty.lace", stage) as address:
@@ -129,6 +146,9 @@ def test_what_a_dry_run_of_two_laces_tells_is_what_the_first_loop_moves(
     came, went = set(map(str, moved.first.received_hashes)), set(map(str, moved.second.received_hashes))
     assert {claim.hash for claim in told.wanted} <= came
     assert set(told.asked_for) <= went
+    if select == EVERYTHING:  # what comes makes nothing else selected
+        assert {claim.hash for claim in told.wanted} == came
+        assert set(told.asked_for) == went
     # More comes only if what came made the rules select it.
     assert bool(told.wanted) == bool(came) or bool(went)
     assert bool(told.asked_for) == bool(went) or bool(came)

@@ -20,6 +20,7 @@ from lace.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from lace.interlace.advertisement import Advertisement
     from lace.interlace.terms import Terms
@@ -31,12 +32,19 @@ if TYPE_CHECKING:
     from lace.store.base import RecordStore
 
 
-def ask(store: RecordStore, address: Any, terms: Terms, choices: LinkChoices, preview: Preview) -> Outcome:
+def ask(
+    store: RecordStore,
+    address: Any,
+    terms: Terms,
+    choices: LinkChoices,
+    preview: Preview,
+    trace: Path | None = None,
+) -> Outcome:
     """An exchange in which nothing moves; it fills the preview."""
     from lace.porcelain.preview import preview_hosts, preview_terms
 
     hosts = preview_hosts(store, preview)
-    outcome, seconds, moved = exchange_once(store, address, preview_terms(terms), choices, make_host=hosts)
+    outcome, seconds, moved = exchange_once(store, address, preview_terms(terms), choices, trace, hosts)
     code = exit_code_of(outcome)
     if code not in (ExitCode.OK, ExitCode.NOTHING):
         print_outcome(outcome, seconds, *moved, as_json=False)

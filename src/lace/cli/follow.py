@@ -14,7 +14,7 @@ import click
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import leave_at_once
 from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
-from lace.cli.localpeer import PeerType, follow_locally, refuse_link_choices, require_lace, their_options
+from lace.cli.localpeer import LocalChoices, PeerType, follow_locally, refuse_link_choices, require_lace, their_options
 from lace.cli.output import json_option, print_json, say
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
 from lace.cli.side import Side, opened_side, side_argument
@@ -64,7 +64,8 @@ def command(
     if isinstance(address, Path):
         path = require_lace(path)
         refuse_link_choices({**links, "trace": trace})
-        return follow_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json, ticks=ticks)
+        chosen = LocalChoices(module, exposed, their_select, their_expose)
+        return follow_locally(path, address, chosen, as_json=as_json, ticks=ticks)
     terms = make_terms(module, exposed, is_open=True)
     choices = LinkChoices(command=child, **links)
     terms = choices.patient(terms)

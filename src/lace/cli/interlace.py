@@ -14,6 +14,7 @@ from lace.cli.failure import ExitCode
 from lace.cli.leaving import run_until_interrupted
 from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
 from lace.cli.localpeer import (
+    LocalChoices,
     PeerType,
     exchange_locally,
     preview_here,
@@ -86,28 +87,31 @@ def command(
     if isinstance(address, Path):
         path = require_lace(path)
         refuse_link_choices({**links, "trace": trace})
+        chosen = LocalChoices(module, exposed, their_select, their_expose)
         if dry_run:
-            return preview_here(path, address, module, exposed, their_select, their_expose, as_json=as_json)
-        return exchange_locally(path, address, module, exposed, their_select, their_expose, as_json=as_json)
+            return preview_here(path, address, chosen, as_json=as_json)
+        return exchange_locally(path, address, chosen, as_json=as_json)
     terms = make_terms(module, exposed, is_open=False)
     choices = LinkChoices(command=child, **links)
     terms = choices.patient(terms)
     choices.require_use_of_key([address])
     if dry_run:
-        return _ask(require_lace(path), address, terms, choices, as_json=as_json)
+        return _ask(require_lace(path), address, terms, choices, trace, as_json=as_json)
     with opened_side(path, master) as side:
         outcome, seconds, moved = exchange_once(side.store, address, terms, choices, trace, side.make_host)
     print_outcome(outcome, seconds, *moved, as_json=as_json)
     return exit_code_of(outcome)
 
 
-def _ask(path: Path, address: Any, terms: Terms, choices: LinkChoices, *, as_json: bool) -> ExitCode:
+def _ask(
+    path: Path, address: Any, terms: Terms, choices: LinkChoices, trace: Path | None, *, as_json: bool
+) -> ExitCode:
     from lace.cli.asking import ask, print_preview
     from lace.runtime.preview import Preview
 
     preview = Preview()
     with opened(path) as lace:
-        ask(lace.store, address, terms, choices, preview)
+        ask(lace.store, address, terms, choices, preview, trace)
     print_preview(preview, as_json=as_json)
     return ExitCode.OK
 

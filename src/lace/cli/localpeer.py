@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -68,13 +68,19 @@ def their_options(function: F) -> F:
     return function
 
 
+class LocalChoices(NamedTuple):
+    """What was chosen for both laces: for the other one as for ours, unless it was said apart."""
+
+    module: Module
+    exposed: tuple[Exposure, ...]
+    their_select: str | None
+    their_expose: Sequence[str]
+
+
 def exchange_locally(
     path: Path,
     peer: Path,
-    module: Module,
-    exposed: tuple[Exposure, ...],
-    their_select: str | None,
-    their_expose: Sequence[str],
+    chosen: LocalChoices,
     *,
     as_json: bool,
 ) -> ExitCode:
@@ -84,7 +90,7 @@ def exchange_locally(
     from lace.runtime.session import Outcome
 
     with opened(path, write=True) as first, opened(peer, write=True) as second:
-        parties = make_parties(first, second, module, exposed, their_select, their_expose)
+        parties = make_parties(first, second, chosen)
         tell_notices(path, peer, notices(*parties))
         started = time.monotonic()
         with metered(f"exchanging with {peer}", in_bytes=True) as meter:
@@ -109,10 +115,7 @@ def exchange_locally(
 def preview_here(
     path: Path,
     peer: Path,
-    module: Module,
-    exposed: tuple[Exposure, ...],
-    their_select: str | None,
-    their_expose: Sequence[str],
+    chosen: LocalChoices,
     *,
     as_json: bool,
 ) -> ExitCode:
@@ -121,7 +124,7 @@ def preview_here(
     from lace.porcelain.preview import preview_locally
 
     with opened(path) as first, opened(peer) as second:
-        parties = make_parties(first, second, module, exposed, their_select, their_expose)
+        parties = make_parties(first, second, chosen)
         print_preview(preview_locally(*parties), as_json=as_json)
     return ExitCode.OK
 
@@ -129,16 +132,14 @@ def preview_here(
 def make_parties(
     first: Lace,
     second: Lace,
-    module: Module,
-    exposed: tuple[Exposure, ...],
-    their_select: str | None,
-    their_expose: Sequence[str],
+    chosen: LocalChoices,
     *,
     is_open: bool = False,
 ) -> tuple[Party, Party]:
     """Both sides of a local exchange."""
     from lace.porcelain.exchange import local_parties
 
+    module, exposed, their_select, their_expose = chosen
     their_module = module if their_select is None else named_selector(their_select)
     their_exposed = chosen_exposures(their_expose, their_module) if their_expose else exposed
     return local_parties(first, second, (module, exposed), (their_module, their_exposed), is_open=is_open)
@@ -154,10 +155,7 @@ def tell_notices(path: Path, peer: Path, found: tuple[Sequence[object], Sequence
 def follow_locally(
     path: Path,
     peer: Path,
-    module: Module,
-    exposed: tuple[Exposure, ...],
-    their_select: str | None,
-    their_expose: Sequence[str],
+    chosen: LocalChoices,
     *,
     as_json: bool,
     ticks: bool,
@@ -167,7 +165,7 @@ def follow_locally(
     from lace.runtime.follow import LocalFollow
 
     with opened(path, write=True) as first, opened(peer, write=True) as second:
-        parties = make_parties(first, second, module, exposed, their_select, their_expose, is_open=True)
+        parties = make_parties(first, second, chosen, is_open=True)
         tell_notices(path, peer, notices(*parties))
 
         async def run() -> None:

@@ -16,13 +16,13 @@ from lace.cli.failure import ExitCode
 from lace.cli.links import AddressType, LinkChoices, PinType, VerifierType
 from lace.cli.output import json_option, print_json, say, short_hash, shown_hash
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
+from lace.notation.identifiers import RecordHash, Verifier
 
 if TYPE_CHECKING:
-    from lace.notation.identifiers import Verifier
     from lace.policy.operand import Module
     from lace.porcelain.why import Gate, Walk
 
-IDENTIFIER = re.compile(r"\b[BPSV]\.[0-9A-Za-z_~]{43}\.H3")
+IDENTIFIER = re.compile(rf"\b(?:{RecordHash.PATTERN}|{Verifier.PATTERN})")
 MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 
 
@@ -107,7 +107,6 @@ def command(
 def _own_verifier(key: str | None) -> Verifier | None:
     """Who we are: a verifier as it stands, or that of a key of the ring."""
     from lace.cli.key import user_ring
-    from lace.notation.identifiers import Verifier
 
     if key is None:
         return None
@@ -123,8 +122,6 @@ def _tell(walked: Walk, proofs: bool, *, as_json: bool) -> ExitCode:
 
 
 def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
-    from lace.notation.identifiers import Verifier
-
     verifiers = [Verifier.parse(text) for text in given if text.startswith("V.") and not Path(text).exists()]
     rules = [text for text in given if text not in verifiers]
     if len(verifiers) > 1 or len(rules) > 1:

@@ -16,6 +16,7 @@ from lace.differences.sums import COUNTERS
 from lace.differences.tree import ROOT_BYTES
 from lace.errors import InvalidText
 from lace.notation import b64a
+from lace.notation.decimal import natural
 
 SUM_BYTES = 16
 SHORT_BYTES = 8
@@ -88,10 +89,8 @@ def decode_short_ids(texts: list[str]) -> U64:
 
 
 def _count(text: str) -> int:
-    is_decimal = text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
-    if not is_decimal or len(text) > _MAX_COUNT_DIGITS:
-        _refuse("count", text)
-    return int(text)
+    count = natural(text, _MAX_COUNT_DIGITS)
+    return _refuse("count", text) if count is None else count
 
 
 def _exact(text: str, size: int) -> bytes:

@@ -15,6 +15,7 @@ from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits
 from lace.inspector.page import Data, Page
 from lace.inspector.words import count, empty, link, notice, pager, section, size, table, url
+from lace.notation.decimal import natural
 
 _REPORT = "report.json"
 _TABLES = "tables"
@@ -158,7 +159,7 @@ def _chart(title: str, counts: list[Any]) -> Markup:
 
 
 def _table_page(name: str, path: Path, wanted: str, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
-    start = int(asked["start"]) if asked.get("start", "").isdecimal() and len(asked["start"]) < 15 else 0
+    start = natural(asked.get("start", "")) or 0
     base = f"/archive/{name}"
     parquet = _parquet()
     if parquet is None:

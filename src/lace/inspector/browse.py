@@ -14,6 +14,7 @@ from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page, Place
 from lace.inspector.words import copyable, count, empty, hash_link, instant, link, pager, signer, size, table, url, utc
 from lace.limits import MIB
+from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import validate
 from lace.store.base import Entry
@@ -273,4 +274,4 @@ def summaries(opened: OpenedLace, records: Sequence[str]) -> list[Data]:
 
 def number_of(text: str | None) -> int | None:
     """A number that an address gives, if it is one."""
-    return int(text) if text and text.isdecimal() and len(text) < 19 else None
+    return natural(text or "")

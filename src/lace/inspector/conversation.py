@@ -14,6 +14,7 @@ from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits
 from lace.inspector.page import Data, Page
 from lace.inspector.words import empty, notice, pager, size, table, url
+from lace.notation.decimal import natural
 from lace.runtime.telling import explanation
 from lace.runtime.trace import Told, TraceReader, Way, read_capture
 
@@ -23,7 +24,7 @@ WHO = {"in": "peer", "out": "we"}
 
 def capture_page(name: str, path: Path, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
     """A captured conversation from one of its items on."""
-    start = int(asked["start"]) if asked.get("start", "").isdecimal() and len(asked["start"]) < 12 else 0
+    start = natural(asked.get("start", "")) or 0
     told: list[Told] = []
     trouble = ""
     try:

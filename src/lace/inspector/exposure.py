@@ -26,6 +26,7 @@ from lace.inspector.opened import OpenedLace
 from lace.inspector.page import Data, Page
 from lace.inspector.rules import error_data, row_pager
 from lace.inspector.words import copyable, count, empty, fields, figure, notice, section, table
+from lace.notation.decimal import natural
 from lace.policy.compile import ExchangePlan, agree
 from lace.policy.exposure import Exposure
 from lace.policy.lower import LOWERED_PROFILE, LoweredPolicy, LoweringOptions, ViewKind, lower
@@ -92,7 +93,7 @@ class Shown:
 def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
     """The form and what follows from it."""
     choice = Choice.of(asked)
-    start = int(asked["start"]) if asked.get("start", "").isdecimal() and len(asked["start"]) < 12 else 0
+    start = natural(asked.get("start", "")) or 0
     shown = work_out(opened, choice, start, _ROWS)
     outcome = tag("div", _outcome(opened, shown, start), id="outcome", data_errors=json.dumps(shown.errors))
     total = opened.lace.stat().records

@@ -19,6 +19,7 @@ from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page
 from lace.inspector.prooftree import show_explanation
 from lace.inspector.words import count, empty, hash_link, notice, section, size, table
+from lace.notation.decimal import natural
 from lace.notation.identifiers import RECORD_HASH_LENGTH, RECORD_TYPES
 from lace.notation.text import quote
 
@@ -33,7 +34,7 @@ def rules_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLi
     """The editor with all that follows from what stands in it."""
     rules = asked.get("rules", EXAMPLE).replace("\r\n", "\n")
     answer = answers.ask(opened, rules)
-    start = int(asked["start"]) if asked.get("start", "").isdecimal() and len(asked["start"]) < 12 else 0
+    start = natural(asked.get("start", "")) or 0
     head = answer.head(asked.get("show", ""))
     goal = asked.get("goal", "").strip()
     explained = _explain(answer, goal) if goal and not answer.errors else None

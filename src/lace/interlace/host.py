@@ -11,7 +11,7 @@ failures into answers, so that an exchange ends the same way whatever drives it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar, assert_never
 
 from lace.errors import LaceError, LimitExceeded, StoreError
@@ -34,6 +34,7 @@ from lace.interlace.effects import (
     TakeClaims,
     TakeDifference,
 )
+from lace.notation.identifiers import RecordHash
 
 Arrived = tuple[str, bytes]
 """The hash that was asked for, and the bytes that came under its name."""
@@ -212,3 +213,11 @@ def store(
         return host.commit(judged, call)
     except LaceError as error:
         return [given.LocalFailed(str(error), limit_of(error))]
+
+
+def committed(
+    stored: Sequence[RecordHash], refused: Mapping[str, str]
+) -> Sequence[given.RecordsStored | given.RecordsRejected]:
+    """What `commit` answers: what of a batch is durable now, and what is not, with why."""
+    kept = (given.RecordsStored(stored),) if stored else ()
+    return (*kept, given.RecordsRejected(refused)) if refused else kept

@@ -19,3 +19,12 @@ def is_decimal(text: str) -> bool:
     [True, True, False, False, False, False]
     """
     return _DECIMAL.fullmatch(text) is not None
+
+
+def natural(text: str, max_digits: int = MAX_DIGITS - 1) -> int | None:
+    """The number of a canonical decimal that is not too long; None of anything else that somebody may write there.
+
+    >>> natural("10"), natural("01"), natural("1" * 30), natural("٣")
+    (10, None, None, None)
+    """
+    return int(text) if len(text) <= max_digits and is_decimal(text) else None

@@ -12,7 +12,7 @@ from lace.notation.identifiers import RecordHash
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import record_fields
 
-_RECORD = re.compile(r"\b[BPS]\.[0-9A-Za-z_~]{43}\.H3")
+_RECORD = re.compile(rf"\b{RecordHash.PATTERN}")
 
 
 class Naming:

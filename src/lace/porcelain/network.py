@@ -15,6 +15,7 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from lace.errors import TransportError
 from lace.iltp.address import Address, parse_address
@@ -24,10 +25,12 @@ from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
+from lace.runtime.hosting import MakeHost
 from lace.runtime.links import OnEvent
 from lace.runtime.node import Hooks, Node
 from lace.runtime.quotas import Quotas
 from lace.runtime.session import Outcome
+from lace.store.base import RecordStore
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls
 
@@ -46,17 +49,41 @@ def connect(
     on_event: OnEvent | None = None,
 ) -> Outcome:
     """A bounded exchange with a peer; how it ended. TransportError if the peer cannot be reached or is not trusted."""
-    clock = SystemClock()
-    options = TransportOptions(clock=clock.tai, signer=key, trusted=tuple(trusted), client_tls=tls or ClientTls())
+    caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
+    return caller.exchange(lace.store, address, terms_of(lace, select, expose, is_open=False), Hooks(on_event=on_event))
 
-    async def run() -> Outcome:
-        node = _node(lace, options, key, Hooks(on_event=on_event))
-        try:
-            return await node.exchange(parse_address(address), _terms(lace, select, expose, is_open=False))
-        finally:
-            await node.shutdown()
 
-    return asyncio.run(run())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who dials, and whom it takes for the peer."""
+
+    key: SigningKey | None = None
+    trusted: tuple[Verifier, ...] = ()
+    tls: ClientTls | None = None
+
+    def exchange(
+        self,
+        store: RecordStore,
+        address: str,
+        terms: Terms,
+        hooks: Hooks | None = None,
+        make_host: MakeHost | None = None,
+    ) -> Outcome:
+        """One bounded exchange in an event loop of its own."""
+        clock = SystemClock()
+        options = TransportOptions(
+            clock=clock.tai, signer=self.key, trusted=self.trusted, client_tls=self.tls or ClientTls()
+        )
+        here = self.key.verifier if self.key else None
+
+        async def run() -> Outcome:
+            node = Node(store, options, clock, here=here, hooks=hooks, make_host=make_host)
+            try:
+                return await node.exchange(parse_address(address), terms)
+            finally:
+                await node.shutdown()
+
+        return asyncio.run(run())
 
 
 @contextmanager
@@ -74,14 +101,15 @@ def serve(
     """Accept peers in a thread of its own until the block ends; the addresses that are bound."""
     options = TransportOptions(clock=SystemClock().tai, signer=key, trusted=tuple(trusted), server_tls=tls)
     server = _Server(lace, options, key, Hooks(on_event=on_event), quotas)
-    server.start([parse_address(address) for address in addresses], _terms(lace, select, expose, is_open=True))
+    server.start([parse_address(address) for address in addresses], terms_of(lace, select, expose, is_open=True))
     try:
         yield server.bound
     finally:
         server.stop()
 
 
-def _terms(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Terms:
+def terms_of(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Terms:
+    """What our side brings, by words."""
     module = selector(select)
     return Terms(module=module, exposures=exposures(expose, module), is_open=is_open, record_limits=lace.limits)
 

@@ -6,31 +6,27 @@ how nothing moves in it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lace.errors import TransportError
 from lace.facts import predicates as names
-from lace.iltp.address import parse_address
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.terms import Terms
+from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.select import telling
-from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.porcelain.exchange import Expose, Select, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
+from lace.porcelain.network import Caller, terms_of
 from lace.records.keys import SigningKey
-from lace.runtime.clock import SystemClock
 from lace.runtime.local import ExchangeAborted, LocalExchange
-from lace.runtime.node import Node
 from lace.runtime.party import Party
 from lace.runtime.preview import Preview, PreviewHost
 from lace.runtime.quotas import Gate
-from lace.runtime.session import Outcome
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
-from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls
 
 SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
@@ -72,8 +68,7 @@ def _values(claim: Advertisement) -> dict[str, tuple[str, ...]]:
 
 def content_bytes(row: Row) -> int:
     """How long a row says that its content is; nothing that a peer may write there can be too long to read."""
-    text = row[names.DATA_LENGTH]
-    return int(text) if text.isdecimal() and len(text) < 20 else 0
+    return natural(row[names.DATA_LENGTH]) or 0
 
 
 def preview_terms(terms: Terms) -> Terms:
@@ -95,10 +90,9 @@ def preview(
 
     `wanted` is what would come and `asked_for` what would go, as claims; `shares` sums them up.
     """
-    module = selector(select)
-    terms = Terms(module=module, exposures=exposures(expose, module), record_limits=lace.limits)
     found = Preview()
-    _run(lace.store, address, terms, found, key, trusted, tls)
+    caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
+    _run(lace.store, address, terms_of(lace, select, expose, is_open=False), found, caller)
     return found
 
 
@@ -113,7 +107,8 @@ def browse(
 ) -> list[Row]:
     """What a peer offers us, by coordinate; nothing of ours is shown and nothing is stored."""
     found = Preview(max_records=max_records)
-    _run(MemoryStore(), address, Terms(module=selector(select)), found, key, trusted, tls)
+    caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
+    _run(MemoryStore(), address, Terms(module=selector(select)), found, caller)
     return in_order(rows(found.offered))
 
 
@@ -136,30 +131,10 @@ def preview_locally(first: Party, second: Party) -> Preview:
     return found
 
 
-def _run(
-    store: RecordStore,
-    address: str,
-    terms: Terms,
-    found: Preview,
-    key: SigningKey | None,
-    trusted: Sequence[Verifier],
-    tls: ClientTls | None,
-) -> Outcome:
-    clock = SystemClock()
-    options = TransportOptions(clock=clock.tai, signer=key, trusted=tuple(trusted), client_tls=tls or ClientTls())
-
-    async def run() -> Outcome:
-        here = key.verifier if key else None
-        node = Node(store, options, clock, here=here, make_host=preview_hosts(store, found))
-        try:
-            return await node.exchange(parse_address(address), preview_terms(terms))
-        finally:
-            await node.shutdown()
-
-    outcome = asyncio.run(run())
+def _run(store: RecordStore, address: str, terms: Terms, found: Preview, caller: Caller) -> None:
+    outcome = caller.exchange(store, address, preview_terms(terms), make_host=preview_hosts(store, found))
     if outcome.abort:
         raise TransportError(f"{address}: {outcome.abort}: {outcome.detail}")
-    return outcome
 
 
 def preview_hosts(store: RecordStore, found: Preview) -> Callable[[Terms, Gate], PreviewHost]:

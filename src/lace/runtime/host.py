@@ -20,7 +20,7 @@ from lace.interlace.advertise import RECORD_BYTES
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.claims import PeerClaims
 from lace.interlace.cursor import decode_cursor
-from lace.interlace.host import Arrived, Call, Loaded
+from lace.interlace.host import Arrived, Call, Loaded, committed
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import summarise
 from lace.interlace.terms import Terms
@@ -272,15 +272,6 @@ class LocalHost:
         if self._workers is not None and unknown >= self._bounds.min_records_for_workers:
             self._workers.want()
 
-    def claims_to_have(self, record: str) -> bool:
-        """Whether the peer claims to have a record."""
-        return bool(self._prepared().claims.among([record]))
-
-    def offered(self, most: int) -> Sequence[Advertisement]:
-        """The first of what the peer claims of records that are not in our set."""
-        policy = self._prepared()
-        return (policy.claims.listing() if policy.own is None else policy.claims.beyond(policy.own))[:most]
-
     def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
         """Keep them with the store; losing them costs the next exchange a listing, so failures are not errors."""
         policy = self._prepared()
@@ -349,9 +340,7 @@ class LocalHost:
         """In one transaction."""
         call.check()
         passed = self._gate.commit(judged)
-        stored = (given.RecordsStored(passed.stored),) if passed.stored else ()
-        refused = (given.RecordsRejected(passed.refused),) if passed.refused else ()
-        return stored + refused
+        return committed(passed.stored, passed.refused)
 
     def close(self) -> None:
         """Let go of the evaluator, the set and the claims."""

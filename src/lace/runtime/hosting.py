@@ -13,6 +13,7 @@ from typing import Any
 
 from lace.interlace.host import Host
 from lace.interlace.terms import Terms
+from lace.policy.exposure import shows_everything
 from lace.runtime.admission import peer_key
 from lace.runtime.crew import Crew
 from lace.runtime.cursors import CursorBook
@@ -21,7 +22,7 @@ from lace.runtime.links import LinkInfo
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.quotas import Gate, GateRules, Quotas, quotas_for
 from lace.runtime.reports import Reports
-from lace.store.base import RecordStore
+from lace.store.base import RecordStore, StoreCursor
 from lace.transports.base import TransportProof
 from lace.transports.dial import is_local
 
@@ -58,6 +59,13 @@ class Hosting:
             gate=gate,
             cursors=self.cursors,
         )
+
+    def holds_nothing(self, terms: Terms) -> bool:
+        """Whether it may be said that there is no record (070-CAP-06: not where some may be hidden).
+
+        Not asked where an application's host stands for the store: to know it, an archive would ask its cluster.
+        """
+        return self.make is None and shows_everything(terms.exposures) and self.store.cursor() == StoreCursor()
 
     def _gate(self, proof: TransportProof, info: LinkInfo, is_known: bool) -> Gate:
         """What this peer may bring."""

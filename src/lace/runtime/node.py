@@ -19,7 +19,6 @@ from lace.interlace import inputs as given
 from lace.interlace.terms import MachineConfig, Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
-from lace.policy.exposure import shows_everything
 from lace.policy.operand import Module
 from lace.runtime.admission import Admission, Standing, peer_key
 from lace.runtime.bounds import Budget, DriveLimits
@@ -39,7 +38,7 @@ from lace.runtime.quotas import Quotas, horizon_after
 from lace.runtime.reports import Reports
 from lace.runtime.session import Outcome, Session
 from lace.runtime.waitingroom import WaitingRoom
-from lace.store.base import RecordStore, StoreCursor
+from lace.store.base import RecordStore
 from lace.transports.base import ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
 
@@ -269,8 +268,7 @@ class Node:
             link=link_of(stream.proof, self._here),
             cursor_key=cursor_key,
             salt=salt,
-            # 070-CAP-06: where records may be hidden, not even that there are none is told.
-            holds_nothing=shows_everything(terms.exposures) and self.store.cursor() == StoreCursor(),
+            holds_nothing=self._hosting.holds_nothing(terms),
         )
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:

@@ -58,7 +58,7 @@ class PreviewHost(LocalHost):
         all_of_it = replace(wanted, max_requests=self._preview.max_records, max_request_bytes=_ANY_LENGTH)
         found = super().evaluate(all_of_it, call)
         preview, requests = self._preview, set(found.requests)
-        preview.offered = self.offered(preview.max_records)
+        preview.offered = self._offered(preview.max_records)
         preview.wanted = [claim for claim in preview.offered if claim.hash in requests]
         preview.sendable = found.own.count
         return replace(found, requests=())
@@ -83,7 +83,11 @@ class PreviewHost(LocalHost):
 
     def _look(self) -> None:
         preview = self._preview
-        preview.has_watched = bool(preview.watched) and self.claims_to_have(preview.watched)
+        preview.has_watched = bool(preview.watched and self._prepared().claims.among([preview.watched]))
+
+    def _offered(self, most: int) -> Sequence[Advertisement]:
+        policy = self._prepared()
+        return (policy.claims.listing() if policy.own is None else policy.claims.beyond(policy.own))[:most]
 
     def load(self, wanted: asked.SendRecords, call: Call) -> Iterator[Loaded]:
         """Nothing is available; what could have been had is noted."""

@@ -16,6 +16,7 @@ from lace.intake.received import Received
 from lace.interlace.advertisement import Advertisement
 from lace.limits import GIB, MIB, SECOND_NS
 from lace.notation import tai
+from lace.notation.decimal import natural
 from lace.records.validate import reread
 from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
@@ -279,6 +280,5 @@ def _told(claim: Advertisement | None) -> dict[str, str]:
 
 
 def _as_told(fields: dict[str, str]) -> Brought:
-    length = fields.get(DATA_LENGTH, "")
-    size = max(LEAST_RECORD_BYTES, int(length) if length.isdecimal() and len(length) < 19 else 0)
+    size = max(LEAST_RECORD_BYTES, natural(fields.get(DATA_LENGTH, "")) or 0)
     return Brought(size, fields.get(GROUP, ""), fields.get(SIGNED_BY, ""))

@@ -20,13 +20,14 @@ from lace.interlace import inputs as given
 from lace.interlace.events import Event
 from lace.interlace.host import Call
 from lace.interlace.phases import Phase
-from lace.interlace.terms import Link, MachineConfig, Terms
+from lace.interlace.terms import MachineConfig, Terms
 from lace.limits import MIB
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.exposure import expose_all
 from lace.runtime.clock import Clock
 from lace.runtime.drive import Driver
 from lace.runtime.host import LocalHost
+from lace.runtime.links import link_of
 from lace.runtime.session import Outcome, Session
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -208,14 +209,5 @@ def _teller(address: Address, on_event: OnEvent | None) -> Callable[[Event], Non
 
 
 def _config(stream: ByteStream, terms: Terms, here: Verifier | None, *, standard: bool) -> MachineConfig:
-    proof = stream.proof
-    link = Link(
-        transport=str(proof.address),
-        encrypted=proof.encrypted,
-        here=here,
-        peer=proof.peer,
-        signs_hello=proof.here is not None,
-        peer_signs_hello=proof.signed,
-    )
     salt = None if standard else secrets.randbits(128)
-    return MachineConfig(index=0, terms=terms, link=link, salt=salt, holds_nothing=True)
+    return MachineConfig(index=0, terms=terms, link=link_of(stream.proof, here), salt=salt, holds_nothing=True)

@@ -18,7 +18,7 @@ from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.cursor import decode_cursor
-from lace.interlace.host import Arrived, Call, Loaded
+from lace.interlace.host import Arrived, Call, Loaded, committed
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import fingerprint_of
 from lace.interlace.terms import Terms
@@ -260,9 +260,7 @@ class ArchiveHost:
         """Durable in the archive's landing place; it is part of the archive before anything is evaluated again."""
         call.check()
         passed = self._gate.commit(judged)
-        stored = (given.RecordsStored(passed.stored),) if passed.stored else ()
-        refused = (given.RecordsRejected(passed.refused),) if passed.refused else ()
-        return stored + refused
+        return committed(passed.stored, passed.refused)
 
     def _let_go(self) -> None:
         if self._agreed is not None and self._agreed.sends is not None:
