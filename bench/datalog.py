@@ -347,11 +347,7 @@ def main() -> None:
     for name, section in SECTIONS.items():
         if only in (None, name):
             section(report)
-    if only is None:
-        report.finish()
-    else:
-        print("\n".join(report.lines()))
-    report.require_held()
+    report.end(is_whole=only is None)
 
 
 if __name__ == "__main__":

@@ -248,11 +248,7 @@ def main() -> None:
         "hmmer's pointers and the traces of a replicated list, as published, are not in the project: programs and "
         "facts here have their shape and are made of a seed (bench/rulebench/asked.py); seconds do not compare."
     )
-    if only is None:
-        report.finish()
-    else:
-        print("\n".join(report.lines()))
-    report.require_held()
+    report.end(is_whole=only is None)
 
 
 if __name__ == "__main__":

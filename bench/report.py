@@ -86,6 +86,14 @@ class Report:
         (folder / f"{self.topic}.json").write_text(text, encoding="utf-8")
         print("\n".join(self.lines()))
 
+    def end(self, *, is_whole: bool) -> None:
+        """Write a whole run down, show a part of one, and fail if a figure was missed."""
+        if is_whole:
+            self.finish()
+        else:
+            print("\n".join(self.lines()))
+        self.require_held()
+
     def require_held(self) -> None:
         """End the process with an error if a figure was missed; those of a quick run are told, not judged."""
         missed = [claim for claim in self.claims if not claim["ok"] and not self.quick]

@@ -23,17 +23,8 @@ from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from rulebench.asked import REPLICATED_LIST, typing
 from rulebench.packages import dependencies
-from rulebench.programs import LACE_CLOSURE, Row
+from rulebench.programs import LACE_CLOSURE, POINTS_TO, Row
 
-POINTS_TO = """Flow(Y,X) :- Assign(Y,X).
-Flow(X,X) :- Assign(X,_).
-Flow(X,X) :- Assign(_,X).
-Flow(X,Y) :- Flow(X,Z), Flow(Z,Y).
-Flow(Y,X) :- Assign(Y,Z), Memory(Z,X).
-Memory(X,W) :- Load(Y,X), Alias(Y,Z), Load(Z,W).
-Memory(X,X) :- Assign(_,X).
-Alias(X,Y) :- Flow(Z,X), Flow(Z,Y).
-Alias(X,Y) :- Flow(Z,X), Memory(Z,W), Flow(W,Y)."""
 _LOCALS = 12  # variables of one function
 _TIMES = 9  # evaluations from the start; the median counts
 _PASSES = 3  # by views of their own, where evaluating takes less than the seconds below; the median of each counts

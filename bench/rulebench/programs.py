@@ -35,6 +35,15 @@ LACE_NEWEST = (
     "Selected(P) :- Candidate(P,T), Cardinality(Before(P,Q),'<','100')."
 )
 LACE_CLOSURE = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y)."
+POINTS_TO = """Flow(Y,X) :- Assign(Y,X).
+Flow(X,X) :- Assign(X,_).
+Flow(X,X) :- Assign(_,X).
+Flow(X,Y) :- Flow(X,Z), Flow(Z,Y).
+Flow(Y,X) :- Assign(Y,Z), Memory(Z,X).
+Memory(X,W) :- Load(Y,X), Alias(Y,Z), Load(Z,W).
+Memory(X,X) :- Assign(_,X).
+Alias(X,Y) :- Flow(Z,X), Flow(Z,Y).
+Alias(X,Y) :- Flow(Z,X), Memory(Z,W), Flow(W,Y)."""
 LACE_GENERATION = "Same(X,Y) :- Up(X,Z), Up(Y,Z).\nSame(X,Y) :- Up(X,A), Same(A,B), Up(Y,B)."
 
 CLINGO_SELECTOR = (

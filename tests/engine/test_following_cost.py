@@ -37,21 +37,13 @@ def _measured_programs() -> ModuleType:
     return module
 
 
-BY_NAME = _measured_programs().BY_NAME
+MEASURED = _measured_programs()
+BY_NAME, POINTS_TO = MEASURED.BY_NAME, MEASURED.POINTS_TO
 seeds = st.integers(0, 2**32)
 # For every stratum: what following may try before its share counts, and steps that a change of one row has to take.
 CONSTANT = 2 * follow_module.ALLOWANCE
 EDGE, PATH = Predicate("Edge", 2), Predicate("Path", 2)
 CLOSURE = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y)."
-POINTS_TO = """Flow(Y,X) :- Assign(Y,X).
-Flow(X,X) :- Assign(X,_).
-Flow(X,X) :- Assign(_,X).
-Flow(X,Y) :- Flow(X,Z), Flow(Z,Y).
-Flow(Y,X) :- Assign(Y,Z), Memory(Z,X).
-Memory(X,W) :- Load(Y,X), Alias(Y,Z), Load(Z,W).
-Memory(X,X) :- Assign(_,X).
-Alias(X,Y) :- Flow(Z,X), Flow(Z,Y).
-Alias(X,Y) :- Flow(Z,X), Memory(Z,W), Flow(W,Y)."""
 
 
 def checked(text: str) -> CheckedProgram:
