@@ -62,7 +62,7 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
         _print_way(way, claims)
     if any(len(claims) >= preview.max_records for _, claims in ways):
         say(f"only the first {preview.max_records:,} are counted", err=True)
-    say("nothing was moved; records that only these would make the rules select are not counted", err=True)
+    say("nothing was moved; what these records would make the rules select in turn is not counted", err=True)
 
 
 def _print_way(way: str, claims: Iterable[Advertisement]) -> None:
