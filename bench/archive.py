@@ -34,7 +34,7 @@ from lace.policy.origin import Viewer
 from lace.policy.select import select_all, select_coordinate
 from lace.records.validate import reread
 from lace.records.write import encode_record
-from lace.spark.archive.archive import Archive, Question
+from lace.spark.archive.archive import Archive, ArchiveLookup
 from lace.spark.archive.log import State
 from lace.spark.archive.publish import publish
 from lace.spark.archive.run import run
@@ -189,9 +189,9 @@ def bench_lookups(report: Report, archive: Archive, size: int) -> None:
     state = archive.compact(small_bytes=1 << 40, file_rows=max(100, size // 20))
     one = reread(encode_record(small_plex(size // 3)))
     questions = {
-        "hash": Question(hashes=(str(one.hash),)),
-        "coordinate": Question(group="u", app="ding", name=f"links/{size // 3 // 3 * 3}"),
-        "one day": Question(since="2022-01-03 00:00:00", until="2022-01-04 00:00:00"),
+        "hash": ArchiveLookup(hashes=(str(one.hash),)),
+        "coordinate": ArchiveLookup(group="u", app="ding", name=f"links/{size // 3 // 3 * 3}"),
+        "one day": ArchiveLookup(since="2022-01-03 00:00:00", until="2022-01-04 00:00:00"),
     }
     for name, question in questions.items():
         frame, files = archive.lookup(question, state)

@@ -99,3 +99,18 @@ MOST_LINES = 400
 def test_no_module_is_longer_than_a_reader_can_hold() -> None:
     lengths = {path.relative_to(SOURCE).as_posix(): path.read_bytes().count(b"\n") for path in MODULES}
     assert not {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
+
+
+def _classes(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def test_a_class_name_means_one_thing_in_the_whole_of_the_sources() -> None:
+    """Private classes and classes inside functions count: whoever searches for a name finds one definition."""
+    homes: dict[str, list[str]] = {}
+    for path in [*MODULES, SOURCE / "__init__.py"]:
+        for name in _classes(path):
+            homes.setdefault(name, []).append(path.relative_to(SOURCE).as_posix())
+    assert len(homes) > 500, "the classes were not found"
+    assert not {name: places for name, places in homes.items() if len(places) > 1}

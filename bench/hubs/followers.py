@@ -30,7 +30,7 @@ from lace.runtime.host import LocalHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits
 from lace.runtime.node import Node
 from lace.runtime.policybook import PolicyBook, SharingKey
-from lace.runtime.quotas import Gate
+from lace.runtime.quotas import QuotaGate
 from lace.runtime.sends import Sends
 from lace.runtime.session import Outcome
 from lace.store import MemoryStore
@@ -107,7 +107,7 @@ class Follower:
         self._node.pulse.interval_s = 60.0  # the clients' own doings are not what is measured
         self._link: asyncio.Task[Outcome] | None = None
 
-    def _host(self, terms: Terms, gate: Gate) -> LocalHost:
+    def _host(self, terms: Terms, gate: QuotaGate) -> LocalHost:
         return LocalHost(self.store, terms, policies=_Book(self._base), gate=gate)
 
     def _event(self, _: LinkInfo, event: ev.Event) -> None:

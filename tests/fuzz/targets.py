@@ -29,7 +29,7 @@ from lace.policy.transcript import read_transcript, write_transcript
 from lace.records.fastparse import parse_common
 from lace.records.parse import parse_record
 from lace.records.validate import validate
-from lace.store.bundle import Frame, Rejected, read_frames
+from lace.store.bundle import Frame, RejectedBytes, read_frames
 from lace.transports.base import TransportLimits
 from lace.transports.doorway import Doorway, Refused
 from runtime.memory_link import End
@@ -64,7 +64,7 @@ def check_bundle(data: bytes) -> None:
     assert b"".join(piece.data for piece in pieces) == data
     at = 0
     for piece in pieces:
-        assert isinstance(piece, Frame | Rejected)
+        assert isinstance(piece, Frame | RejectedBytes)
         assert piece.offset == at
         at += len(piece.data)
 

@@ -8,7 +8,7 @@ from io import BytesIO
 import pytest
 
 from lace.intake.check import check_job
-from lace.intake.received import Claimed, Received, judge_received, received_from, split_claims
+from lace.intake.received import Claimed, JudgedBatch, judge_received, received_from, split_claims
 from lace.limits import RecordLimits
 from lace.store import MemoryStore
 from store.samples import blob, plex, seal
@@ -17,7 +17,7 @@ X, Y, Z = plex("x"), seal("y"), blob(b"z")
 FORGED = Y.stored.replace(b"Signature: ", b"Signature: 0", 1)
 
 
-def by_worker(batch: list[Claimed], limits: RecordLimits) -> Received:
+def by_worker(batch: list[Claimed], limits: RecordLimits) -> JudgedBatch:
     """As a worker does it, the process border included."""
     claimed, frames = split_claims(batch)
     job = pickle.loads(pickle.dumps(check_job(frames, limits, claimed)))
@@ -26,7 +26,7 @@ def by_worker(batch: list[Claimed], limits: RecordLimits) -> Received:
 
 @pytest.mark.clause("050-XFER-08")
 @pytest.mark.parametrize("judge", [judge_received, by_worker])
-def test_a_batch_is_stored_record_by_record(judge: type[Received]) -> None:
+def test_a_batch_is_stored_record_by_record(judge: type[JudgedBatch]) -> None:
     batch = [(X.hash, X.stored), (Y.hash, FORGED), (Z.hash, X.stored), (X.hash, X.stored), ("B.no", Z.stored)]
     received = judge(batch, RecordLimits())
     assert received.stored == [X.hash]
@@ -39,7 +39,7 @@ def test_a_batch_is_stored_record_by_record(judge: type[Received]) -> None:
 
 
 @pytest.mark.parametrize("judge", [judge_received, by_worker])
-def test_nothing_and_nothing_good_are_answered_too(judge: type[Received]) -> None:
+def test_nothing_and_nothing_good_are_answered_too(judge: type[JudgedBatch]) -> None:
     with MemoryStore() as store:
         for batch in ([], [(X.hash, b"")]):
             received = judge(batch, RecordLimits())
@@ -50,7 +50,7 @@ def test_nothing_and_nothing_good_are_answered_too(judge: type[Received]) -> Non
 
 
 @pytest.mark.parametrize("judge", [judge_received, by_worker])
-def test_the_limits_are_those_that_were_handed_in(judge: type[Received]) -> None:
+def test_the_limits_are_those_that_were_handed_in(judge: type[JudgedBatch]) -> None:
     long = blob(b"0123456789")
     assert judge([(long.hash, long.stored)], RecordLimits(max_data_bytes=9)).refused
     assert judge([(long.hash, long.stored)], RecordLimits(max_data_bytes=10)).stored == [long.hash]

@@ -13,7 +13,7 @@ from lace.records.coordinate import (
     Coordinate,
     HashAddress,
     Prefix,
-    Version,
+    VersionChoice,
     parse_address,
     parse_coordinate,
     parse_prefix,
@@ -30,13 +30,15 @@ P0, P1, S0, S1 = HASHES["P"][0], HASHES["P"][1], HASHES["S"][0], HASHES["S"][1]
 DIGESTS = st.binary(min_size=32, max_size=32)
 VERSIONS = st.one_of(
     st.none(),
-    st.just(Version(sealed=False)),
-    st.builds(lambda tai: Version(sealed=False, tai=tai), TAIS),
-    st.builds(lambda tai, raw: Version(sealed=False, tai=tai, hash=RecordHash.of("P", raw)), TAIS, DIGESTS),
-    st.just(Version(sealed=True)),
-    st.just(Version(sealed=True, verifier=V)),
-    st.builds(lambda tai: Version(sealed=True, verifier=V, tai=tai), TAIS),
-    st.builds(lambda tai, raw: Version(sealed=True, verifier=V, tai=tai, hash=RecordHash.of("S", raw)), TAIS, DIGESTS),
+    st.just(VersionChoice(sealed=False)),
+    st.builds(lambda tai: VersionChoice(sealed=False, tai=tai), TAIS),
+    st.builds(lambda tai, raw: VersionChoice(sealed=False, tai=tai, hash=RecordHash.of("P", raw)), TAIS, DIGESTS),
+    st.just(VersionChoice(sealed=True)),
+    st.just(VersionChoice(sealed=True, verifier=V)),
+    st.builds(lambda tai: VersionChoice(sealed=True, verifier=V, tai=tai), TAIS),
+    st.builds(
+        lambda tai, raw: VersionChoice(sealed=True, verifier=V, tai=tai, hash=RecordHash.of("S", raw)), TAIS, DIGESTS
+    ),
 )
 
 
@@ -51,7 +53,9 @@ def test_a_hash_address_is_four_slashes_and_a_hash(kind: str, raw: bytes) -> Non
 
 @pytest.mark.clause("110-ADDR-02", "110-ADDR-07")
 @given(PATHS, PATHS, PATHS, VERSIONS)
-def test_a_coordinate_is_read_back_as_it_was_written(group: str, app: str, name: str, version: Version | None) -> None:
+def test_a_coordinate_is_read_back_as_it_was_written(
+    group: str, app: str, name: str, version: VersionChoice | None
+) -> None:
     text = f"//{group}//{app}//{name}{version or ''}"
     coordinate = Coordinate(group=group, app=app, name=name, version=version)
     assert parse_address(text) == parse_coordinate(text) == coordinate
@@ -61,19 +65,21 @@ def test_a_coordinate_is_read_back_as_it_was_written(group: str, app: str, name:
 
 VERSION_TEXTS = [
     pytest.param("", None, marks=pytest.mark.clause("110-VER-01")),
-    pytest.param("/|/plex", Version(sealed=False), marks=pytest.mark.clause("110-VER-02")),
-    pytest.param(f"/|/plex/{TAI_1}", Version(sealed=False, tai=TAI_1), marks=pytest.mark.clause("110-VER-03")),
+    pytest.param("/|/plex", VersionChoice(sealed=False), marks=pytest.mark.clause("110-VER-02")),
+    pytest.param(f"/|/plex/{TAI_1}", VersionChoice(sealed=False, tai=TAI_1), marks=pytest.mark.clause("110-VER-03")),
     pytest.param(
-        f"/|/plex/{TAI_1}/{P0}", Version(sealed=False, tai=TAI_1, hash=P0), marks=pytest.mark.clause("110-VER-04")
+        f"/|/plex/{TAI_1}/{P0}", VersionChoice(sealed=False, tai=TAI_1, hash=P0), marks=pytest.mark.clause("110-VER-04")
     ),
-    pytest.param("/|/seal", Version(sealed=True), marks=pytest.mark.clause("110-VER-05")),
-    pytest.param(f"/|/seal/{V}", Version(sealed=True, verifier=V), marks=pytest.mark.clause("110-VER-06")),
+    pytest.param("/|/seal", VersionChoice(sealed=True), marks=pytest.mark.clause("110-VER-05")),
+    pytest.param(f"/|/seal/{V}", VersionChoice(sealed=True, verifier=V), marks=pytest.mark.clause("110-VER-06")),
     pytest.param(
-        f"/|/seal/{V}/{TAI_1}", Version(sealed=True, verifier=V, tai=TAI_1), marks=pytest.mark.clause("110-VER-07")
+        f"/|/seal/{V}/{TAI_1}",
+        VersionChoice(sealed=True, verifier=V, tai=TAI_1),
+        marks=pytest.mark.clause("110-VER-07"),
     ),
     pytest.param(
         f"/|/seal/{V}/{TAI_1}/{S0}",
-        Version(sealed=True, verifier=V, tai=TAI_1, hash=S0),
+        VersionChoice(sealed=True, verifier=V, tai=TAI_1, hash=S0),
         marks=pytest.mark.clause("110-VER-08"),
     ),
 ]
@@ -90,13 +96,13 @@ CANDIDATES = [
 TIPS = [HASHES["S"][3], P1, P0, P0, HASHES["S"][3], S1, HASHES["S"][2], S0]
 
 
-def tip(version: Version | None) -> RecordHash:
+def tip(version: VersionChoice | None) -> RecordHash:
     meant = [one for one in CANDIDATES if version is None or version.admits(*one)]
     return max(meant, key=lambda one: (one[1], one[0]))[0]
 
 
 @pytest.mark.parametrize(("text", "version"), VERSION_TEXTS)
-def test_a_version_selector_says_which_records_are_meant(text: str, version: Version | None) -> None:
+def test_a_version_selector_says_which_records_are_meant(text: str, version: VersionChoice | None) -> None:
     parsed = parse_coordinate(f"//u//ding//links/1{text}")
     assert parsed.version == version
     expected = TIPS[[param.values[0] for param in VERSION_TEXTS].index(text)]
@@ -161,7 +167,7 @@ PREFIXES = [
     ("//u/v//ding//", Prefix(group="u/v", app="ding"), [False, False, False, False, True]),
     (
         "//u//ding//links/|/seal",
-        Prefix(group="u", app="ding", name="links", version=Version(sealed=True)),
+        Prefix(group="u", app="ding", name="links", version=VersionChoice(sealed=True)),
         [False, True, False, False, False],
     ),
 ]

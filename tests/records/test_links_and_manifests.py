@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lace.errors import InvalidRecord
 from lace.notation.tai import TAI
-from lace.records.link import Link, is_target, link_header, parse_link
+from lace.records.link import LinkWords, is_target, link_header, parse_link
 from lace.records.manifest import Piece, content_length, full_hash, is_manifest, manifest_pieces
 from lace.records.model import Blob, Header, Plex, ValidRecord, sorted_headers
 from lace.records.validate import validate
@@ -19,15 +19,17 @@ from lace.records.write import encode_record
 TARGET = Blob(b"target").hash
 
 LINKS = [
-    pytest.param("+Link", f"source {TARGET}", Link("source", TARGET), marks=pytest.mark.clause("010-LINK-01")),
-    pytest.param("Chunk+Link", f"0..5 {TARGET}", Link("0..5", TARGET), marks=pytest.mark.clause("010-LINK-01")),
+    pytest.param("+Link", f"source {TARGET}", LinkWords("source", TARGET), marks=pytest.mark.clause("010-LINK-01")),
+    pytest.param("Chunk+Link", f"0..5 {TARGET}", LinkWords("0..5", TARGET), marks=pytest.mark.clause("010-LINK-01")),
     pytest.param("Link", f"source {TARGET}", None, marks=pytest.mark.clause("010-LINK-01")),
     pytest.param("+Links", f"source {TARGET}", None, marks=pytest.mark.clause("010-LINK-01")),
     pytest.param("+link", f"source {TARGET}", None, marks=pytest.mark.clause("010-LINK-01")),
-    pytest.param("+Link", f"a b  c {TARGET}", Link("a b  c", TARGET), marks=pytest.mark.clause("010-LINK-02")),
-    pytest.param("+Link", f"a  {TARGET}", Link("a ", TARGET), marks=pytest.mark.clause("010-LINK-02")),
-    pytest.param("+Link", "x Q.0000.H9", Link("x", "Q.0000.H9"), marks=pytest.mark.clause("010-LINK-03", "020-ID-04")),
-    pytest.param("+Link", "x z.~l.a.b", Link("x", "z.~l.a.b"), marks=pytest.mark.clause("010-LINK-03")),
+    pytest.param("+Link", f"a b  c {TARGET}", LinkWords("a b  c", TARGET), marks=pytest.mark.clause("010-LINK-02")),
+    pytest.param("+Link", f"a  {TARGET}", LinkWords("a ", TARGET), marks=pytest.mark.clause("010-LINK-02")),
+    pytest.param(
+        "+Link", "x Q.0000.H9", LinkWords("x", "Q.0000.H9"), marks=pytest.mark.clause("010-LINK-03", "020-ID-04")
+    ),
+    pytest.param("+Link", "x z.~l.a.b", LinkWords("x", "z.~l.a.b"), marks=pytest.mark.clause("010-LINK-03")),
     pytest.param("+Link", TARGET, None, marks=pytest.mark.clause("010-LINK-04")),
     pytest.param("+Link", f" {TARGET}", None, marks=pytest.mark.clause("010-LINK-05")),
     pytest.param("+Link", f"{TARGET} source", None, marks=pytest.mark.clause("010-LINK-06")),
@@ -45,14 +47,14 @@ LINKS = [
 
 
 @pytest.mark.parametrize(("name", "value", "link"), LINKS)
-def test_a_header_is_a_link_or_it_is_not(name: str, value: str, link: Link | None) -> None:
+def test_a_header_is_a_link_or_it_is_not(name: str, value: str, link: LinkWords | None) -> None:
     assert parse_link(name, value) == link
 
 
 @pytest.mark.clause("010-CONV-01")
 @pytest.mark.parametrize("word", ["request", "supersedes", "source", "evidence", "anything else"])
 def test_any_word_may_tag_a_link(word: str) -> None:
-    assert parse_link(*link_header(word, TARGET)) == Link(word, TARGET)
+    assert parse_link(*link_header(word, TARGET)) == LinkWords(word, TARGET)
     with pytest.raises(ValueError, match="no record link"):
         link_header(word, "nothing")
     assert is_target(TARGET)

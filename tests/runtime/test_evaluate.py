@@ -14,7 +14,7 @@ from lace.interlace.advertisement import Advertisement, FieldClaim, advertisemen
 from lace.interlace.effects import Evaluate, PreparePolicy
 from lace.interlace.host import Call, perform
 from lace.interlace.negotiate import ALL_FIELDS, NO_FIELDS, FieldSchema
-from lace.interlace.partitions import Changes
+from lace.interlace.partitions import ClaimChanges
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.limits import EngineLimits
@@ -115,7 +115,7 @@ class World:
         self.check(added, removed)
 
     def check(self, added: list[Advertisement], removed: list[Advertisement]) -> None:
-        delta = self.evaluator.evaluate(runtime(self.tick), Changes(added, removed), Call())
+        delta = self.evaluator.evaluate(runtime(self.tick), ClaimChanges(added, removed), Call())
         for record in delta.send_removed:
             del self.sendable[record]
         for claim in self.evaluator.advertise(delta.send_added):
@@ -176,7 +176,7 @@ def test_advertisements_carry_the_fields_of_the_schema_however_many_there_are(co
     for schema in (ALL_FIELDS, FieldSchema(frozenset({"Mood", "Absent"}))):
         evaluator = StoreEvaluator(store, Terms(module=ALL, exposures=(expose_all(),)))
         evaluator.prepare(wanted(agree(ALL, ALL), schema))
-        listed = evaluator.advertise(evaluator.evaluate(runtime(0), Changes([], []), Call()).send_added)
+        listed = evaluator.advertise(evaluator.evaluate(runtime(0), ClaimChanges([], []), Call()).send_added)
         assert len(listed) == count
         for claim in listed:
             mood = [(field.position, field.value) for field in claim.fields if field.name == "Mood"]

@@ -19,7 +19,7 @@ from lace.errors import EvaluationStopped, LaceError, LimitExceeded
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.host import Call
 from lace.interlace.negotiate import NO_FIELDS
-from lace.interlace.partitions import Changes
+from lace.interlace.partitions import ClaimChanges
 from lace.interlace.terms import Terms
 from lace.policy.compile import agree
 from lace.policy.exposure import expose_all
@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDS = [plex(f"n{n}", group="uvw"[n % 3], app="ab"[n % 2]) for n in range(12)]
 TERMS = Terms(module=ALL, exposures=(expose_all(),))
 AT_ONCE = GuestLimits(first_rows=0, penalty_s=0.0)
-NOTHING = Changes([], [])
+NOTHING = ClaimChanges([], [])
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_a_process_of_its_own_answers_as_we_do_whatever_becomes_of_it(seed: int,
         claim = Advertisement(str(hash_of(draw.choice(RECORDS))), ())
         added = [] if claim.hash in claims else [claim]
         claims[claim.hash] = claim
-        expected = near.evaluate(runtime(step), Changes(added, []), Call())
-        found = far.evaluate(runtime(step), Changes(added, []), Call())
+        expected = near.evaluate(runtime(step), ClaimChanges(added, []), Call())
+        found = far.evaluate(runtime(step), ClaimChanges(added, []), Call())
         assert found == expected
         assert far.cursor == near.cursor
         assert set(far.requestable) == set(near.requestable)

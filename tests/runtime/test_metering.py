@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.limits import SECOND_NS
-from lace.runtime.metering import AccountBook, LinkRates, Meter, Rate, slices
+from lace.runtime.metering import AccountBook, LinkMeter, LinkRates, Rate, slices
 from lace.runtime.pulse import Pulse
 
 RATES = LinkRates(blocks=Rate(10, 20), cpu_s=Rate(0.5, 2))
 
 
 def test_a_burst_is_free_and_what_goes_beyond_it_is_waited_for() -> None:
-    meter = Meter(RATES, 0)
+    meter = LinkMeter(RATES, 0)
     meter.charge("blocks", 20, 0)
     assert meter.debt(0) is None
     meter.charge("blocks", 5, 0)
@@ -27,7 +27,7 @@ def test_a_burst_is_free_and_what_goes_beyond_it_is_waited_for() -> None:
 
 
 def test_the_account_that_takes_longest_is_named() -> None:
-    meter = Meter(RATES, 0)
+    meter = LinkMeter(RATES, 0)
     meter.charge("blocks", 25, 0)
     meter.charge("cpu_s", 4, 0)
     debt = meter.debt(0)
@@ -37,7 +37,7 @@ def test_the_account_that_takes_longest_is_named() -> None:
 
 
 def test_an_account_never_holds_more_than_its_burst_and_a_clock_that_stands_gives_nothing() -> None:
-    meter = Meter(RATES, 0)
+    meter = LinkMeter(RATES, 0)
     meter.charge("blocks", 21, 1000 * SECOND_NS)
     assert meter.debt(1000 * SECOND_NS) is not None
     assert meter.debt(999 * SECOND_NS) is not None
@@ -45,20 +45,20 @@ def test_an_account_never_holds_more_than_its_burst_and_a_clock_that_stands_give
 
 def test_whoever_comes_again_finds_what_it_owed() -> None:
     book, rates = AccountBook(), LinkRates(cpu_s=Rate(1, 10), peer_cpu_s=Rate(1, 10))
-    first = Meter(rates, 0, book.of("192.0.2.1", rates, 0))
+    first = LinkMeter(rates, 0, book.of("192.0.2.1", rates, 0))
     first.charge("cpu_s", 25, 0)
-    again = Meter(rates, 0, book.of("192.0.2.1", rates, 0))
+    again = LinkMeter(rates, 0, book.of("192.0.2.1", rates, 0))
     debt = again.debt(0)
     assert debt is not None
     assert (debt.account, debt.wait_s) == ("cpu_s of all its links", 15.0)
     assert again.used["cpu_s"] == 0
-    assert Meter(rates, 0, book.of("192.0.2.2", rates, 0)).debt(0) is None
+    assert LinkMeter(rates, 0, book.of("192.0.2.2", rates, 0)).debt(0) is None
     assert again.debt(15 * SECOND_NS) is None
 
 
 def test_links_of_one_peer_pay_from_one_account_at_the_same_time() -> None:
     book, rates = AccountBook(), LinkRates(cpu_s=Rate(1, 10), peer_cpu_s=Rate(1, 10))
-    links = [Meter(rates, 0, book.of("p", rates, 0)) for _ in range(4)]
+    links = [LinkMeter(rates, 0, book.of("p", rates, 0)) for _ in range(4)]
     for link in links:
         link.charge("cpu_s", 5, 0)
     assert [link.debt(0) is not None for link in links] == [True] * 4
@@ -113,7 +113,7 @@ def test_known_links_have_more_of_everything_and_still_bounds() -> None:
         stranger, friend = getattr(rates, account), getattr(known, account)
         assert (friend.per_s, friend.burst) == (stranger.per_s * 20, stranger.burst * 20)
     assert known.max_wait_s == rates.max_wait_s
-    meter = Meter(known, 0)
+    meter = LinkMeter(known, 0)
     meter.charge("loops", 60 * 20 + 100, 0)
     debt = meter.debt(0)
     assert debt is not None

@@ -18,7 +18,7 @@ from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.write import encode_record
 from lace.runtime.node import Hooks, LinkInfo
-from lace.runtime.quotas import FOR_STRANGERS, Allowance, Gate, GateRules, Quotas, quotas_for
+from lace.runtime.quotas import FOR_STRANGERS, Allowance, GateRules, QuotaGate, Quotas, quotas_for
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.ledger import Usage, all_usage, usage
@@ -188,12 +188,12 @@ def test_a_date_that_is_told_keeps_a_record_from_being_requested(store: RecordSt
 
 @pytest.mark.parametrize("length", ["", "x", "-5", "9" * 40, "٣", "12"])
 def test_a_length_that_is_no_number_is_taken_for_the_least(length: str) -> None:
-    gate = Gate(MemoryStore(), GateRules(quotas=Quotas(known_peer=Allowance(bytes=100)), peer="p"))
+    gate = QuotaGate(MemoryStore(), GateRules(quotas=Quotas(known_peer=Allowance(bytes=100)), peer="p"))
     claim = Advertisement("P.x.H3", (FieldClaim("Data-Length", "0", length),))
     assert gate.affordable(["P.x.H3"], lambda _: claim) == ["P.x.H3"]
 
 
 def test_a_length_that_is_told_is_believed_as_far_as_it_keeps_records_out() -> None:
-    gate = Gate(MemoryStore(), GateRules(quotas=Quotas(known_peer=Allowance(bytes=100)), peer="p"))
+    gate = QuotaGate(MemoryStore(), GateRules(quotas=Quotas(known_peer=Allowance(bytes=100)), peer="p"))
     long = Advertisement("P.x.H3", (FieldClaim("Data-Length", "0", "101"),))
     assert gate.affordable(["P.x.H3"], lambda _: long) == []

@@ -12,7 +12,7 @@ from differences.test_shared import questions
 from interlace.pair import ALL, blob, config_of, group_module, plex
 from lace.interlace.advertisement import Advertisement, FieldClaim
 from lace.interlace.host import Call
-from lace.interlace.partitions import Changes
+from lace.interlace.partitions import ClaimChanges
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.evaluate import Delta, StoreEvaluator
@@ -46,20 +46,20 @@ def test_following_records_gives_what_whole_evaluations_give(
             store.put([RECORDS[n] for n in sorted(which)])
         else:
             store.delete(*(RECORDS[n].hash for n in sorted(which)))
-        delta = near.evaluate(asked.runtime, Changes([], []), Call())
+        delta = near.evaluate(asked.runtime, ClaimChanges([], []), Call())
         if delta.whole is not None:
             held = set(delta.whole)
         held = (held - delta.send_removed.keys()) | delta.send_added.keys()
         whole = StoreEvaluator(store, terms)
         whole.prepare(prepared)
-        assert held == set(whole.evaluate(asked.runtime, Changes([], []), Call()).send_added)
+        assert held == set(whole.evaluate(asked.runtime, ClaimChanges([], []), Call()).send_added)
         assert near.cursor == store.cursor()
     claims = [
         Advertisement(str(RECORDS[n].hash), (FieldClaim("Group", "0", "u"),) if n % 2 else ()) for n in sorted(claimed)
     ]
     anew = StoreEvaluator(store, terms)
     anew.prepare(prepared)
-    anew.evaluate(asked.runtime, Changes([], []), Call())
+    anew.evaluate(asked.runtime, ClaimChanges([], []), Call())
     source = prepared.peer_source
     whole_answer = set(anew.requestable_with(claims, source, Call()))
     assert set(near.requestable_freely(claims, source, Call()) or ()) == whole_answer
@@ -73,9 +73,9 @@ def test_nothing_derived_is_held() -> None:
     prepared, asked = questions(ALL)
     near.prepare(prepared)
     near.forget_sets()
-    assert near.evaluate(asked.runtime, Changes([], []), Call()).whole is not None
+    assert near.evaluate(asked.runtime, ClaimChanges([], []), Call()).whole is not None
     assert near._derived is None
-    assert near.evaluate(asked.runtime, Changes([], []), Call()) == Delta()
+    assert near.evaluate(asked.runtime, ClaimChanges([], []), Call()) == Delta()
 
 
 def test_other_runtime_facts_are_evaluated_anew() -> None:
@@ -87,7 +87,7 @@ def test_other_runtime_facts_are_evaluated_anew() -> None:
     near.prepare(prepared)
     near.forget_sets()
     for transport, count in (("unix:/b", 0), ("unix:/a", 3), ("unix:/b", 0)):
-        delta = near.evaluate(replace(asked.runtime, transport=transport), Changes([], []), Call())
+        delta = near.evaluate(replace(asked.runtime, transport=transport), ClaimChanges([], []), Call())
         assert delta.whole is not None
         assert len(delta.whole) == count
 

@@ -25,7 +25,7 @@ from lace.records.frame import split_records
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
 from lace.spark.archive import tables
-from lace.spark.archive.archive import Archive, Question
+from lace.spark.archive.archive import Archive, ArchiveLookup
 from lace.spark.archive.filesystem import HadoopFiles
 from lace.spark.archive.follow import MicroBatch, follow
 from lace.spark.archive.log import State
@@ -139,19 +139,19 @@ def test_lookups_open_only_files_that_may_hold_the_answer(spark: SparkSession, t
     state = archive.compact(file_rows=20)
     assert len(state.table("records")) >= 5
 
-    def asked(question: Question) -> tuple[set[str], int]:
+    def asked(question: ArchiveLookup) -> tuple[set[str], int]:
         frame, files = archive.lookup(question, state)
         assert set(frame.inputFiles()) == {f"file://{archive.files.uri}/{file.path}" for file in files}
         return {row["hash"] for row in frame.collect()}, len(files)
 
-    found, files = asked(Question(hashes=(str(records[7].hash),)))
+    found, files = asked(ArchiveLookup(hashes=(str(records[7].hash),)))
     assert (found, files) == ({str(records[7].hash)}, 1)
     wanted = [v for v in records if v.parts.group == "u" and v.parts.app == "ding" and v.parts.name == "links/a/msg"]
-    found, files = asked(Question(group="u", app="ding", name="links/a/msg", until="2021-06-01"))
+    found, files = asked(ArchiveLookup(group="u", app="ding", name="links/a/msg", until="2021-06-01"))
     early = [v for v in wanted if v.parts.tai < "1622505637"]
     assert found == hashes(early) != set()
     assert files < len(state.table("coordinates")) / 2
-    assert asked(Question(since="2099-01-01")) == (set(), 0)
+    assert asked(ArchiveLookup(since="2099-01-01")) == (set(), 0)
     bad = archive.table("quarantine").collect()
     assert all(row["rule"] and row["reason"] and row["stored"] for row in bad)
     assert len(bad) == 1

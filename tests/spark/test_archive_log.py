@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lace.errors import InvalidInput, StoreError
 from lace.spark.archive.filesystem import LocalFiles
-from lace.spark.archive.log import Batch, Commit, DataFile, Input, Log, LostRace, Result, State
+from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State, StepResult
 
 
 def commit(number: int, *, added: int = 1, dropped: tuple[str, ...] = ()) -> Commit:
@@ -27,8 +27,10 @@ def commit(number: int, *, added: int = 1, dropped: tuple[str, ...] = ()) -> Com
         )
         for n in range(added)
     )
-    batch = Batch(id=str(number), inputs={f"c{number}": Input(address="/in/a", size=number)}, counts={"valid": 1})
-    done = Result(mark="m", batches=(str(number),), removals=0, counts={"n": number}, seconds=0.5)
+    batch = ArchiveBatch(
+        id=str(number), inputs={f"c{number}": Input(address="/in/a", size=number)}, counts={"valid": 1}
+    )
+    done = StepResult(mark="m", batches=(str(number),), removals=0, counts={"n": number}, seconds=0.5)
     return Commit(
         version=0, time=f"2026-01-01T00:{number:02d}:00+00:00", operation="add", added=files, dropped=dropped,
         batch=batch, results={"step": done},

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.log import Commit, DataFile, Result, State
+from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.peer.peer import ArchivePeer, PeerBounds
 from lace.spark.peer.selecting import PEERS, RESULT, forgettable
 
 
-def result(mark: str, name: str) -> Result:
-    return Result(mark=mark, batches=("b",), removals=0, counts={f"selected {name}": 1}, seconds=0.1)
+def result(mark: str, name: str) -> StepResult:
+    return StepResult(mark=mark, batches=("b",), removals=0, counts={f"selected {name}": 1}, seconds=0.1)
 
 
 def selected(mark: str) -> DataFile:
@@ -19,7 +19,7 @@ def selected(mark: str) -> DataFile:
     return DataFile(table="selected", path=f"data/selected/{mark}", rows=1, bytes=1, low=rules, high=rules)
 
 
-def brought(*marks: str) -> dict[str, Result]:
+def brought(*marks: str) -> dict[str, StepResult]:
     return {RESULT + mark: result(mark, f"{PEERS}{mark}") for mark in marks}
 
 

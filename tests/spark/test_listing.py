@@ -14,7 +14,7 @@ from lace.interlace.advertisement import Advertisement, FieldClaim, advertisemen
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
 from lace.interlace.negotiate import ALL_FIELDS
-from lace.interlace.partitions import Changes
+from lace.interlace.partitions import ClaimChanges
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.notation.factline import format_fact
@@ -82,7 +82,7 @@ def machine_says(here: list[ValidRecord], there: list[ValidRecord]) -> set[str]:
     runtime = RuntimeFacts(
         here=None, peer=None, transport="", encrypted=False, start=START, tick=START, skew_seconds=0
     )  # fmt: skip
-    return set(evaluator.evaluate(runtime, Changes(claims_of(there), []), Call()).request_added)
+    return set(evaluator.evaluate(runtime, ClaimChanges(claims_of(there), []), Call()).request_added)
 
 
 def test_what_may_be_asked_of_a_peer_is_what_its_machine_would_be_asked_for(

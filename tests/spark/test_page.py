@@ -13,7 +13,7 @@ import pytest
 
 from lace.notation.b64a import ALPHABET
 from lace.spark.jobs.page import page
-from lace.spark.jobs.report import InputRow, PeerRow, QuarantineRow, Report, StepRow, TableRow
+from lace.spark.jobs.report import ArchiveReport, InputRow, PeerRow, QuarantineRow, StepRow, TableRow
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -27,8 +27,8 @@ HOSTILE = [
 ]
 
 
-def report(text: str = "plain") -> Report:
-    return Report(
+def report(text: str = "plain") -> ArchiveReport:
+    return ArchiveReport(
         records=1234, data_bytes=10**10, quarantined=2, by_type=[("B", 3), (text, 1)], by_coordinate=[(text, 9)],
         rejected_by_rule=[(text, 2)], growth_by_month=[("2025-01", 4)], selected_by_peer=[(text, 8)],
         selected_by_coordinate=[(text, 7)], by_signer=[(text, 5)],
@@ -81,7 +81,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
 
 
 def test_an_empty_archive_has_a_page() -> None:
-    bare = Report(**{f.name: 0 if f.type == "int" else [] for f in fields(Report) if f.name in {
+    bare = ArchiveReport(**{f.name: 0 if f.type == "int" else [] for f in fields(ArchiveReport) if f.name in {
         "records", "data_bytes", "quarantined", "by_type", "by_coordinate", "rejected_by_rule", "growth_by_month",
         "selected_by_peer", "selected_by_coordinate"}})  # fmt: skip
     html = page(bare)
@@ -108,7 +108,7 @@ def test_each_peer_shows_what_it_may_have_and_lacks() -> None:
 
 def test_every_partition_has_its_cell() -> None:
     cells = [(first + second, 1 + at) for at, first in enumerate(ALPHABET) for second in ALPHABET]
-    html = page(Report(
+    html = page(ArchiveReport(
         records=1, data_bytes=1, quarantined=0, by_type=[], by_coordinate=[], rejected_by_rule=[], growth_by_month=[],
         selected_by_peer=[], selected_by_coordinate=[], by_partition=cells,
     ))  # fmt: skip

@@ -14,18 +14,18 @@ from lace.limits import RecordLimits
 from lace.records.grammar import MARK
 from lace.records.validate import ValidRecord, validate
 from lace.store import bundle
-from lace.store.bundle import BundleReader, BundleWriter, Frame, Rejected, index_path, read_frames
+from lace.store.bundle import BundleReader, BundleWriter, Frame, RejectedBytes, index_path, read_frames
 from store.samples import assortment, blob, plex, seal
 
 STORED = [record.stored for record in assortment()]
 LIMITS = RecordLimits()
 
 
-def frames_of(data: bytes) -> list[Frame | Rejected]:
+def frames_of(data: bytes) -> list[Frame | RejectedBytes]:
     return list(read_frames(io.BytesIO(data), 0, len(data), LIMITS))
 
 
-def valid_among(items: list[Frame | Rejected]) -> list[bytes]:
+def valid_among(items: list[Frame | RejectedBytes]) -> list[bytes]:
     good = []
     for item in items:
         if isinstance(item, Frame):
@@ -111,7 +111,7 @@ def test_a_cut_bundle_gives_what_is_whole(cut: int) -> None:
 def test_a_wrong_length_does_not_swallow_the_records_behind_it() -> None:
     liar = blob(b"x" * 100).stored.replace(b"Data-Length: 100", b"Data-Length: 900")
     items = frames_of(liar + b"".join(STORED))
-    assert [item.data for item in items if isinstance(item, Rejected)] == [liar]
+    assert [item.data for item in items if isinstance(item, RejectedBytes)] == [liar]
     assert valid_among(items) == STORED
 
 
@@ -134,7 +134,7 @@ def test_long_damage_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "REJECTED_PIECE_BYTES", 2000)
     items = frames_of(bytes(50_000) + STORED[3])
     assert valid_among(items) == [STORED[3]]
-    assert max(len(item.data) for item in items if isinstance(item, Rejected)) < 4000
+    assert max(len(item.data) for item in items if isinstance(item, RejectedBytes)) < 4000
     assert b"".join(item.data for item in items) == bytes(50_000) + STORED[3]
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lace.interlace.host import Host
     from lace.interlace.terms import Terms
     from lace.runtime.node import Hooks, LinkInfo
-    from lace.runtime.quotas import Gate
+    from lace.runtime.quotas import QuotaGate
     from lace.runtime.session import Outcome
     from lace.store.base import RecordStore
 
@@ -122,7 +122,7 @@ def exchange_once(
     terms: Terms,
     choices: LinkChoices,
     trace: Path | None = None,
-    make_host: Callable[[Terms, Gate], Host[Any]] | None = None,
+    make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None,
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
     from lace.runtime.node import Hooks

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lace.policy.exposure import Exposure
     from lace.policy.operand import Module
     from lace.runtime.node import Hooks, Node, NodeLimits
-    from lace.runtime.quotas import Gate
+    from lace.runtime.quotas import QuotaGate
     from lace.store.base import RecordStore
     from lace.transports.dial import TransportOptions
 
@@ -211,7 +211,7 @@ def make_node(
     choices: LinkChoices,
     hooks: Hooks | None = None,
     limits: NodeLimits | None = None,
-    make_host: Callable[[Terms, Gate], Host[Any]] | None = None,
+    make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None,
 ) -> Node:
     """A node over a store; call it inside an event loop."""
     from lace.runtime.clock import SystemClock

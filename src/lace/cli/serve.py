@@ -46,7 +46,7 @@ SWITCH_S = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptPeer:
     """A peer to hold an open exchange with."""
 
     address: Address
@@ -62,7 +62,7 @@ class Serving:
     listen: Sequence[Address]
     terms: Terms
     choices: LinkChoices
-    kept: Sequence[Kept]
+    kept: Sequence[KeptPeer]
     limits: NodeLimits | None
     metrics_port: int | None
     log: Logbook
@@ -185,7 +185,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
             pin = PinType().convert(peer.pin, None, None) if peer.pin else None
             trusted = tuple(VerifierType().convert(text, None, None) for text in peer.trust) or base.trusted
             transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
-        kept.append(Kept(peer.address, _policy_terms(words, file.rule_limits), transport))
+        kept.append(KeptPeer(peer.address, _policy_terms(words, file.rule_limits), transport))
     log = Logbook(as_json=file.log == "json", every_event=every_event)
     return Serving(file.store, file.listen, terms, choices, kept, file.node_limits(), file.metrics_port, log)
 

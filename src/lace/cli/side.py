@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lace.interlace.host import Host
     from lace.interlace.terms import Terms
     from lace.runtime.node import NodeLimits
-    from lace.runtime.quotas import Gate
+    from lace.runtime.quotas import QuotaGate
     from lace.spark.peer.jobs import Read
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,7 +33,7 @@ class Side:
     """What a node exchanges: something with a cursor, and the hosts over it, unless they are those of a lace."""
 
     store: Any
-    make_host: Callable[[Terms, Gate], Host[Any]] | None = None
+    make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None
 
     def limits(self, limits: NodeLimits | None = None) -> NodeLimits | None:
         """The limits of its node: an archive is looked at less often than a lace."""
@@ -50,7 +50,7 @@ def is_archive(place: str | Path) -> bool:
     return "://" in text or text.startswith(_SCHEMES) or (Path(text) / "log").is_dir()
 
 
-class Place(click.ParamType[Any]):
+class LaceOrArchive(click.ParamType[Any]):
     """The path of a lace, or the address of an archive."""
 
     name = "path"
@@ -64,7 +64,7 @@ def side_argument(*, required: bool = True) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         master = click.option("--master", help="With an archive: Spark master, as in `lace archive`.")
-        return click.argument("path", type=Place(), required=required)(master(function))
+        return click.argument("path", type=LaceOrArchive(), required=required)(master(function))
 
     return decorate
 

@@ -20,7 +20,7 @@ from lace.datalog.validate import CheckedProgram
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class WalkProgram:
     """A program that answers one goal by walking."""
 
     checked: CheckedProgram
@@ -29,7 +29,7 @@ class Walk:
     start: Fact  # to be given as a base fact
 
 
-def as_walk(checked: CheckedProgram, goal: Atom) -> Walk | None:
+def as_walk(checked: CheckedProgram, goal: Atom) -> WalkProgram | None:
     """The program for a goal with constants, if every recursive rule hands the free places on."""
     bound = tuple(n for n, term in enumerate(goal.terms) if isinstance(term, Constant))
     if not bound or not _recurs_alone(checked, goal.predicate):
@@ -56,7 +56,7 @@ def as_walk(checked: CheckedProgram, goal: Atom) -> Walk | None:
     rules.append(Rule(shown, (Positive(_part(shown, ends, _free(shown, bound))),)))
     others = [rule for rule in checked.program.rules if rule.head.predicate != goal.predicate]
     program = Program((*rules, *others), checked.program.source)
-    return Walk(checked_again(program, checked), answer, reached, Fact(given, constants(goal)))
+    return WalkProgram(checked_again(program, checked), answer, reached, Fact(given, constants(goal)))
 
 
 def checked_again(program: Program, checked: CheckedProgram) -> CheckedProgram:

@@ -49,7 +49,7 @@ _WORDS = "all, a coordinate such as //u//notes//, a hash, or rules"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ExposureForm:
     """What was written into the form."""
 
     ours: str
@@ -60,7 +60,7 @@ class Choice:
     send_gate: bool
 
     @classmethod
-    def of(cls, asked: Mapping[str, str]) -> Choice:
+    def of(cls, asked: Mapping[str, str]) -> ExposureForm:
         """The form, with what stands there at first."""
         text = {
             key: asked.get(key, "").replace("\r\n", "\n").strip()
@@ -77,7 +77,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ExposureShown:
     """What follows from a choice; `errors` by field if nothing does."""
 
     errors: Sequence[Data]
@@ -92,7 +92,7 @@ class Shown:
 
 def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
     """The form and what follows from it."""
-    choice = Choice.of(asked)
+    choice = ExposureForm.of(asked)
     start = natural(asked.get("start", "")) or 0
     shown = work_out(opened, choice, start, _ROWS)
     outcome = tag("div", _outcome(opened, shown, start), id="outcome", data_errors=json.dumps(shown.errors))
@@ -124,28 +124,28 @@ def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
     return Page(title="Exposure", data=data, body=body, crumbs=crumbs(opened), here=HERE, fragment=outcome)
 
 
-def work_out(opened: OpenedLace, choice: Choice, start: int, limit: int) -> Shown:
+def work_out(opened: OpenedLace, choice: ExposureForm, start: int, limit: int) -> ExposureShown:
     """What a choice means over the lace as it stands."""
     errors: list[Data] = []
     ours = _read(errors, "ours", choice.ours, selector)
     theirs = _read(errors, "theirs", choice.theirs, selector)
     exposed = _read(errors, "expose", choice.expose, lambda text: exposures(text, ours)) if ours else None
     if ours is None or theirs is None or exposed is None:
-        return Shown(errors)
+        return ExposureShown(errors)
     try:
         return _work_out(opened, choice, (ours, theirs), exposed, start, limit)
     except LaceError as error:
-        return Shown([], limit=str(error))
+        return ExposureShown([], limit=str(error))
 
 
 def _work_out(
     opened: OpenedLace,
-    choice: Choice,
+    choice: ExposureForm,
     modules: tuple[Module, Module],
     exposed: tuple[Exposure, ...],
     start: int,
     limit: int,
-) -> Shown:
+) -> ExposureShown:
     plan = agree(*modules)
     options = LoweringOptions(send_gate=choice.send_gate)
     viewer = Viewer(choice.viewer or plan.operands[1].origin)
@@ -155,7 +155,7 @@ def _work_out(
     if choice.record:
         walked = walk_to(opened, choice.record, modules, exposed, viewer, send_gate=choice.send_gate)
     notices = exposure_notices(policy, options)
-    return Shown([], plan, policy, notices, visible, sent, walked=walked)
+    return ExposureShown([], plan, policy, notices, visible, sent, walked=walked)
 
 
 def _parts(opened: OpenedLace, policy: LoweredPolicy, viewer: Viewer, start: int, limit: int) -> tuple[Part, Part]:
@@ -207,7 +207,7 @@ def _read(errors: list[Data], field: str, text: str, read: Callable[[str], T]) -
     return None
 
 
-def _form(opened: OpenedLace, choice: Choice, outcome: Markup) -> Markup:
+def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup) -> Markup:
     ours = _editor("ours", "Our rules", choice.ours, f"What this side selects: {_WORDS}.")
     theirs = _editor("theirs", "Their rules", choice.theirs, f"What the peer selects: {_WORDS}.")
     hint = "all, selected (what our rules select), none, or rules for AllowQueryRecord(Viewer,P)."
@@ -274,7 +274,7 @@ def _editor(name: str, label: str, text: str, hint: str) -> Markup:
     )
 
 
-def _outcome(opened: OpenedLace, shown: Shown, start: int) -> Markup:
+def _outcome(opened: OpenedLace, shown: ExposureShown, start: int) -> Markup:
     if shown.limit:
         return notice("bad", shown.limit)
     if shown.errors or shown.plan is None or shown.policy is None:

@@ -21,10 +21,10 @@ from lace.intake.check import Checked, checkers
 from lace.limits import IngestLimits, RecordLimits
 from lace.records.model import DEFAULT_LIMITS
 from lace.store.base import RecordStore
-from lace.store.bundle import BundleReader, Frame, Rejected
+from lace.store.bundle import BundleReader, Frame, RejectedBytes
 from lace.workers.pool import WorkerDied
 
-RejectedSink = Callable[[Path, Rejected], None]
+RejectedSink = Callable[[Path, RejectedBytes], None]
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class RejectedFile:
     def __init__(self, file: TextIO) -> None:
         self._file = file
 
-    def __call__(self, bundle: Path, rejected: Rejected) -> None:
+    def __call__(self, bundle: Path, rejected: RejectedBytes) -> None:
         line = {
             "bundle": str(bundle), "offset": rejected.offset, "bytes": len(rejected.data),
             "rule": rejected.rule, "reason": rejected.reason, "data": b64encode(rejected.data).decode("ascii"),
@@ -103,7 +103,7 @@ def _chunks(readers: list[tuple[Path, BundleReader]], reject: RejectedSink, boun
         frames: list[Frame] = []
         size = 0
         for item in reader.records():
-            if isinstance(item, Rejected):
+            if isinstance(item, RejectedBytes):
                 reject(path, item)
                 continue
             frames.append(item)
@@ -129,7 +129,7 @@ class _Keeper:
         self._sink = sink
         self._progress = progress
 
-    def reject(self, bundle: Path, rejected: Rejected) -> None:
+    def reject(self, bundle: Path, rejected: RejectedBytes) -> None:
         self._report.rejected[rejected.rule] += 1
         self._report.bytes += len(rejected.data)
         if self._sink is not None:
@@ -145,7 +145,7 @@ class _Keeper:
         for ordinal, rule, reason in checked.refused:
             frame = chunk.frames[ordinal]
             report.bytes -= len(frame.data)
-            self.reject(chunk.bundle, Rejected(frame.offset, frame.data, rule, reason))
+            self.reject(chunk.bundle, RejectedBytes(frame.offset, frame.data, rule, reason))
         new = 0
         if checked.kept:
             new = self._store.put_encoded(checked.batch([frame.data for frame in chunk.frames]))

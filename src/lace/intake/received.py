@@ -21,7 +21,7 @@ Claimed = tuple[str, bytes]  # the hash that was asked for, and what came under 
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class JudgedBatch:
     """A judged batch: the records that are stored by `commit`, and the reasons against the others, by their hash."""
 
     size: int  # bytes of all that came
@@ -35,17 +35,17 @@ class Received:
             store.put_encoded(self.batch)
 
 
-def judge_received(batch: Sequence[Claimed], limits: RecordLimits, verify: Verify = verify_batch) -> Received:
+def judge_received(batch: Sequence[Claimed], limits: RecordLimits, verify: Verify = verify_batch) -> JudgedBatch:
     """Judge in this thread; `verify` may spread the signatures over others."""
     claimed, frames = split_claims(batch)
     return received_from(batch, check(frames, limits, verify, claimed))
 
 
-def received_from(batch: Sequence[Claimed], checked: Checked) -> Received:
+def received_from(batch: Sequence[Claimed], checked: Checked) -> JudgedBatch:
     """What a worker found in a batch that went to it by `split_claims`."""
     encoded = checked.batch([data for _, data in batch])
     refused = {batch[ordinal][0]: reason for ordinal, _, reason in checked.refused}
-    return Received(sum([len(data) for _, data in batch]), list(map(RecordHash, encoded.hashes)), refused, encoded)
+    return JudgedBatch(sum([len(data) for _, data in batch]), list(map(RecordHash, encoded.hashes)), refused, encoded)
 
 
 def split_claims(batch: Sequence[Claimed]) -> tuple[list[str], list[bytes]]:

@@ -17,7 +17,7 @@ from lace.interlace.host import Call, ListingMismatch
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
 from lace.interlace.likeness import Likeness, OwnSet, adds_up, as_theirs, measure_of
 from lace.interlace.merkle import partition_root
-from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Changes, Partition, Parts, summarise
+from lace.interlace.partitions import START_LENGTH, AdvertisementSet, ClaimChanges, Partition, Parts, summarise
 from lace.notation import b64a
 
 _MOST_GUESSES = 8_192  # roots tried in a call for partitions that lack one record
@@ -48,7 +48,7 @@ class PeerClaims:
         self._held = AdvertisementSet(max_line_bytes)
         self._like: Likeness | None = None  # 070: what is held instead
         self._measured: U64 | None = None  # what the peer claims now, as it told itself
-        self._unseen = Changes([], [])
+        self._unseen = ClaimChanges([], [])
 
     def __len__(self) -> int:
         return len(self._held) if self._like is None else len(self._like)
@@ -102,17 +102,17 @@ class PeerClaims:
         self._spell_out()
         return self._held.fingerprint(self.source)
 
-    def take_changes(self) -> Changes:
+    def take_changes(self) -> ClaimChanges:
         """What changed since this was last asked, removals first: for whoever evaluates over the claims."""
         self._spell_out()
-        changes, self._unseen = self._unseen, Changes([], [])
+        changes, self._unseen = self._unseen, ClaimChanges([], [])
         return changes
 
     def begin_anew(self) -> None:
         """Nobody has evaluated over these claims yet."""
         self._spell_out()
         self._measured = None
-        self._unseen = Changes(self._held.listing(), [])
+        self._unseen = ClaimChanges(self._held.listing(), [])
 
     def restore(self, cursor: AdvertisementCursor) -> None:
         """Begin with what was kept (050-SEND-02)."""
@@ -143,7 +143,7 @@ class PeerClaims:
         else:
             dropped = [claim for record in wanted.removed if (claim := self._held.drop(record)) is not None]
             taken = self._held.put_all(wanted.added)
-            self._note(Changes(taken.added, [*dropped, *taken.removed]))
+            self._note(ClaimChanges(taken.added, [*dropped, *taken.removed]))
         is_own = own is not None and len(own) == len(self._held) == len(own.among(list(self._held)))
         return ClaimsTaken(len(self._held), changed=self._held.version != before, is_own=is_own)
 
@@ -209,7 +209,7 @@ class PeerClaims:
             more = [*added, *as_theirs(sent, self.source, self._max_line_bytes)]
             dropped = [claim for record in removed if (claim := self._held.drop(record)) is not None]
             taken = self._held.put_all(more)
-            self._note(Changes(taken.added, [*dropped, *taken.removed]))
+            self._note(ClaimChanges(taken.added, [*dropped, *taken.removed]))
             return
         for record in removed:
             if like.foreign.pop(record, None) is None:
@@ -242,14 +242,14 @@ class PeerClaims:
             gone = [claim for claim in self._held.under(parent) if claim.hash[2 : 2 + length] not in present]
             for claim in gone:
                 self._held.drop(claim.hash)
-            self._note(Changes([], gone))
+            self._note(ClaimChanges([], gone))
 
     def _take_over(self, partition: Partition, claims: Iterable[Advertisement]) -> None:
         """Hold the claims of a partition; they were checked against its root, which need not be worked out again."""
         self._note(self._held.replace(partition.prefix, claims))
         self._held.remember(self.source, (partition,))
 
-    def _note(self, changes: Changes) -> None:
+    def _note(self, changes: ClaimChanges) -> None:
         self._unseen.removed.extend(changes.removed)
         self._unseen.added.extend(changes.added)
 

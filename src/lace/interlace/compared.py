@@ -18,7 +18,7 @@ from lace.interlace.comparing import (
     ASK,
     DROP,
     Comparison,
-    Outcome,
+    ComparisonOutcome,
     Summary,
     malformed,
     only,
@@ -238,14 +238,14 @@ class ComparedLoop(ABC):
     def _go_on(self) -> None:
         """Leave the comparison when it is over."""
         match self._comparing.outcome:
-            case Outcome.AGREED | Outcome.DOUBTED:
-                doubt = DROP if self._comparing.outcome is Outcome.DOUBTED else None
+            case ComparisonOutcome.AGREED | ComparisonOutcome.DOUBTED:
+                doubt = DROP if self._comparing.outcome is ComparisonOutcome.DOUBTED else None
                 self._comparison = None
                 self._core.enter(Move.LISTED)
                 self._after_differences(doubt)
-            case Outcome.DROPPED:
+            case ComparisonOutcome.DROPPED:
                 self._drop()
-            case Outcome.OPEN:
+            case ComparisonOutcome.OPEN:
                 return
 
     def _after_differences(self, doubt: Fact | None) -> None:

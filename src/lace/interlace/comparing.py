@@ -51,7 +51,7 @@ DROP = Fact(DIFFERENCE_DROP, ())
 ASK = Fact(DIFFERENCE_ASK, ())
 
 
-class Outcome(Enum):
+class ComparisonOutcome(Enum):
     """Where a comparison stands."""
 
     OPEN = auto()
@@ -126,7 +126,7 @@ class Comparison:
         self._is_asker = core.config.index == 0
         self._have = 0  # symbols sent or received
         self._absent: Sequence[str] = ()  # of our records, that the peer lacks
-        self.outcome = Outcome.OPEN
+        self.outcome = ComparisonOutcome.OPEN
 
     # --- symbols -----------------------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class Comparison:
     def receive(self, block: BlockReader) -> None:
         """A block of the phase that this is in."""
         if only(block.facts, DROP, block.lists):
-            self._end(Outcome.DROPPED)
+            self._end(ComparisonOutcome.DROPPED)
         elif self._core.phase is Phase.SYMBOLS:
             self._receive_symbols(block)
         elif self._core.phase is Phase.REPLY:
@@ -272,7 +272,7 @@ class Comparison:
             core.enter(Move.NAMED)
             core.sent = True
         else:
-            self._end(Outcome.AGREED)
+            self._end(ComparisonOutcome.AGREED)
 
     def _receive_reply(self, block: BlockReader) -> None:
         """The asker wants more symbols, or names what it lacks."""
@@ -316,14 +316,14 @@ class Comparison:
             else:
                 self._drop()
         else:
-            self._end(Outcome.AGREED if answer.agrees else Outcome.DOUBTED)
+            self._end(ComparisonOutcome.AGREED if answer.agrees else ComparisonOutcome.DOUBTED)
 
     def _drop(self) -> None:
         """070-DROP-01: in the place of our next block."""
         self._core.send_block([DROP])
-        self._end(Outcome.DROPPED)
+        self._end(ComparisonOutcome.DROPPED)
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: ComparisonOutcome) -> None:
         self.outcome = outcome
 
 

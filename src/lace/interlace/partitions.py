@@ -30,7 +30,7 @@ class Partition:
     root: str
 
 
-class Changes(NamedTuple):
+class ClaimChanges(NamedTuple):
     """Claims that came and went."""
 
     added: list[Advertisement]
@@ -96,9 +96,9 @@ class AdvertisementSet:
         """The claim about a record."""
         return self._parts.get(top_prefix(record), {}).get(record)
 
-    def put_all(self, advertisements: Iterable[Advertisement]) -> Changes:
+    def put_all(self, advertisements: Iterable[Advertisement]) -> ClaimChanges:
         """Hold many claims; what that changed."""
-        changes = Changes([], [])
+        changes = ClaimChanges([], [])
         # Listings are sorted, so the claims of a partition mostly come together.
         for prefix, group in groupby(advertisements, lambda claim: claim.hash[_PAYLOAD:_TOP_END]):
             claims = {claim.hash: claim for claim in group}
@@ -201,18 +201,18 @@ class AdvertisementSet:
                 groups.setdefault(child, []).append(claim)
         return summarise(dict(sorted(groups.items())), source, self._max_line_bytes)
 
-    def replace(self, prefix: str, claims: Iterable[Advertisement]) -> Changes:
+    def replace(self, prefix: str, claims: Iterable[Advertisement]) -> ClaimChanges:
         """Hold exactly these claims under a prefix; what changed."""
         new = {claim.hash: claim for claim in claims}
         if new and len(prefix) == START_LENGTH and prefix not in self._parts:  # nothing to compare them with
             self._parts[prefix] = new
             self._count += len(new)
             self._changed(prefix, len(new))
-            return Changes(list(new.values()), [])
+            return ClaimChanges(list(new.values()), [])
         removed = [held for held in self.under(prefix) if new.get(held.hash) != held]
         for held in removed:
             self.drop(held.hash)
-        return Changes(self.put_all(new.values()).added, removed)
+        return ClaimChanges(self.put_all(new.values()).added, removed)
 
     def changed(self, added: Sequence[Advertisement], removed: Sequence[str]) -> AdvertisementSet:
         """Another set with these changes, which shares every partition that did not change."""
@@ -228,14 +228,14 @@ class AdvertisementSet:
         later.put_all(added)
         return later
 
-    def replace_all(self, claims: Iterable[Advertisement]) -> Changes:
+    def replace_all(self, claims: Iterable[Advertisement]) -> ClaimChanges:
         """Hold exactly these claims (050-RECON-04)."""
         if not self._count:
             return self.put_all(claims)
         by_prefix: dict[str, list[Advertisement]] = {prefix: [] for prefix in self._parts}
         for claim in claims:
             by_prefix.setdefault(top_prefix(claim.hash), []).append(claim)
-        whole = Changes([], [])
+        whole = ClaimChanges([], [])
         for prefix, part in by_prefix.items():
             changes = self.replace(prefix, part)
             whole.added.extend(changes.added)

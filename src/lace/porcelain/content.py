@@ -35,7 +35,7 @@ Load = Callable[[RecordHash], ValidRecord]
 Sign = Callable[[Plex], Plex | Seal]
 
 
-class Readable(Protocol):
+class ByteReader(Protocol):
     """Anything that gives up to `size` bytes, and none at its end."""
 
     def read(self, size: int, /) -> bytes: ...
@@ -65,7 +65,7 @@ class Heading:
 
 
 def write_content(
-    source: Readable,
+    source: ByteReader,
     heading: Heading,
     *,
     add: Callable[[Record], RecordHash],
@@ -89,7 +89,7 @@ def write_content(
     return _add_manifest(pieces, heading, whole_hash, add, sign, limits)
 
 
-def read_fully(source: Readable, size: int) -> bytes:
+def read_fully(source: ByteReader, size: int) -> bytes:
     """Exactly `size` bytes, or all that is left."""
     data = source.read(size)
     if len(data) == size or not data:
@@ -103,7 +103,7 @@ def read_fully(source: Readable, size: int) -> bytes:
 
 
 def _add_chunks(
-    source: Readable, held: list[bytes], add: Callable[[Record], RecordHash], limits: RecordLimits, size: int | None
+    source: ByteReader, held: list[bytes], add: Callable[[Record], RecordHash], limits: RecordLimits, size: int | None
 ) -> tuple[list[Piece], str]:
     """Every chunk as a Blob; where each stretch went, and the hash of the whole if its size was known."""
     pieces: list[Piece] = []

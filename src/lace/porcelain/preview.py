@@ -24,7 +24,7 @@ from lace.records.keys import SigningKey
 from lace.runtime.local import ExchangeAborted, LocalExchange
 from lace.runtime.party import Party
 from lace.runtime.preview import Preview, PreviewHost
-from lace.runtime.quotas import Gate
+from lace.runtime.quotas import QuotaGate
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from lace.transports.tls import ClientTls
@@ -137,6 +137,6 @@ def _run(store: RecordStore, address: str, terms: Terms, found: Preview, caller:
         raise TransportError(f"{address}: {outcome.abort}: {outcome.detail}")
 
 
-def preview_hosts(store: RecordStore, found: Preview) -> Callable[[Terms, Gate], PreviewHost]:
+def preview_hosts(store: RecordStore, found: Preview) -> Callable[[Terms, QuotaGate], PreviewHost]:
     """Hosts for a node whose exchanges move nothing."""
     return lambda terms, _: PreviewHost(store, terms, found)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-from lace.porcelain.content import Readable
+from lace.porcelain.content import ByteReader
 
-Content = bytes | bytearray | memoryview | Path | Readable
+Content = bytes | bytearray | memoryview | Path | ByteReader
 Progress = Callable[[int], None]
 
 
@@ -21,7 +21,7 @@ Progress = Callable[[int], None]
 class CountedContent:
     """A source that tells how much was read from it."""
 
-    source: Readable
+    source: ByteReader
     progress: Progress
 
     def read(self, size: int, /) -> bytes:
@@ -31,7 +31,7 @@ class CountedContent:
 
 
 @contextmanager
-def opened_content(content: Content) -> Iterator[tuple[Readable, int | None]]:
+def opened_content(content: Content) -> Iterator[tuple[ByteReader, int | None]]:
     """The content as something to read from, and its size where that is known."""
     if isinstance(content, Path):
         with content.open("rb") as file:

@@ -27,7 +27,7 @@ class HashAddress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class VersionChoice:
     """`/|/plex…` or `/|/seal…`: which of a coordinate's records are meant; what is None is free."""
 
     sealed: bool
@@ -56,7 +56,7 @@ class Coordinate:
     group: str
     app: str
     name: str
-    version: Version | None = None
+    version: VersionChoice | None = None
 
     def __str__(self) -> str:
         return f"//{self.group}//{self.app}//{self.name}{self.version or ''}"
@@ -73,7 +73,7 @@ class Prefix:
     app: str | None = None
     name: str | None = None
     under: bool = False
-    version: Version | None = None
+    version: VersionChoice | None = None
 
     def __str__(self) -> str:
         parts = [part for part in (self.group, self.app, self.name) if part is not None]
@@ -137,7 +137,7 @@ def parse_prefix(text: str) -> Prefix:
     return Prefix(group=group, app=app, name=name, under=under, version=version)
 
 
-def _split_version(text: str) -> tuple[str, Version | None]:
+def _split_version(text: str) -> tuple[str, VersionChoice | None]:
     path, bar, _ = text.partition("/|")  # no path holds `|`, so the first one begins the selector
     return (path, _parse_version(text[len(path) :])) if bar else (path, None)
 
@@ -156,7 +156,7 @@ def _paths(path: str, text: str) -> list[str]:
     return parts
 
 
-def _parse_version(text: str) -> Version:
+def _parse_version(text: str) -> VersionChoice:
     """The selector that begins with `/|`; any other text there is refused (110-VER-10)."""
     parts = text.removeprefix(_SELECTOR).split("/")
     if not text.startswith(_SELECTOR) or parts[0] not in ("plex", "seal"):
@@ -168,7 +168,7 @@ def _parse_version(text: str) -> Version:
     record_hash = RecordHash.parse(rest.pop(0)) if rest else None
     if rest or (record_hash is not None and record_hash.type != ("S" if sealed else "P")):
         raise _malformed(text, "a version selector ends with the hash of a record of its type")
-    return Version(sealed=sealed, verifier=verifier, tai=tai, hash=record_hash)
+    return VersionChoice(sealed=sealed, verifier=verifier, tai=tai, hash=record_hash)
 
 
 def _malformed(text: str, message: str) -> InvalidText:

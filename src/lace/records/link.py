@@ -15,7 +15,7 @@ LINK_SUFFIX = "+Link"  # 010-LINK-01
 _TARGET = re.compile(rf"[A-Za-z]\.(?!\.){b64a.PATTERN}\.(?s:.+)")  # 010-LINK-03
 
 
-class Link(NamedTuple):
+class LinkWords(NamedTuple):
     """What a well-formed link says."""
 
     data: str
@@ -27,12 +27,12 @@ def is_target(text: str) -> bool:
     return _TARGET.fullmatch(text) is not None
 
 
-def parse_link(name: str, value: str) -> Link | None:
+def parse_link(name: str, value: str) -> LinkWords | None:
     """The link that a header spells, or None (010-LINK-04 to 010-LINK-06)."""
     if not name.endswith(LINK_SUFFIX):
         return None
     data, space, target = value.rpartition(" ")  # P28: the last space splits
-    return Link(data, target) if space and data and is_target(target) else None
+    return LinkWords(data, target) if space and data and is_target(target) else None
 
 
 def link_header(tag: str, target: str, name: str = LINK_SUFFIX) -> Header:

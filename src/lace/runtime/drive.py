@@ -27,7 +27,7 @@ from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.collector import seldom_collecting
 from lace.runtime.hostcalls import HostCalls
 from lace.runtime.judging import Judging
-from lace.runtime.metering import Bucket, Debt, LinkRates, Meter, slices
+from lace.runtime.metering import Bucket, Debt, LinkMeter, LinkRates, slices
 from lace.runtime.outgoing import Outgoing
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
 from lace.runtime.tap import Tap
@@ -66,7 +66,7 @@ class Driver:
         self.session = session
         self._host = host
         self._time = SteadyTai(clock)
-        self.meter = Meter(rates or LinkRates(), self.now_ns, peer_account)
+        self.meter = LinkMeter(rates or LinkRates(), self.now_ns, peer_account)
         self._calls = HostCalls(threads, evaluators, self.meter, self._time)
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget, strangers)

@@ -28,7 +28,7 @@ from lace.interlace.advertisement import (
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
 from lace.interlace.negotiate import NO_FIELDS
-from lace.interlace.partitions import Changes
+from lace.interlace.partitions import ClaimChanges
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.notation.fact import Fact
@@ -92,7 +92,7 @@ class Evaluator(Protocol):
     def forget_sets(self) -> None: ...
     def resume(self, at: StoreCursor) -> bool: ...
     def start_over(self) -> None: ...
-    def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta: ...
+    def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta: ...
     def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]: ...
     def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None: ...
     def advertise(self, records: Records) -> list[Advertisement]: ...
@@ -177,7 +177,7 @@ class StoreEvaluator:
         self._derived = None
         self._is_ready = self._is_begun = False
 
-    def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta:
+    def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
         """What changed in the two sets, over the store's newest snapshot: first over what changed here, then with the
         claims that this makes necessary."""
         self._watch.call = call

@@ -20,7 +20,7 @@ from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
-from lace.interlace.partitions import Changes
+from lace.interlace.partitions import ClaimChanges
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.policy.lower import LoweredPolicy
@@ -110,7 +110,7 @@ class GuestEvaluator:
         self._near.start_over()
         self._leave_room()
 
-    def evaluate(self, facts: RuntimeFacts, claims: Changes, call: Call) -> Delta:
+    def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
         """What changed in the two sets."""
         self._facts = facts
         for claim in claims.removed:
@@ -209,7 +209,7 @@ class GuestEvaluator:
         if facts is None:  # nothing was evaluated yet
             room.is_fresh = False
             return GuestAnswer(self._cursor, 0)
-        answer = room.ask(EvaluateGuest(facts, Changes(list(self._claims.values()), [])))
+        answer = room.ask(EvaluateGuest(facts, ClaimChanges(list(self._claims.values()), [])))
         room.is_fresh = False
         if self._tells_all:
             return replace(answer, delta=Delta(whole=list(answer.delta.send_added)))
@@ -271,7 +271,7 @@ class EvaluateGuest:
     """One evaluation."""
 
     facts: RuntimeFacts
-    claims: Changes
+    claims: ClaimChanges
 
     def run(self, _: IO[bytes]) -> GuestAnswer:
         return _answered(lambda guest, call: {"delta": guest.evaluate(self.facts, self.claims, call)})

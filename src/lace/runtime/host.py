@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lace.errors import LaceError, LocalProtocolError
 from lace.intake.judge import Verify
-from lace.intake.received import Received, judge_received, received_from
+from lace.intake.received import JudgedBatch, judge_received, received_from
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertise import RECORD_BYTES
@@ -32,7 +32,7 @@ from lace.runtime.cursors import CursorBook
 from lace.runtime.generation import Generation
 from lace.runtime.loading import stored_batches
 from lace.runtime.policybook import PolicyBook, SharingKey
-from lace.runtime.quotas import Gate, GateRules
+from lace.runtime.quotas import GateRules, QuotaGate
 from lace.runtime.workers import Workers
 from lace.store.base import RecordStore, StoreCursor
 
@@ -78,7 +78,7 @@ class LocalHost:
         policies: PolicyBook | None = None,
         house: GuestHouse | None = None,
         guest: str = "",
-        gate: Gate | None = None,
+        gate: QuotaGate | None = None,
         cursors: CursorBook | None = None,
     ) -> None:
         self.store = store
@@ -90,7 +90,7 @@ class LocalHost:
         self._policies = policies or PolicyBook()
         self._house = house  # where rules of peers go that ask for much; without one they stay here
         self._guest = guest
-        self._gate = gate or Gate(store, GateRules())  # what the peer may bring
+        self._gate = gate or QuotaGate(store, GateRules())  # what the peer may bring
         self._cursors = cursors or CursorBook(store)
         self._evaluator: Evaluator | None = None  # until the first evaluation
         self._own_policies = policies is None
@@ -326,7 +326,7 @@ class LocalHost:
             call.charge(rows=len(batch), size=sum([len(data) for _, data in batch if data is not None]))
             yield batch
 
-    def judge(self, records: Sequence[Arrived], call: Call) -> Received:
+    def judge(self, records: Sequence[Arrived], call: Call) -> JudgedBatch:
         """In a worker process if there is one, else here."""
         call.charge(rows=len(records), size=sum([len(data) for _, data in records]))
         limits = self._terms.record_limits
@@ -336,7 +336,7 @@ class LocalHost:
                 return received_from(records, waiting.result())
         return judge_received(records, limits, self._verify)
 
-    def commit(self, judged: Received, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
+    def commit(self, judged: JudgedBatch, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
         """In one transaction."""
         call.check()
         passed = self._gate.commit(judged)

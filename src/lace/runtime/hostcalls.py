@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from lace.interlace.host import Call
 from lace.runtime.clock import SteadyTai
-from lace.runtime.metering import Meter
+from lace.runtime.metering import LinkMeter
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 class HostCalls:
     """The calls of a link that are under way."""
 
-    def __init__(self, threads: Executor, evaluators: Executor | None, meter: Meter, time: SteadyTai) -> None:
+    def __init__(self, threads: Executor, evaluators: Executor | None, meter: LinkMeter, time: SteadyTai) -> None:
         self._threads = threads
         self._evaluators = evaluators or threads  # wait for their turn, which nothing else should wait behind
         self._meter = meter

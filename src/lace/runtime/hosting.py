@@ -20,13 +20,13 @@ from lace.runtime.cursors import CursorBook
 from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.links import LinkInfo
 from lace.runtime.policybook import PolicyBook
-from lace.runtime.quotas import Gate, GateRules, Quotas, quotas_for
+from lace.runtime.quotas import GateRules, QuotaGate, Quotas, quotas_for
 from lace.runtime.reports import Reports
 from lace.store.base import RecordStore, StoreCursor
 from lace.transports.base import TransportProof
 from lace.transports.dial import is_local
 
-MakeHost = Callable[[Terms, Gate], Host[Any]]
+MakeHost = Callable[[Terms, QuotaGate], Host[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Hosting:
         """
         return self.make is None and shows_everything(terms.exposures) and self.store.cursor() == StoreCursor()
 
-    def _gate(self, proof: TransportProof, info: LinkInfo, is_known: bool) -> Gate:
+    def _gate(self, proof: TransportProof, info: LinkInfo, is_known: bool) -> QuotaGate:
         """What this peer may bring."""
         loop = asyncio.get_running_loop()
         quotas = quotas_for(self.quotas, is_known=is_known, is_here=is_local(proof.address))
@@ -77,4 +77,4 @@ class Hosting:
             with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop
                 loop.call_soon_threadsafe(self.reports.limited, info, kind, why)
 
-        return Gate(self.store, rules, tell)
+        return QuotaGate(self.store, rules, tell)

@@ -12,7 +12,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
 from lace.errors import LaceError, RemoteProtocolError
-from lace.intake.received import Received
+from lace.intake.received import JudgedBatch
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event, FixedPoint
@@ -286,7 +286,7 @@ class _Intake:
             judging = self._judges.submit(self._host.judge, batch, Call())
             self._waiting.append(self._committer.submit(self._commit, judging))
 
-    def _commit(self, judging: Future[Received]) -> Sequence[given.LocalInput]:
+    def _commit(self, judging: Future[JudgedBatch]) -> Sequence[given.LocalInput]:
         return store(self._host, judging.result(), Call())
 
 

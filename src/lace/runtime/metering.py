@@ -123,7 +123,7 @@ class AccountBook:
             self._known.popitem(last=False)
 
 
-class Meter:
+class LinkMeter:
     """The accounts of one link, and the one that it shares with the other links of its peer."""
 
     def __init__(self, rates: LinkRates, now_ns: int, shared: Bucket | None = None) -> None:

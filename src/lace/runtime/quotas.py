@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import compress
 
 from lace.facts.predicates import DATA_LENGTH, GROUP, SIGNED_BY, TAI
-from lace.intake.received import Received
+from lace.intake.received import JudgedBatch
 from lace.interlace.advertisement import Advertisement
 from lace.limits import GIB, MIB, SECOND_NS
 from lace.notation import tai
@@ -145,7 +145,7 @@ class _Reckoning:
         return self._used[name]
 
 
-class Gate:
+class QuotaGate:
     """What one link's peer may bring into one store."""
 
     def __init__(self, store: RecordStore, rules: GateRules, tell: Tell = lambda kind, why: None) -> None:
@@ -188,7 +188,7 @@ class Gate:
 
     # --- before anything is stored -----------------------------------------------------------------------------
 
-    def commit(self, judged: Received) -> Received:
+    def commit(self, judged: JudgedBatch) -> JudgedBatch:
         """Store what may be stored, durable on return; what may not is refused with its reason."""
         if not judged.stored:
             return judged
@@ -199,7 +199,7 @@ class Gate:
         with self._store.together():
             return self._commit_counted(judged)
 
-    def _commit_counted(self, judged: Received) -> Received:
+    def _commit_counted(self, judged: JudgedBatch) -> JudgedBatch:
         records = brought(judged.batch)
         present = self._store.present(judged.stored)
         reckoning = _Reckoning(self._store, self._rules)
@@ -233,7 +233,7 @@ class Gate:
             if tai > latest
         }
 
-    def _without(self, judged: Received, refused: dict[str, str]) -> Received:
+    def _without(self, judged: JudgedBatch, refused: dict[str, str]) -> JudgedBatch:
         if not refused:
             return judged
         for name, why in refused.items():

@@ -123,7 +123,7 @@ class _Between:
         return True
 
 
-class _Side:
+class _RelaySide:
     """One of the two links."""
 
     def __init__(self, driver: Driver, host: RelayHost) -> None:
@@ -166,7 +166,7 @@ async def relay(
         for address, stream, host in zip((first, second), streams, hosts, strict=True):
             session = Session(_config(stream, terms, here, standard=standard))
             tell = _teller(address, on_event)
-            sides.append(_Side(Driver(stream, session, host, clock, threads, on_event=tell), host))
+            sides.append(_RelaySide(Driver(stream, session, host, clock, threads, on_event=tell), host))
         await _pass_on(sides, between)
         return await sides[0].running, await sides[1].running
     except LaceError:
@@ -177,7 +177,7 @@ async def relay(
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-async def _pass_on(sides: Sequence[_Side], between: _Between) -> None:
+async def _pass_on(sides: Sequence[_RelaySide], between: _Between) -> None:
     """Until nothing is left, or one of the two is gone."""
     running = [side.running for side in sides]
     seen, asked_in_vain = between.store.cursor(), False
@@ -199,7 +199,7 @@ async def _pass_on(sides: Sequence[_Side], between: _Between) -> None:
     await asyncio.wait(running)
 
 
-def _tell(sides: Sequence[_Side], news: given.LocalChanged | given.CloseRequested) -> None:
+def _tell(sides: Sequence[_RelaySide], news: given.LocalChanged | given.CloseRequested) -> None:
     for side in sides:
         side.driver.tell(news)
 

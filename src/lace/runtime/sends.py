@@ -20,7 +20,7 @@ from lace.differences.idset import IdSet, set_of
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.claims import PeerClaims
 from lace.interlace.host import Call
-from lace.interlace.partitions import Changes
+from lace.interlace.partitions import ClaimChanges
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.claims import Feeding
 from lace.runtime.evaluate import Delta, Evaluator
@@ -129,7 +129,7 @@ class SharedSends(_Generations):
             if self._recalled is not None and self._recalled == self._store.cursor():
                 return self._newest
             before = self._evaluator.cursor
-            delta = self._evaluator.evaluate(runtime, Changes([], []), call)
+            delta = self._evaluator.evaluate(runtime, ClaimChanges([], []), call)
             if self._evaluator.cursor != before:
                 self._answers.clear()
                 self._long.clear()

@@ -47,7 +47,7 @@ class SparkSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class SparkEvaluation:
     """The derived relations: `frame` gives columns c0, c1, …; nothing is computed twice."""
 
     relations: Mapping[Predicate, Sized]
@@ -79,17 +79,17 @@ def evaluate(
     goals: Iterable[Predicate] | None = None,
     limits: EngineLimits | None = None,
     settings: SparkSettings | None = None,
-) -> Evaluation:
+) -> SparkEvaluation:
     """Evaluate a program over base relations, and over a wide table of records if one is given.
 
     A frame becomes a relation by position and loses its repeats; one that comes with its size is a relation already.
     """
     wanted = set(goals) if goals is not None else {rule.head.predicate for rule in checked.program.rules}
-    run = _Run(checked, relations, spark, records, limits or EngineLimits(), settings or SparkSettings(), wanted)
+    run = _ProgramRun(checked, relations, spark, records, limits or EngineLimits(), settings or SparkSettings(), wanted)
     return run.evaluate()
 
 
-class _Run:
+class _ProgramRun:
     """One evaluation."""
 
     def __init__(
@@ -120,7 +120,7 @@ class _Run:
         self.round_seconds: list[float] = []
         self.unit = spark.range(1).selectExpr(f"true as {UNIT}")
 
-    def evaluate(self) -> Evaluation:
+    def evaluate(self) -> SparkEvaluation:
         ranked = {predicate for predicate, _ in self.ranks}
         # P31: what is ranked is counted without being materialised.
         ordered = [stratum for stratum in strata(self.program) if not ranked.issuperset(stratum.predicates)]
@@ -133,7 +133,7 @@ class _Run:
             else:
                 self._apply_once(stratum)
         found = {predicate: self._read(predicate) for predicate in self.wanted}
-        return Evaluation(found, tuple(self.round_seconds), tuple(self.held))
+        return SparkEvaluation(found, tuple(self.round_seconds), tuple(self.held))
 
     # What the planner asks: lengths as far as they are known
 

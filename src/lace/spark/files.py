@@ -16,7 +16,7 @@ from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.records.frame import claimed_hash
 from lace.store import StoreRecordId, open_store
-from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, Rejected
+from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, RejectedBytes
 
 STORE_SUFFIX = ".lace"
 _HIDDEN = (".", "_")
@@ -26,7 +26,7 @@ _OPEN_COST_BYTES = 64 << 10  # what opening a file costs, in bytes that could be
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FileRange:
     """A range of one file: bytes of a bundle, or record ids of a store."""
 
     path: str
@@ -83,7 +83,7 @@ def _is_aside(file: Path, root: Path) -> bool:
     )
 
 
-def pieces(path: Path, piece_bytes: int) -> list[Piece]:
+def pieces(path: Path, piece_bytes: int) -> list[FileRange]:
     """A file in pieces of about so many bytes."""
     if _is_store(path):
         return _store_pieces(path, piece_bytes)
@@ -91,14 +91,14 @@ def pieces(path: Path, piece_bytes: int) -> list[Piece]:
     splits = reader.splits(piece_bytes)
     if len(splits) == 1 and reader.bytes > 2 * piece_bytes:
         splits = _found_splits(reader, piece_bytes)
-    return [Piece(str(path), start, end, end - start) for start, end in splits]
+    return [FileRange(str(path), start, end, end - start) for start, end in splits]
 
 
-def shares(files: Sequence[Path], split_bytes: int) -> list[list[Piece]]:
+def shares(files: Sequence[Path], split_bytes: int) -> list[list[FileRange]]:
     """All that some files hold, one list of pieces a task: large files are cut, small ones are read together."""
     total = sum(path.stat().st_size for path in files)
     piece_bytes = min(split_bytes, max(_LEAST_SHARE_BYTES, total // _TASKS))
-    packed: list[list[Piece]] = []
+    packed: list[list[FileRange]] = []
     room = 0
     for piece in (piece for path in files for piece in pieces(path, piece_bytes)):
         weight = _OPEN_COST_BYTES + piece.weight
@@ -124,7 +124,7 @@ def _is_store(path: Path) -> bool:
         return file.read(16) == b"SQLite format 3\0"
 
 
-def _store_pieces(path: Path, piece_bytes: int) -> list[Piece]:
+def _store_pieces(path: Path, piece_bytes: int) -> list[FileRange]:
     with open_store(path, read_only=True) as store:
         stat = store.stat()
     if not stat.records:
@@ -132,25 +132,25 @@ def _store_pieces(path: Path, piece_bytes: int) -> list[Piece]:
     each = max(1, stat.high_water * piece_bytes // max(1, stat.stored_bytes))
     starts = range(0, stat.high_water, each)
     weight = stat.stored_bytes // len(starts)
-    return [Piece(str(path), start, min(start + each, stat.high_water), weight) for start in starts]
+    return [FileRange(str(path), start, min(start + each, stat.high_water), weight) for start in starts]
 
 
-def read_piece(piece: Piece) -> Iterator[RawRecord]:
+def read_piece(piece: FileRange) -> Iterator[RawRecord]:
     """Every record and every damaged stretch of a piece."""
     path = Path(piece.path)
     return _read_store(path, piece) if _is_store(path) else _read_bundle(path, piece)
 
 
-def _read_bundle(path: Path, piece: Piece) -> Iterator[RawRecord]:
+def _read_bundle(path: Path, piece: FileRange) -> Iterator[RawRecord]:
     for item in BundleReader(path).records(piece.start, piece.end):
         match item:
             case Frame(offset, data):
                 yield RawRecord(claimed_hash(data) or None, piece.path, offset, data)
-            case Rejected(offset, data, rule, reason):
+            case RejectedBytes(offset, data, rule, reason):
                 yield RawRecord(claimed_hash(data) or None, piece.path, offset, data, rule, reason)
 
 
-def _read_store(path: Path, piece: Piece) -> Iterator[RawRecord]:
+def _read_store(path: Path, piece: FileRange) -> Iterator[RawRecord]:
     with open_store(path, read_only=True) as store:
         for record_id, stored in store.bodies_since(StoreRecordId(piece.start)):
             if record_id > piece.end:

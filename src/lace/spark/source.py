@@ -48,7 +48,7 @@ from lace.errors import InvalidInput, InvalidRecord
 from lace.records.model import ValidRecord
 from lace.runtime.collector import seldom_collecting
 from lace.spark.archive.reading import ArchiveReader, table_schema
-from lace.spark.files import Piece, RawRecord, input_files, local_path, read_piece, shares
+from lace.spark.files import FileRange, RawRecord, input_files, local_path, read_piece, shares
 from lace.spark.judging import batches, judge
 from lace.spark.rows import RECORD_COLUMNS, record_arrays
 from lace.spark.schemas import COMMENTS, CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema, arrow_schema
@@ -181,7 +181,7 @@ def _remembering(schema: StructType, options: Mapping[str, str]) -> StructType:
 class _PiecePartition(InputPartition):
     """One task's share."""
 
-    share: list[Piece]
+    share: list[FileRange]
 
 
 class LaceReader(DataSourceReader):
@@ -202,7 +202,7 @@ class LaceReader(DataSourceReader):
 _Judged = tuple[RawRecord, ValidRecord | None, str | None]  # as found, the record, why it is none
 
 
-def read_batches(parts: Iterable[Piece], options: ReadOptions) -> Iterator[pa.RecordBatch]:
+def read_batches(parts: Iterable[FileRange], options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """Rows of pieces, in Arrow batches of the asked columns."""
     schema = arrow_schema(StructType([_READ_COLUMNS[name] for name in options.columns]))
     for batch in batches(raw for piece in parts for raw in read_piece(piece)):
@@ -375,7 +375,7 @@ def raw_records(
 
 
 def _read_raw(
-    parts: list[list[Piece]], columns: tuple[str, ...], tasks: Iterable[pa.RecordBatch]
+    parts: list[list[FileRange]], columns: tuple[str, ...], tasks: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(StructType([RAW[name] for name in columns]))
     chosen = (piece for batch in tasks for task in batch["id"].to_pylist() for piece in parts[task])

@@ -24,7 +24,7 @@ BUNDLE_SUFFIX = ".bundle"
 
 
 @dataclass
-class _Written(WriterCommitMessage):
+class _WrittenBundle(WriterCommitMessage):
     """A finished bundle under its temporary name; None for a task without rows."""
 
     temporary: str | None
@@ -56,7 +56,7 @@ class LaceWriter(DataSourceArrowWriter):
                     records += 1
         if not records:
             _remove(target)
-        return _Written(str(target) if records else None, records)
+        return _WrittenBundle(str(target) if records else None, records)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         directory = Path(self.directory)
@@ -65,12 +65,12 @@ class LaceWriter(DataSourceArrowWriter):
             for old in directory.glob(f"part-*{BUNDLE_SUFFIX}"):
                 _remove(old)
         for message in messages:
-            if isinstance(message, _Written) and message.temporary is not None:
+            if isinstance(message, _WrittenBundle) and message.temporary is not None:
                 _publish(Path(message.temporary))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         for message in messages:
-            if isinstance(message, _Written) and message.temporary is not None:
+            if isinstance(message, _WrittenBundle) and message.temporary is not None:
                 _remove(Path(message.temporary))
 
 

@@ -39,7 +39,7 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedBytes:
     """Bytes that are no valid record, where they stood, and which rule says so."""
 
     offset: int
@@ -124,7 +124,7 @@ class BundleReader:
                 edges.append(offset)
         return list(zip(edges, [*edges[1:], self.bytes], strict=True)) if self.bytes else []
 
-    def records(self, start: int = 0, end: int | None = None) -> Iterator[Frame | Rejected]:
+    def records(self, start: int = 0, end: int | None = None) -> Iterator[Frame | RejectedBytes]:
         """What begins in [start, end), in order; `start` is a record boundary."""
         stop = self.bytes if end is None else end
         try:
@@ -192,7 +192,7 @@ class _Damage:
     """A stretch that is no record, while it grows."""
 
     def __init__(self, first: Frame, error: InvalidInput) -> None:
-        self._first = Rejected.because(first, error)
+        self._first = RejectedBytes.because(first, error)
         self._pieces = [first.data]
         self.size = len(first.data)
 
@@ -200,11 +200,11 @@ class _Damage:
         self._pieces.append(piece.data)
         self.size += len(piece.data)
 
-    def rejected(self) -> Rejected:
+    def rejected(self) -> RejectedBytes:
         return replace(self._first, data=b"".join(self._pieces))
 
 
-def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> Iterator[Frame | Rejected]:
+def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> Iterator[Frame | RejectedBytes]:
     """The frames and the damage of a file from its present position on, up to what begins before `stop`."""
     finder = _FrameFinder(_Window(file, start), limits)
     window = finder.window

@@ -12,16 +12,16 @@ from lace.datalog.engine.stats import Stats
 from lace.datalog.meter import Meter
 
 if TYPE_CHECKING:
-    from lace.datalog.engine.changes import Changes, LateRows
+    from lace.datalog.engine.changes import LateRows, RelationChanges
     from lace.datalog.engine.maintain import Materialized, materialize
 
 __all__ = [
     "Base",
-    "Changes",
     "CombinedSource",
     "LateRows",
     "Materialized",
     "Meter",
+    "RelationChanges",
     "Result",
     "RowSource",
     "Stats",
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Changes", "LateRows"):
+    if name in ("LateRows", "RelationChanges"):
         from lace.datalog.engine import changes
 
         return getattr(changes, name)

@@ -51,7 +51,7 @@ Rows = Mapping[Predicate, tuple[Row, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RelationChanges:
     """What came and what went, by predicate."""
 
     added: Rows = field(default_factory=dict)

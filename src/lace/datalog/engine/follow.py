@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from lace.datalog.engine.difference import difference
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.living import WithRanks
-from lace.datalog.engine.moves import CARRIED_ROWS, Move, Mover, Ranked, lowest
+from lace.datalog.engine.moves import CARRIED_ROWS, Mover, Ranked, TurnedRule, lowest
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import CodeRow, Run
@@ -83,7 +83,7 @@ class Follower:
 
     # what goes
 
-    def _take_out(self, rules: StratumRules, moves: Iterable[tuple[Move, list[CodeRow]]]) -> None:
+    def _take_out(self, rules: StratumRules, moves: Iterable[tuple[TurnedRule, list[CodeRow]]]) -> None:
         """Find what may have lost a derivation, by rank; prove it from lower ranks or let it go (030-INCR-03)."""
         doubtful: _Doubtful = {}
         waiting = sum([self._doubt(doubtful, move, rows) for move, rows in moves])
@@ -104,7 +104,7 @@ class Follower:
             if count >= _TELLING:
                 each = (self._meter.rows - began) / count
 
-    def _doubt(self, doubtful: _Doubtful, move: Move, rows: list[CodeRow]) -> int:
+    def _doubt(self, doubtful: _Doubtful, move: TurnedRule, rows: list[CodeRow]) -> int:
         """Add what rows lead to; how many that are."""
         gone = self._mover.table(move.head).gone
         by_rank: defaultdict[int, list[CodeRow]] = defaultdict(list)

@@ -7,7 +7,7 @@ answers with row numbers, for whole columns at once or for a single key.
 `UniquePair` the same for pairs of codes, where these are few
 `Grouped`   offsets by code into rows in key order, where codes are dense enough
 `Sorted`    binary search in sorted keys of 64 bits: one or two codes packed
-`Checked`   the first on one column of several, and the remaining columns compared
+`CheckedIndex` the first on one column of several, and the remaining columns compared
 `Compared`  nothing made: all rows compared with each of a few keys, where no index stands yet
 `Hashed`    binary search in hashes of three columns and more, and the columns compared
 """
@@ -209,7 +209,7 @@ class Sorted:
         return found
 
 
-class Checked:
+class CheckedIndex:
     """An index on `inner_places` of the key, none of whose rows share a key; the other columns of the run decide."""
 
     def __init__(self, inner: Unique, inner_places: Sequence[int], columns: Sequence[Codes]) -> None:
@@ -326,7 +326,7 @@ def build_index(columns: Sequence[Codes], domain: int) -> Index:
         for place, column in enumerate(columns):
             unique = _build_unique(column, domain)
             if unique is not None:
-                return Checked(unique, (place,), columns)
+                return CheckedIndex(unique, (place,), columns)
     if len(columns) == 2 and 2 * domain.bit_length() <= _PAIR_BITS:
         pairs = UniquePair.build(columns, domain)
         if pairs is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from lace.datalog.engine.index import Codes, Index, Mask, Rows
 from lace.datalog.engine.relation import in_sorted
-from lace.datalog.engine.runs import CodeRow, ColumnRun, Run, Selection, View
+from lace.datalog.engine.runs import CodeRow, ColumnRun, Run, RunView, Selection
 from lace.datalog.engine.sorting import sorted_unique
 
 _COMPARE_ROWS = 64  # from here on rows are compared as columns
@@ -67,8 +67,8 @@ class Living(Run):
         self._inner = inner
         self._arity = arity  # of the rows that are handed in; a run may have columns beyond it
         self.dead = Dead(inner.rows) if dead is None else dead.copy()
-        self._compact: View | None = None
-        self._dead_run: View | None = None
+        self._compact: RunView | None = None
+        self._dead_run: RunView | None = None
         self._recount()
 
     def _recount(self) -> None:
@@ -106,13 +106,13 @@ class Living(Run):
         if self._compact is None:
             alive = np.ones(self._inner.rows, np.bool_)
             alive[self.dead.numbers()] = False
-            self._compact = View(self._inner, np.flatnonzero(alive))
+            self._compact = RunView(self._inner, np.flatnonzero(alive))
         return self._compact
 
-    def dead_rows(self) -> View:
+    def dead_rows(self) -> RunView:
         """Those that left."""
         if self._dead_run is None:
-            self._dead_run = View(self._inner, self.dead.numbers())
+            self._dead_run = RunView(self._inner, self.dead.numbers())
         return self._dead_run
 
     def distinct(self, position: int) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.beyond import existence_counted
 from lace.datalog.engine.base import Base, Facts, RowSource, admit
-from lace.datalog.engine.changes import Changes, LateRows, as_rows, count_rows
+from lace.datalog.engine.changes import LateRows, RelationChanges, as_rows, count_rows
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.follow import Follower, ranked_run
@@ -145,7 +145,7 @@ class Materialized:
             ]
         return self._strata
 
-    def apply(self, added: Iterable[Fact] = (), removed: Iterable[Fact] = ()) -> Changes:
+    def apply(self, added: Iterable[Fact] = (), removed: Iterable[Fact] = ()) -> RelationChanges:
         """Make the snapshot (old without `removed`) with `added`, and all derived facts follow."""
         strata = self.get_ready()
         self.meter.begin()
@@ -209,11 +209,11 @@ class Materialized:
         table = self._tables.get(predicate)
         return sum(map(count_rows, table.changes())) if table is not None and table.is_changed else 0
 
-    def _changes(self) -> Changes:
+    def _changes(self) -> RelationChanges:
         derived = [p for p in self._checked.derived if p in self._tables and self._tables[p].is_changed]
         found = {predicate: self._tables[predicate].changes() for predicate in derived}
         added, removed = ({p: pair[side] for p, pair in found.items()} for side in (0, 1))
-        return Changes(LateRows(added, self._dictionary), LateRows(removed, self._dictionary))
+        return RelationChanges(LateRows(added, self._dictionary), LateRows(removed, self._dictionary))
 
 
 def _text_rows(run: Run, predicate: Predicate, dictionary: Dictionary) -> list[Row]:

@@ -50,7 +50,7 @@ def start_atom(terms: Sequence[Term]) -> Atom:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class TurnedRule:
     """A turned rule: the terms of its head, then ranks read, then the rank asked about."""
 
     origin: Rule
@@ -136,15 +136,15 @@ class Mover:
         name, mark, _ = predicate.name.partition(_RANKED)
         return self._table(Predicate(name, predicate.arity - 1) if mark else predicate)
 
-    def below(self, move: Move, rows: Sequence[CodeRow]) -> Ranked:
+    def below(self, move: TurnedRule, rows: Sequence[CodeRow]) -> Ranked:
         """The facts that rows lead to by way of facts of lower rank than they stand at, with that rank."""
         return self._run(move, rows, below=True)
 
-    def found(self, move: Move, rows: Sequence[CodeRow]) -> Ranked:
+    def found(self, move: TurnedRule, rows: Sequence[CodeRow]) -> Ranked:
         """The facts that rows lead to, with the lowest rank that a derivation gives them."""
         return self._run(move, rows, below=False)
 
-    def _run(self, move: Move, rows: Sequence[CodeRow], *, below: bool) -> Ranked:
+    def _run(self, move: TurnedRule, rows: Sequence[CodeRow], *, below: bool) -> Ranked:
         if not rows:
             return {}
         self._meter.enter(move.origin)
@@ -155,7 +155,7 @@ class Mover:
                 pass
         return self._as_columns(move, rows, below)
 
-    def _one_by_one(self, move: Move, rows: Sequence[CodeRow], below: bool) -> Ranked:
+    def _one_by_one(self, move: TurnedRule, rows: Sequence[CodeRow], below: bool) -> Ranked:
         found: dict[CodeRow, None] = {}
         self._compiler.left = _FOLLOWED
         self._meter.follow(len(rows))
@@ -169,7 +169,7 @@ class Mover:
                 facts[fact] = rank
         return facts
 
-    def _as_columns(self, move: Move, rows: Sequence[CodeRow], below: bool) -> Ranked:
+    def _as_columns(self, move: TurnedRule, rows: Sequence[CodeRow], below: bool) -> Ranked:
         self._meter.touch(2 * STEP_ROWS + CARRIED_ROWS * len(rows))
         self._start.run = run_of(rows, len(rows[0]), self._dictionary.size)
         facts: Ranked = {}

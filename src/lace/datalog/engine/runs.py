@@ -138,7 +138,7 @@ class Run:
         return view
 
     def _select(self, selection: Selection) -> Run:
-        return View(self, self._matching(*selection))
+        return RunView(self, self._matching(*selection))
 
     def _matching(self, constants: Sequence[tuple[int, int]], equal: Sequence[tuple[int, int]]) -> Rows:
         codes = [code for _, code in constants]
@@ -183,13 +183,13 @@ class ColumnRun(Run):
 
     def _select(self, selection: Selection) -> Run:
         # Of a twin over the same columns: a view of this very run, which remembers it, would make a circle.
-        return View(ColumnRun(self._columns, self.rows, self.domain), self._matching(*selection))
+        return RunView(ColumnRun(self._columns, self.rows, self.domain), self._matching(*selection))
 
     def own_bytes(self) -> int:
         return sum(column.nbytes for column in self._columns)
 
 
-class View(Run):
+class RunView(Run):
     """Some rows of another run; columns are gathered when first read."""
 
     def __init__(self, parent: Run, numbers: Rows) -> None:
@@ -237,7 +237,7 @@ class BufferRun(Run):
 
     def _select(self, selection: Selection) -> Run:
         # Of a twin, as in a ColumnRun.
-        return View(BufferRun(self._buffers, self.rows, self.domain), self._matching(*selection))
+        return RunView(BufferRun(self._buffers, self.rows, self.domain), self._matching(*selection))
 
     def own_bytes(self) -> int:
         return self._buffers.nbytes

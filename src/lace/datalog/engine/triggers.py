@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.evaluate import Evaluation
-from lace.datalog.engine.moves import Move, Mover, ranked_atom, start_atom
+from lace.datalog.engine.moves import Mover, TurnedRule, ranked_atom, start_atom
 from lace.datalog.engine.path import Sight
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.runs import CodeRow
@@ -36,7 +36,7 @@ class Trigger:
     reads: Predicate
     sign: str  # how the place reads: "positive", "negative", "counted" or "ranked"
     takes: bool  # finds what may have to go; otherwise what has come
-    move: Move
+    move: TurnedRule
     rank: Rank | None = None
     bound: int | None = None  # of a ranked count: the number that counts are compared with
 
@@ -78,12 +78,12 @@ class StratumRules:
         self._evaluation = evaluation
         self._sizes = _FewRows(mover.executors[Sight.NEW])
         self._triggers: list[Trigger] = []
-        self.proofs: dict[Predicate, list[Move]] = {predicate: [] for predicate in stratum.predicates}
+        self.proofs: dict[Predicate, list[TurnedRule]] = {predicate: [] for predicate in stratum.predicates}
         for rule in sorted_rules(stratum.rules):
             self.proofs[rule.head.predicate].append(self._proof(rule))
             for place, literal in enumerate(rule.body):
                 self._add_triggers(rule, place, literal)
-        self._inner: defaultdict[tuple[Predicate, bool], list[Move]] = defaultdict(list)
+        self._inner: defaultdict[tuple[Predicate, bool], list[TurnedRule]] = defaultdict(list)
         for trigger in self._triggers:
             if trigger.reads in stratum.predicates:
                 self._inner[trigger.reads, trigger.takes].append(trigger.move)
@@ -97,7 +97,9 @@ class StratumRules:
 
     # turning rules
 
-    def _move(self, rule: Rule, start: Atom, body: Sequence[Literal], ranks: list[Variable], sight: Sight) -> Move:
+    def _move(
+        self, rule: Rule, start: Atom, body: Sequence[Literal], ranks: list[Variable], sight: Sight
+    ) -> TurnedRule:
         head = Atom(
             Predicate(f"{rule.head.predicate.name}?", rule.head.predicate.arity + len(ranks)),
             (*rule.head.terms, *ranks),
@@ -105,7 +107,7 @@ class StratumRules:
         turned = Rule(head, (Positive(start), *body))
         plan = plan_from(turned, 0, Version.DELTA, self._sizes, self._evaluation.ranks)
         asks = bool(ranks) and ranks[-1] is _STANDS
-        return Move(rule, plan, sight, len(ranks) - asks, asks, ScalarRule(self._compiler, plan, sight))
+        return TurnedRule(rule, plan, sight, len(ranks) - asks, asks, ScalarRule(self._compiler, plan, sight))
 
     def _with_ranks(self, body: Sequence[Literal]) -> tuple[list[Literal], list[Variable]]:
         """A body whose atoms of the own stratum are read with their ranks."""
@@ -119,13 +121,13 @@ class StratumRules:
                 literals.append(literal)
         return literals, ranks
 
-    def _proof(self, rule: Rule) -> Move:
+    def _proof(self, rule: Rule) -> TurnedRule:
         """From facts, with the ranks they stand at, to their derivations in the new state."""
         body, ranks = self._with_ranks(rule.body)
         asked = [_STANDS] if self._own else []
         return self._move(rule, start_atom((*rule.head.terms, *asked)), body, ranks + asked, Sight.NEW)
 
-    def _takes(self, rule: Rule, start: Atom, others: Sequence[Literal], started: list[Variable]) -> Move:
+    def _takes(self, rule: Rule, start: Atom, others: Sequence[Literal], started: list[Variable]) -> TurnedRule:
         """From what went to the facts that may have rested on it: whatever the rest of the rule said before or says
         now, `not` and counts left open."""
         doubting = [lit for lit in others if not isinstance(lit, Negated | Cardinality)]
@@ -187,7 +189,7 @@ class StratumRules:
             return None
         return found
 
-    def inner(self, predicate: Predicate, *, takes: bool) -> list[Move]:
+    def inner(self, predicate: Predicate, *, takes: bool) -> list[TurnedRule]:
         """What a change of a predicate of this stratum sets off."""
         return self._inner[predicate, takes]
 

@@ -32,18 +32,18 @@ _PAIR_WORDS = 4  # a pair of row numbers, as long as the columns are gathered
 
 
 @dataclass(slots=True)
-class Batch:
+class Bindings:
     """Some rows: one column per variable."""
 
     rows: int
     columns: dict[str, Codes]
 
-    def where(self, mask: Mask) -> Batch:
+    def where(self, mask: Mask) -> Bindings:
         """The rows that a mask keeps."""
         kept = np.flatnonzero(mask)
         if len(kept) == self.rows:
             return self
-        return Batch(len(kept), {name: column[kept] for name, column in self.columns.items()})
+        return Bindings(len(kept), {name: column[kept] for name, column in self.columns.items()})
 
 
 class Readable(Protocol):
@@ -77,7 +77,7 @@ class VectorExecutor:
         for batch in self._run(root.input):
             yield [self._head_column(term, batch) for term in root.terms], batch.rows
 
-    def _head_column(self, term: Term, batch: Batch) -> Codes:
+    def _head_column(self, term: Term, batch: Bindings) -> Codes:
         if isinstance(term, Variable):
             return batch.columns[term.name]
         assert isinstance(term, Constant)
@@ -97,7 +97,7 @@ class VectorExecutor:
         """Constants as codes."""
         return tuple((place, self._dictionary.code(text)) for place, text in scan.constants), scan.equal
 
-    def _run(self, node: Node) -> Iterator[Batch]:
+    def _run(self, node: Node) -> Iterator[Bindings]:
         """The batches of a node, counted and timed."""
         self._meter.touch(STEP_ROWS)
         batches = self._batches(node)
@@ -112,13 +112,13 @@ class VectorExecutor:
                     self._meter.touch(batch.rows)
                 yield batch
 
-    def _batches(self, node: Node) -> Iterator[Batch]:
+    def _batches(self, node: Node) -> Iterator[Bindings]:
         match node:
             case Unit():
-                yield Batch(1, {})
+                yield Bindings(1, {})
             case Scan():
                 for view in self._compact_views(node):
-                    yield Batch(view.rows, {name: view.column(place) for place, name in node.variables})
+                    yield Bindings(view.rows, {name: view.column(place) for place, name in node.variables})
             case Join():
                 yield from self._join(node)
             case Without():
@@ -135,7 +135,7 @@ class VectorExecutor:
 
     # joins
 
-    def _join(self, node: Join) -> Iterator[Batch]:
+    def _join(self, node: Join) -> Iterator[Bindings]:
         produced = 0
         views: list[Run] | None = None
         for batch in self._run(node.input):
@@ -144,7 +144,7 @@ class VectorExecutor:
             if not node.binds:
                 kept = batch.where(self._matched(node.scan, node.on, batch))
                 self._meter.touch(kept.rows)
-                yield Batch(kept.rows, {name: kept.columns[name] for name in node.keep})
+                yield Bindings(kept.rows, {name: kept.columns[name] for name in node.keep})
                 continue
             for view in views:
                 for places, rows in self._pairs(node, batch, view):
@@ -154,7 +154,7 @@ class VectorExecutor:
                     self._meter.require_room(4 * len(places) * (len(node.keep) + _PAIR_WORDS))
                     yield _paired(node, batch, view, places, rows)
 
-    def _pairs(self, node: Join, batch: Batch, view: Run) -> Iterator[tuple[Rows, Rows]]:
+    def _pairs(self, node: Join, batch: Bindings, view: Run) -> Iterator[tuple[Rows, Rows]]:
         """Matching (batch row, view row) pairs in parts of bounded size."""
         if not node.on:
             counts: Rows = np.full(batch.rows, view.rows, np.int64)
@@ -180,7 +180,7 @@ class VectorExecutor:
             advice = wide_join_advice(self._meter.rule)
             raise self._meter.exceeded("max_working_rows", allowed, detail, advice)
 
-    def _matched(self, scan: Scan, on: Sequence[str], batch: Batch) -> Mask:
+    def _matched(self, scan: Scan, on: Sequence[str], batch: Bindings) -> Mask:
         """Which rows have at least one matching fact."""
         views = self.views(scan)
         if not on:
@@ -193,7 +193,7 @@ class VectorExecutor:
 
     # cardinality
 
-    def _count_mask(self, node: CountTest, batch: Batch) -> Mask:
+    def _count_mask(self, node: CountTest, batch: Bindings) -> Mask:
         counts = self._counts(node, batch)
         if isinstance(node.bound, Constant):
             bound = _bound_number(node.bound.value)
@@ -207,7 +207,7 @@ class VectorExecutor:
         bounds = np.array([number or 0 for number in numbers], np.int64)[inverse]
         return ordered(counts, node.operator, bounds) & valid
 
-    def _counts(self, node: CountTest, batch: Batch) -> Counts:
+    def _counts(self, node: CountTest, batch: Bindings) -> Counts:
         """How many facts match each row; none is a count too (030-CARD-08)."""
         if node.rank is not None and self._count_of is not None:
             identities = batch.columns[node.identity].tolist()
@@ -245,10 +245,10 @@ def _positions(scan: Scan, on: Sequence[str]) -> tuple[int, ...]:
     return tuple(places[name] for name in on)
 
 
-def _paired(node: Join, batch: Batch, view: Run, places: Rows, rows: Rows) -> Batch:
+def _paired(node: Join, batch: Bindings, view: Run, places: Rows, rows: Rows) -> Bindings:
     bound = {name: place for place, name in node.binds}
     columns = {name: view.at(bound[name], rows) if name in bound else batch.columns[name][places] for name in node.keep}
-    return Batch(len(places), columns)
+    return Bindings(len(places), columns)
 
 
 def _parts(counts: Rows) -> Iterator[tuple[int, int]]:

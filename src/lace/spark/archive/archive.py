@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lace.errors import InvalidInput
 from lace.spark.archive.delta import describe
 from lace.spark.archive.filesystem import Files, open_files
-from lace.spark.archive.log import Batch, Commit, DataFile, Input, Log, LostRace, State
+from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State
 from lace.spark.files import input_files
 from lace.spark.manifest import file_digest
 
@@ -37,7 +37,7 @@ def silent(step: str, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ArchiveLookup:
     """What a lookup asks for; every part that is given must hold."""
 
     hashes: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ class Archive:
         bad = sum(file.rows for file in added if file.table == "quarantine")
         counts = {"files": len(inputs), "read": read, "repeats": read - valid - bad, "valid": valid, "quarantined": bad}
         self.progress("add", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
-        made = Batch(id=batch, inputs=dict(inputs), counts=counts)
+        made = ArchiveBatch(id=batch, inputs=dict(inputs), counts=counts)
         return Commit(operation="add", counts=counts, added=tuple(added), batch=made)
 
     def _write_judged(self, judged: DataFrame, batch: str) -> list[DataFile]:
@@ -229,7 +229,7 @@ class Archive:
         rows = self._frame(state, "records", files)
         return rows if all(wanted >= set(file.batches) for file in files) else rows.where(rows["batch"].isin(*wanted))
 
-    def lookup(self, question: Question, state: State | None = None) -> tuple[DataFrame, list[DataFile]]:
+    def lookup(self, question: ArchiveLookup, state: State | None = None) -> tuple[DataFrame, list[DataFile]]:
         """The records that a question asks for, and the files that are read for it."""
         from lace.spark.archive import find
 

@@ -23,7 +23,7 @@ _HIDDEN = (".", "_")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedFile:
     """A file under a folder: its name from the root, its length, and when it was last written (unix time)."""
 
     name: str
@@ -39,7 +39,7 @@ class Files(Protocol):
     def read(self, name: str) -> bytes:
         """The bytes of a file; FileNotFoundError if there is none."""
 
-    def listing(self, folder: str) -> list[Listed]:
+    def listing(self, folder: str) -> list[ListedFile]:
         """Every file under a folder, sorted; none if there is no such folder."""
 
     def publish(self, name: str, data: bytes) -> bool:
@@ -88,14 +88,14 @@ class LocalFiles:
     def read(self, name: str) -> bytes:
         return (self.root / name).read_bytes()
 
-    def listing(self, folder: str) -> list[Listed]:
+    def listing(self, folder: str) -> list[ListedFile]:
         return sorted(self._files(self.root / folder), key=lambda listed: listed.name)
 
-    def _files(self, folder: Path) -> Iterator[Listed]:
+    def _files(self, folder: Path) -> Iterator[ListedFile]:
         for path in folder.rglob("*"):
             if path.is_file() and _is_shown(path.relative_to(folder).as_posix()):
                 stat = path.stat()
-                yield Listed(path.relative_to(self.root).as_posix(), stat.st_size, stat.st_mtime)
+                yield ListedFile(path.relative_to(self.root).as_posix(), stat.st_size, stat.st_mtime)
 
     def publish(self, name: str, data: bytes) -> bool:
         hidden, shown = self._written(name, data)
@@ -179,7 +179,7 @@ class HadoopFiles:
         finally:
             stream.close()
 
-    def listing(self, folder: str) -> list[Listed]:
+    def listing(self, folder: str) -> list[ListedFile]:
         if not self._system.exists(self._path(folder)):
             return []
         inside = folder.rstrip("/") + "/" if folder else ""
@@ -189,7 +189,7 @@ class HadoopFiles:
             status = each.next()
             name = str(status.getPath().toUri().getPath())[len(root) :].lstrip("/")
             if _is_shown(name.removeprefix(inside)):
-                found.append(Listed(name, status.getLen(), status.getModificationTime() / 1000))
+                found.append(ListedFile(name, status.getLen(), status.getModificationTime() / 1000))
         return sorted(found, key=lambda listed: listed.name)
 
     def publish(self, name: str, data: bytes) -> bool:

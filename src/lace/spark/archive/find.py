@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.spark.archive.archive import Question
+from lace.spark.archive.archive import ArchiveLookup
 from lace.spark.archive.log import DataFile, State
 from lace.spark.archive.tables import between, holding
 
@@ -18,7 +18,7 @@ _COORDINATE = ("group", "app", "name")
 Frame = Callable[[State, str, Iterable[DataFile]], DataFrame]
 
 
-def lookup(frame: Frame, state: State, question: Question) -> tuple[DataFrame, list[DataFile]]:
+def lookup(frame: Frame, state: State, question: ArchiveLookup) -> tuple[DataFrame, list[DataFile]]:
     """The narrow rows that a question asks for: by hash from `records`, else from `coordinates`."""
     if question.hashes:
         files = holding(state.table("records"), "hash", question.hashes)

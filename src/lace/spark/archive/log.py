@@ -49,7 +49,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ArchiveBatch:
     """One addition: the inputs it read, by content, and what became of them."""
 
     id: str
@@ -58,7 +58,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class StepResult:
     """How far a step has come: what it hangs on, the batches it has seen, the removals it knows, what it counted."""
 
     mark: str
@@ -75,8 +75,8 @@ class State:
 
     version: int = 0
     files: tuple[DataFile, ...] = ()
-    batches: tuple[Batch, ...] = ()
-    results: Mapping[str, Result] = field(default_factory=dict)
+    batches: tuple[ArchiveBatch, ...] = ()
+    results: Mapping[str, StepResult] = field(default_factory=dict)
     removals: int = 0  # how many commits have taken records away
     oldest: int = 1  # the first version whose files are all still there
 
@@ -110,8 +110,8 @@ class Commit:
     counts: dict[str, int] = field(default_factory=dict)
     added: tuple[DataFile, ...] = ()
     dropped: tuple[str, ...] = ()  # paths of files that are no longer part of the archive
-    batch: Batch | None = None
-    results: Mapping[str, Result] = field(default_factory=dict)
+    batch: ArchiveBatch | None = None
+    results: Mapping[str, StepResult] = field(default_factory=dict)
     removal: bool = False
     oldest: int | None = None
     forgotten: tuple[str, ...] = ()  # results that are no longer kept
@@ -229,13 +229,13 @@ def _decoded(data: bytes) -> tuple[Commit, State | None]:
     return Commit(**body), State(**whole)
 
 
-def _batch(found: dict[str, Any]) -> Batch:
-    return Batch(**{**found, "inputs": {content: Input(**item) for content, item in found["inputs"].items()}})
+def _batch(found: dict[str, Any]) -> ArchiveBatch:
+    return ArchiveBatch(**{**found, "inputs": {content: Input(**item) for content, item in found["inputs"].items()}})
 
 
 def _files(found: list[dict[str, Any]]) -> tuple[DataFile, ...]:
     return tuple(DataFile(**{**item, "batches": tuple(item["batches"])}) for item in found)
 
 
-def _results(found: dict[str, dict[str, Any]]) -> dict[str, Result]:
-    return {key: Result(**{**item, "batches": tuple(item["batches"])}) for key, item in found.items()}
+def _results(found: dict[str, dict[str, Any]]) -> dict[str, StepResult]:
+    return {key: StepResult(**{**item, "batches": tuple(item["batches"])}) for key, item in found.items()}

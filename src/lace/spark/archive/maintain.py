@@ -24,7 +24,7 @@ from lace.limits import EngineLimits
 from lace.spark.archive import rewrite, tables
 from lace.spark.archive.changes import Changed, came, doubted, ever, maintenance, was, went
 from lace.spark.archive.log import DataFile
-from lace.spark.executor import MAX_UNFOLDED_BODY, Evaluation, SparkSettings, evaluate, is_star
+from lace.spark.executor import MAX_UNFOLDED_BODY, SparkEvaluation, SparkSettings, evaluate, is_star
 from lace.spark.pivot import UNIT, relation_columns, star_relation
 from lace.spark.plans import Sized, supported
 from lace.spark.relations import local_relation, union
@@ -37,7 +37,7 @@ _ANY_ARITY = 1 << 16
 Base = Mapping[Predicate, Sized]
 
 
-class Kept(NamedTuple):
+class KeptProgram(NamedTuple):
     """A program whose relations can be kept: unfolded, and the same over stars."""
 
     program: Program
@@ -48,7 +48,7 @@ class Kept(NamedTuple):
         return sorted({rule.head.predicate for rule in self.program.rules})
 
 
-def maintainable(program: Program, goal: Predicate) -> Kept | None:
+def maintainable(program: Program, goal: Predicate) -> KeptProgram | None:
     """A program as it is kept; None where only a whole evaluation is right or cheap.
 
     A counted order (P31) is never materialised, so there is nothing to keep; and a goal that other rules read would
@@ -59,7 +59,7 @@ def maintainable(program: Program, goal: Predicate) -> Kept | None:
     if any(supported(rank) for rank in ranked_predicates(sky.program, {goal}).values()):
         return None
     read = {found[0].predicate for rule in sky.program.rules for x in rule.body if (found := read_atom(x)) is not None}
-    return None if goal in read else Kept(flat, sky)
+    return None if goal in read else KeptProgram(flat, sky)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Maintainer:
 
     archive: Archive
     mark: str
-    rules: Kept
+    rules: KeptProgram
     goal: Predicate
     base: Base
     limits: EngineLimits
@@ -99,7 +99,7 @@ class Maintainer:
 
     def _evaluated(
         self, program: Program, given: Base, goals: Sequence[Predicate], records: DataFrame | None = None
-    ) -> Evaluation:
+    ) -> SparkEvaluation:
         # A star may hand out more variables than any predicate of the user's own may have.
         checked = check_program(program, RAW_PROFILE, replace(self.limits, max_tuple_arity=_ANY_ARITY))
         return evaluate(

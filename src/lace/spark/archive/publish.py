@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.errors import InvalidInput
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.log import Commit, DataFile, Result, State
+from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.run import rules_mark
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.reconcile import partition_prefix
@@ -66,7 +66,7 @@ def publish(archive: Archive, peers: Sequence[PeerPolicy], target: Path | None =
         if is_published(state, peers):
             archive.progress("publish", "nothing new")
             return None
-        results: dict[str, Result] = {}
+        results: dict[str, StepResult] = {}
         added: list[DataFile] = []
         for peer in peers:
             if _is_done(state, peer):
@@ -81,7 +81,7 @@ def publish(archive: Archive, peers: Sequence[PeerPolicy], target: Path | None =
     return archive.commit(work)
 
 
-def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) -> tuple[list[DataFile], Result]:
+def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) -> tuple[list[DataFile], StepResult]:
     began = time.monotonic()
     mark = rules_mark(peer)
     selected = state.results.get(f"selected:{mark}")
@@ -103,7 +103,9 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
     counts = {f"published {peer.name}": rows}
     archive.progress(f"publish for {peer.name}", f"{rows:,} new records")
     seconds = round(time.monotonic() - began, 3)
-    return made, Result(mark=mark, batches=selected.batches, removals=selected.removals, counts=counts, seconds=seconds)
+    return made, StepResult(
+        mark=mark, batches=selected.batches, removals=selected.removals, counts=counts, seconds=seconds
+    )
 
 
 def _fresh(archive: Archive, state: State, peer: PeerPolicy, mark: str) -> DataFrame:

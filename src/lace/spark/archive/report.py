@@ -16,7 +16,7 @@ from lace.spark.archive.log import FOLDER, Commit, State
 from lace.spark.archive.publish import held_by, lacking
 from lace.spark.jobs.page import page
 from lace.spark.jobs.reconcile import missing_by_partition, missing_records
-from lace.spark.jobs.report import Counts, InputRow, PeerRow, Report, StepRow, TableRow, missing_counts, summary
+from lace.spark.jobs.report import ArchiveReport, Counts, InputRow, PeerRow, StepRow, TableRow, missing_counts, summary
 from lace.spark.source import raw_records
 
 _LISTED = "advertise:"
@@ -24,7 +24,7 @@ _ADDITIONS_SHOWN = 30
 _COMMITS_LOOKED_AT = 200
 
 
-def report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> Report:
+def report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> ArchiveReport:
     """What there is to say about an archive as it is now; `others` are hashes of records that stand elsewhere."""
     state = archive.log.state()
     commits = archive.log.commits(range(max(1, state.version - _COMMITS_LOOKED_AT), state.version + 1))
@@ -47,7 +47,7 @@ def report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> R
     )
 
 
-def write_report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> Report:
+def write_report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> ArchiveReport:
     """`report.html` and `report.json` at the root of the archive."""
     found = report(archive, others)
     body = json.dumps(found.as_json(), indent=2, ensure_ascii=False) + "\n"

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.spark.archive import tables
-from lace.spark.archive.log import DataFile, Result, State
+from lace.spark.archive.log import DataFile, State, StepResult
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
@@ -67,7 +67,7 @@ def removed_since(state: State, removals: int) -> list[DataFile] | None:
     return [file for file in kept if file.high["removal"] > removal_name(removals)]
 
 
-def seen_removals(state: State, results: Mapping[str, Result]) -> list[str]:
+def seen_removals(state: State, results: Mapping[str, StepResult]) -> list[str]:
     """The files of removed records that no step needs any more, given the results that there will be."""
     after = {**state.results, **results}
     seen = removal_name(min((result.removals for result in after.values()), default=0))

@@ -19,7 +19,7 @@ from lace.limits import EngineLimits
 from lace.spark.archive import rewrite, tables
 from lace.spark.archive.additive import additivity
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.log import Commit, DataFile, Result, State
+from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.maintain import Maintainer, Records, maintainable
 from lace.spark.executor import SparkSettings
 from lace.spark.jobs import advertise
@@ -76,7 +76,7 @@ def run(
         if is_up_to_date(state, peers, listings=listings):
             archive.progress("run", "nothing new")
             return None
-        change = _Run(archive, state, settings or RunSettings())
+        change = _ArchiveRun(archive, state, settings or RunSettings())
         for mark, group in _grouped(peers).items():
             change.select(mark, group)
         for peer in peers if listings else ():
@@ -101,7 +101,7 @@ def _grouped(peers: Iterable[PeerPolicy]) -> dict[str, list[PeerPolicy]]:
     return groups
 
 
-class _Run:
+class _ArchiveRun:
     """One run against one version; nothing is committed here."""
 
     def __init__(self, archive: Archive, state: State, settings: RunSettings) -> None:
@@ -110,7 +110,7 @@ class _Run:
         self.settings = settings
         self.added: list[DataFile] = []
         self.dropped: list[str] = []
-        self.results: dict[str, Result] = {}
+        self.results: dict[str, StepResult] = {}
         self.fresh: dict[str, list[DataFile]] = {}  # by mark: the files with what was selected now
         self.lost: dict[str, DataFrame] = {}  # by mark: the hashes that are selected no more, except removed records
         self.anew: set[str] = set()  # marks whose whole result was replaced
@@ -135,7 +135,7 @@ class _Run:
         counts = {f"selected {peer.name}": self._rows("selected", "rules", mark) for peer in peers}
         self._record(key, mark, counts, began, kept=kept)
 
-    def _select_by_batch(self, mark: str, peer: PeerPolicy, names: str, before: Result | None, keyed: bool) -> None:
+    def _select_by_batch(self, mark: str, peer: PeerPolicy, names: str, before: StepResult | None, keyed: bool) -> None:
         """Rules that add up: only batches that were not seen."""
         gone = before is not None and before.removals != self.state.removals
         if before is not None and (keyed or not gone):
@@ -148,7 +148,7 @@ class _Run:
         self.fresh[mark] = self._evaluate(mark, peer, pending) if pending else []
         self.added += self.fresh[mark]
 
-    def _select_by_change(self, mark: str, peer: PeerPolicy, names: str, before: Result | None) -> bool:
+    def _select_by_change(self, mark: str, peer: PeerPolicy, names: str, before: StepResult | None) -> bool:
         """Rules that look at several records: stored relations follow; whether they are stored now."""
         rules = maintainable(peer.policy.program.program, peer.policy.sendable) if not peer.advertised else None
         if rules is None or not self.state.batch_ids:
@@ -192,10 +192,10 @@ class _Run:
         self.keepers.append(keeper)
         return True
 
-    def _pending(self, before: Result) -> list[str]:
+    def _pending(self, before: StepResult) -> list[str]:
         return [batch for batch in self.state.batch_ids if batch not in before.batches]
 
-    def _removed_since(self, before: Result) -> list[DataFile] | None:
+    def _removed_since(self, before: StepResult) -> list[DataFile] | None:
         """The files with the records that went since; None if some are not kept any more."""
         return rewrite.removed_since(self.state, before.removals)
 
@@ -309,7 +309,7 @@ class _Run:
         return sum(file.rows for file in self._held(table, column, value))
 
     def _record(self, key: str, mark: str, counts: dict[str, int], began: float, *, kept: bool = False) -> None:
-        self.results[key] = Result(
+        self.results[key] = StepResult(
             mark=mark,
             batches=self.state.batch_ids,
             removals=self.state.removals,

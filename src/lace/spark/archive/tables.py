@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 )
 
 from lace.notation.tai import LEAP_SECONDS
-from lace.spark.archive.filesystem import Files, Listed
+from lace.spark.archive.filesystem import Files, ListedFile
 from lace.spark.archive.log import DataFile
 from lace.spark.schemas import COMMENTS, LINK, WIDE
 
@@ -179,7 +179,7 @@ def _in_order(frame: DataFrame, by: Sequence[str], parts: int) -> DataFrame:
     return apart.sortWithinPartitions(*keys)
 
 
-def described(spark: SparkSession, files: Files, table: str, listed: Sequence[Listed]) -> list[DataFile]:
+def described(spark: SparkSession, files: Files, table: str, listed: Sequence[ListedFile]) -> list[DataFile]:
     """Files with their rows and the ends of what they hold; empty ones are left out."""
     parquet = [item for item in listed if item.name.endswith(".parquet")]
     if files.folder is not None:
@@ -191,7 +191,7 @@ def _statistics(table: str) -> list[str]:
     return [name for name in STATISTICS if name in SCHEMAS[table].names]
 
 
-def _by_footer(folder: Path, table: str, item: Listed) -> DataFile | None:
+def _by_footer(folder: Path, table: str, item: ListedFile) -> DataFile | None:
     """What the end of a file on this machine says, without a job."""
     file = parquet_files.ParquetFile(folder / item.name)
     footer = file.metadata
@@ -225,7 +225,7 @@ def _batch_column(table: str) -> list[str]:
     return ["batch"] if "batch" in SCHEMAS[table].names else []
 
 
-def _by_reading(spark: SparkSession, files: Files, table: str, parquet: Sequence[Listed]) -> list[DataFile]:
+def _by_reading(spark: SparkSession, files: Files, table: str, parquet: Sequence[ListedFile]) -> list[DataFile]:
     """The same by a job, wherever the files are."""
     columns = _statistics(table)
     frame = spark.read.schema(SCHEMAS[table]).parquet(*(f"{files.uri}/{item.name}" for item in parquet))

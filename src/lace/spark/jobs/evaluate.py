@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.datalog.syntax import Fact, Predicate
 from lace.limits import EngineLimits
 from lace.policy.lower import LoweredPolicy
-from lace.spark.executor import Evaluation, SparkSettings, evaluate
+from lace.spark.executor import SparkEvaluation, SparkSettings, evaluate
 from lace.spark.plans import Sized
 from lace.spark.relations import local_relation
 
@@ -45,7 +45,7 @@ def runtime_relations(spark: SparkSession, peer: PeerPolicy) -> dict[Predicate, 
     return {predicate: local_relation(spark, predicate.arity, list(found)) for predicate, found in rows.items()}
 
 
-def sendable(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, settings: SparkSettings) -> Evaluation:
+def sendable(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, settings: SparkSettings) -> SparkEvaluation:
     """What may go to one peer: its goal is the policy's `sendable`."""
     return _evaluated(records, peer, peer.policy.sendable, limits, settings)
 
@@ -58,7 +58,7 @@ def sendable_hashes(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, 
 
 def _evaluated(
     records: DataFrame, peer: PeerPolicy, goal: Predicate, limits: EngineLimits, settings: SparkSettings
-) -> Evaluation:
+) -> SparkEvaluation:
     return evaluate(
         peer.policy.program,
         {**runtime_relations(records.sparkSession, peer), **peer.advertised},

@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 
 from lace.notation.b64a import ALPHABET
-from lace.spark.jobs.report import LARGEST_GROUPS, Counts, QuarantineRow, Report
+from lace.spark.jobs.report import LARGEST_GROUPS, ArchiveReport, Counts, QuarantineRow
 
 _TYPES = {"B": "Blob", "P": "Plex", "S": "Seal"}
 _MONTHS_SHOWN = 36
@@ -23,7 +23,7 @@ _CELL = 10
 _PAGE = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
 
 
-def page(report: Report) -> str:
+def page(report: ArchiveReport) -> str:
     """The whole page."""
     title = report.facts.get("archive", "")
     holdings = [
@@ -76,7 +76,7 @@ def _section(title: str, body: str, note: str = "", *, tone: str = "") -> str:
     return f'<section class="{classes}"><h2>{_text(title)}</h2>{small}{body}</section>'
 
 
-def _tiles(report: Report) -> str:
+def _tiles(report: ArchiveReport) -> str:
     listed = sum(count for _, count in report.selected_by_peer)
     tiles = [
         ("records", f"{report.records:,}", ""),
@@ -134,7 +134,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[
     return f"<div class=scroll><table class=rows><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _inputs(report: Report) -> str:
+def _inputs(report: ArchiveReport) -> str:
     if not report.inputs:
         return ""
     names = list(dict.fromkeys(name for row in report.inputs for name in row.counts if name != "files"))
@@ -145,7 +145,7 @@ def _inputs(report: Report) -> str:
     return _table(["when", "files", "size", *names], rows, frozenset(range(1, 3 + len(names))))
 
 
-def _quarantine(report: Report) -> str:
+def _quarantine(report: ArchiveReport) -> str:
     if not report.quarantined:
         return ""
     rows = "".join(map(_quarantine_row, report.quarantine_rows))
@@ -163,7 +163,7 @@ def _quarantine_row(row: QuarantineRow) -> str:
     )
 
 
-def _peers(report: Report) -> str:
+def _peers(report: ArchiveReport) -> str:
     """A bar for what each peer may have, and in it how much of that it was given."""
     if not report.peers:
         return ""
@@ -198,7 +198,7 @@ def _heat(counts: Counts) -> str:
     return f'<svg class=heat {box} role=img aria-label="{legend}">{cells}</svg><p class=note>{legend}</p>'
 
 
-def _steps(report: Report) -> str:
+def _steps(report: ArchiveReport) -> str:
     if not report.steps:
         return ""
     longest = max((seconds for row in report.steps for seconds in row.seconds), default=0.0) or 1.0
@@ -213,7 +213,7 @@ def _steps(report: Report) -> str:
     return _table(["step", "last runs", "last", "result"], rows, frozenset({2}))
 
 
-def _tables(report: Report) -> str:
+def _tables(report: ArchiveReport) -> str:
     if not report.tables:
         return ""
     rows = [
@@ -223,6 +223,6 @@ def _tables(report: Report) -> str:
     return _table(["table", "rows", "files", "size"], rows, frozenset({1, 2, 3}))
 
 
-def _facts(report: Report) -> str:
+def _facts(report: ArchiveReport) -> str:
     rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in report.facts.items())
     return f"<dl>{rows}</dl>" if rows else ""

@@ -78,7 +78,7 @@ class PeerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ArchiveReport:
     """What there is to say about an archive."""
 
     records: int
@@ -115,12 +115,12 @@ def summary(
     steps: Sequence[StepRow] = (),
     tables: Sequence[TableRow] = (),
     facts: Mapping[str, str] | None = None,
-) -> Report:
+) -> ArchiveReport:
     """Everything the report shows, in a handful of small aggregations; `selected` has columns peer and hash."""
     total = records.agg(F.count(F.lit(1)).alias("n"), F.coalesce(F.sum("data_length"), F.lit(0)).alias("bytes")).first()
     assert total is not None
     chosen = None if selected is None else selected.join(records.select("hash", "group", "app"), on="hash")
-    return Report(
+    return ArchiveReport(
         records=total["n"],
         data_bytes=total["bytes"],
         quarantined=quarantine.count(),

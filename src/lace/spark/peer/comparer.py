@@ -16,7 +16,7 @@ from lace.interlace.host import Call
 from lace.interlace.inputs import Decoded, DifferenceTaken, Measured, Sketched
 from lace.spark.peer import aggregates
 from lace.spark.peer.claims import ArchiveClaims
-from lace.spark.peer.sets import ArchiveSet, Change
+from lace.spark.peer.sets import ArchiveSet, ChangedRows
 
 
 class ArchiveComparer:
@@ -57,7 +57,7 @@ class ArchiveComparer:
         self._measured = own, total
         return total
 
-    def _of(self, change: Change, own: ArchiveSet, call: Call) -> U64:
+    def _of(self, change: ChangedRows, own: ArchiveSet, call: Call) -> U64:
         if change.hashes is None:
             return nothing()
         with own.job("measure what changed", call, change.files):

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from lace.errors import LocalProtocolError
-from lace.intake.received import Received, judge_received
+from lace.intake.received import JudgedBatch, judge_received
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement
@@ -25,14 +25,14 @@ from lace.interlace.terms import Terms
 from lace.interlace.transfer import choose_requests
 from lace.runtime.claims import Feeding
 from lace.runtime.cursors import CursorBook
-from lace.runtime.quotas import Gate, GateRules
+from lace.runtime.quotas import GateRules, QuotaGate
 from lace.spark.archive import tables
 from lace.spark.peer import aggregates
 from lace.spark.peer.claims import ArchiveClaims
 from lace.spark.peer.comparer import ArchiveComparer
 from lace.spark.peer.listing import ArchiveListing
 from lace.spark.peer.peer import ArchivePeer, Moment
-from lace.spark.peer.selecting import Policy, Sends, prepared, requestable
+from lace.spark.peer.selecting import ArchivePolicy, ArchiveSends, prepared, requestable
 from lace.spark.peer.sets import ArchiveSet
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 class _Agreed:
     """What is worked with under one plan."""
 
-    def __init__(self, wanted: asked.PreparePolicy, policy: Policy, claims: ArchiveClaims) -> None:
+    def __init__(self, wanted: asked.PreparePolicy, policy: ArchivePolicy, claims: ArchiveClaims) -> None:
         self.wanted = wanted
         self.policy = policy
         self.claims = claims
-        self.sends: Sends | None = None
+        self.sends: ArchiveSends | None = None
         self.own: ArchiveSet | None = None
         self.told: ArchiveSet | None = None  # that `differences` were last given of
         self.comparer = ArchiveComparer(wanted.difference_key) if wanted.difference_key is not None else None
@@ -55,10 +55,10 @@ class _Agreed:
 class ArchiveHost:
     """One link's side of an archive."""
 
-    def __init__(self, peer: ArchivePeer, terms: Terms, gate: Gate | None = None) -> None:
+    def __init__(self, peer: ArchivePeer, terms: Terms, gate: QuotaGate | None = None) -> None:
         self._peer = peer
         store = cast("RecordStore", peer)  # as much of one as records that arrive and settings need
-        self._gate = gate or Gate(store, GateRules())  # what the peer may bring
+        self._gate = gate or QuotaGate(store, GateRules())  # what the peer may bring
         self._cursors = CursorBook(store)
         self._terms = terms
         self._bounds = peer.bounds
@@ -251,12 +251,12 @@ class ArchiveHost:
             yield row["hash"], bytes(row["stored"])
         self._peer.jobs.note("read records", files, began)
 
-    def judge(self, records: Sequence[Arrived], call: Call) -> Received:
+    def judge(self, records: Sequence[Arrived], call: Call) -> JudgedBatch:
         """As every record that comes into a lace is judged."""
         call.charge(rows=len(records), size=sum([len(data) for _, data in records]))
         return judge_received(records, self._terms.record_limits)
 
-    def commit(self, judged: Received, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
+    def commit(self, judged: JudgedBatch, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
         """Durable in the archive's landing place; it is part of the archive before anything is evaluated again."""
         call.check()
         passed = self._gate.commit(judged)

@@ -21,7 +21,7 @@ from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.records.frame import claimed_hash
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.filesystem import Listed
+from lace.spark.archive.filesystem import ListedFile
 from lace.spark.archive.log import Commit, Input, State
 from lace.spark.files import RawRecord
 from lace.store.bundle import Frame, read_frames
@@ -67,7 +67,7 @@ class Landing:
             listed = listed[len(chosen) :]
         self._waiting = 0
 
-    def _add(self, chosen: Sequence[Listed]) -> None:
+    def _add(self, chosen: Sequence[ListedFile]) -> None:
         archive = self._archive
         data = {item.name: archive.files.read(item.name) for item in chosen}
         by_content = {b64a.encode(digest(body)): name for name, body in data.items()}
@@ -89,8 +89,8 @@ class Landing:
             archive.files.remove(item.name)
 
 
-def _first(listed: Sequence[Listed], max_bytes: int) -> list[Listed]:
-    chosen: list[Listed] = []
+def _first(listed: Sequence[ListedFile], max_bytes: int) -> list[ListedFile]:
+    chosen: list[ListedFile] = []
     for item in listed:
         if chosen and sum(one.size for one in chosen) + item.size > max_bytes:
             break

@@ -22,7 +22,7 @@ from lace.spark.peer.jobs import Jobs, Read
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lace.runtime.quotas import Gate
+    from lace.runtime.quotas import QuotaGate
     from lace.spark.peer.host import ArchiveHost
     from lace.spark.peer.selecting import Selections
 
@@ -73,7 +73,7 @@ class ArchivePeer(Arrivals):
             self._selections = Selections(self)
         return self._selections
 
-    def host(self, terms: Terms, gate: Gate | None = None) -> ArchiveHost:
+    def host(self, terms: Terms, gate: QuotaGate | None = None) -> ArchiveHost:
         """The host of one link."""
         from lace.spark.peer.host import ArchiveHost
 

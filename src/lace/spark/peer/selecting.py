@@ -43,7 +43,7 @@ RESULT = "selected:"  # how the keys of results begin, before the mark of their 
 PEERS = "peer:"  # how the name of a result begins that a peer's rules asked for
 
 
-class Sends(Protocol):
+class ArchiveSends(Protocol):
     """What a link may send."""
 
     def current(self, runtime: RuntimeFacts, claims: ArchiveClaims, call: Call) -> ArchiveSet: ...
@@ -51,7 +51,7 @@ class Sends(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ArchivePolicy:
     """The local executable of a plan."""
 
     lowered: LoweredPolicy
@@ -73,7 +73,7 @@ class Policy:
         return replace(peer, name=f"{PEERS}{rules_mark(peer)[:8]}")
 
 
-def prepared(wanted: PreparePolicy, terms: Terms) -> Policy:
+def prepared(wanted: PreparePolicy, terms: Terms) -> ArchivePolicy:
     """A plan as this side evaluates it."""
     lowered = lower(
         wanted.plan,
@@ -83,7 +83,7 @@ def prepared(wanted: PreparePolicy, terms: Terms) -> Policy:
         options=LoweringOptions(send_gate=wanted.send_gate, trust_peer=terms.trust_peer),
         limits=terms.engine_limits,
     )
-    return Policy(lowered, feeding_of(wanted.plan), wanted.schema, terms, wanted.peer_source)
+    return ArchivePolicy(lowered, feeding_of(wanted.plan), wanted.schema, terms, wanted.peer_source)
 
 
 class Selections:
@@ -91,18 +91,18 @@ class Selections:
 
     def __init__(self, peer: ArchivePeer) -> None:
         self._peer = peer
-        self._known: dict[tuple[str, FieldSchema, int], SharedSends] = {}
+        self._known: dict[tuple[str, FieldSchema, int], SharedArchiveSends] = {}
         self._lock = threading.Lock()
 
-    def take(self, policy: Policy, runtime: RuntimeFacts) -> Sends:
+    def take(self, policy: ArchivePolicy, runtime: RuntimeFacts) -> ArchiveSends:
         """The sends of a policy, shared if nothing but the archive decides what they are."""
         facts = policy.runtime(runtime, policy.lowered.sendable)
         if policy.feeding is Feeding.ALWAYS or facts:
-            return PrivateSends(self._peer, policy)
+            return PrivateArchiveSends(self._peer, policy)
         of_peer = policy.of_peer(())
         key = rules_mark(of_peer), policy.schema, policy.terms.max_line_bytes
         with self._lock:
-            found = self._known.pop(key, None) or SharedSends(self._peer, policy, of_peer)
+            found = self._known.pop(key, None) or SharedArchiveSends(self._peer, policy, of_peer)
             self._known[key] = found  # the one used last stands last
             while len(self._known) > self._peer.bounds.max_rule_sets:
                 del self._known[next(iter(self._known))]
@@ -137,10 +137,10 @@ def _forgetting(in_use: Collection[str], most: int, state: State) -> Commit | No
     return Commit(operation="forget", counts=counts, dropped=dropped, forgotten=tuple(gone))
 
 
-class SharedSends:
+class SharedArchiveSends:
     """Of any number of links: what the archive keeps for these rules."""
 
-    def __init__(self, peer: ArchivePeer, policy: Policy, of_peer: PeerPolicy) -> None:
+    def __init__(self, peer: ArchivePeer, policy: ArchivePolicy, of_peer: PeerPolicy) -> None:
         self._peer = peer
         self._policy = policy
         self._of_peer = of_peer
@@ -194,10 +194,10 @@ class SharedSends:
         """Others may use it."""
 
 
-class PrivateSends:
+class PrivateArchiveSends:
     """Of one link: claims of its peer, or facts of the link, decide what it may send."""
 
-    def __init__(self, peer: ArchivePeer, policy: Policy) -> None:
+    def __init__(self, peer: ArchivePeer, policy: ArchivePolicy) -> None:
         self._peer = peer
         self._policy = policy
         self._newest: ArchiveSet | None = None
@@ -269,7 +269,7 @@ def claim_relations(peer: ArchivePeer, claims: Sequence[Advertisement], source: 
 
 
 def requestable(
-    peer: ArchivePeer, policy: Policy, own: ArchiveSet, claims: ArchiveClaims, runtime: RuntimeFacts, call: Call
+    peer: ArchivePeer, policy: ArchivePolicy, own: ArchiveSet, claims: ArchiveClaims, runtime: RuntimeFacts, call: Call
 ) -> Collection[str]:
     """What may be requested of the peer and is not in the archive."""
     fed = claims.beyond(own)

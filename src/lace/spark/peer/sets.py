@@ -302,24 +302,26 @@ class ArchiveSet:
         except LimitExceeded:
             return None
 
-    def changes(self, earlier: ArchiveSet) -> tuple[Change, Change]:
+    def changes(self, earlier: ArchiveSet) -> tuple[ChangedRows, ChangedRows]:
         """What came and went, as rows on the cluster."""
         new = [file for file in self.rows.files if file.path not in earlier.rows.paths]
         old = [file for file in earlier.rows.files if file.path not in self.rows.paths]
         is_files = self.rows.frame is None and earlier.rows.frame is None
         if is_files and not old:
-            return Change(new, self._peer.rows("selected", new).select("hash") if new else None), Change((), None)
+            return ChangedRows(new, self._peer.rows("selected", new).select("hash") if new else None), ChangedRows(
+                (), None
+            )
         if is_files:  # files of both stay as they are: what is in the others may have moved from one to another
             now, then = (self._peer.rows("selected", files).select("hash") for files in (new, old))
             both = (*new, *old)
         else:
             now, then, both = self.hashes, earlier.hashes, (*self.rows.files, *earlier.rows.files)
         return (
-            Change(both, now.join(then, on="hash", how="left_anti")),
-            Change(both, then.join(now, on="hash", how="left_anti")),
+            ChangedRows(both, now.join(then, on="hash", how="left_anti")),
+            ChangedRows(both, then.join(now, on="hash", how="left_anti")),
         )
 
-    def _collected(self, change: Change) -> Ids:
+    def _collected(self, change: ChangedRows) -> Ids:
         if change.hashes is None:
             return EMPTY
         most = self._peer.bounds.max_followed
@@ -331,7 +333,7 @@ class ArchiveSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedRows:
     """Rows that came or went, and the files that say so; None where there are none."""
 
     files: Sequence[DataFile]

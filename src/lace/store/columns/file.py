@@ -19,7 +19,7 @@ from lace.limits import StoreLimits
 from lace.store.columns import openers, state
 from lace.store.columns.connect import connect, store_errors
 from lace.store.columns.reserve import Reserve
-from lace.store.columns.state import State
+from lace.store.columns.state import StoreState
 
 T = TypeVar("T")
 
@@ -102,11 +102,11 @@ class StoreFile:
         if now != (self._generation,):
             raise StoreError(f"{self.path}: the store was compacted or repaired meanwhile: open it again")
 
-    def state(self) -> State:
+    def state(self) -> StoreState:
         """The counters of this moment."""
         return state.read(self.connection)
 
-    def save(self, now: State) -> None:
+    def save(self, now: StoreState) -> None:
         """Move the counters."""
         state.save(self.connection, now)
 

@@ -20,7 +20,7 @@ from lace.store.columns.checksum import checksum
 from lace.store.columns.history import SegmentLog, SegmentRow
 from lace.store.columns.schema import SUMMED
 from lace.store.columns.segments import Segment, subjects_of
-from lace.store.columns.state import State
+from lace.store.columns.state import StoreState
 from lace.store.columns.symbols import BLOCK, SymbolTable
 from lace.store.columns.view import SegmentView
 
@@ -28,7 +28,9 @@ from lace.store.columns.view import SegmentView
 class Inspection:
     """One look at one moment of a file."""
 
-    def __init__(self, connection: sqlite3.Connection, symbols: SymbolTable, log: SegmentLog, state: State) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, symbols: SymbolTable, log: SegmentLog, state: StoreState
+    ) -> None:
         self._connection = connection
         self._symbols = symbols
         self._log = log

@@ -8,12 +8,12 @@ from lace.facts.predicates import HAVE
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Changes, StoreCursor
 from lace.store.columns.segments import Segment, without
-from lace.store.columns.state import State
-from lace.store.columns.view import Dictionary, SegmentView
+from lace.store.columns.state import StoreState
+from lace.store.columns.view import SegmentView, TextCodes
 
 
 def net_changes(
-    dictionary: Dictionary, state: State, since: StoreCursor, added: Sequence[Segment], removed: Sequence[Segment]
+    dictionary: TextCodes, state: StoreState, since: StoreCursor, added: Sequence[Segment], removed: Sequence[Segment]
 ) -> Changes:
     """A record that came and went in between never was; one that went and came again never left."""
     came = {code for segment in added for code in segment.subjects}

@@ -17,7 +17,7 @@ from lace.store.columns.checksum import checksum
 from lace.store.columns.encode import encode_batch
 from lace.store.columns.packing import pack
 from lace.store.columns.segments import EMPTY
-from lace.store.columns.state import State
+from lace.store.columns.state import StoreState
 from lace.store.columns.store import SQLiteStore
 
 BATCH_RECORDS = 4096
@@ -30,7 +30,7 @@ Kept = tuple[int, ValidRecord]
 Setting = tuple[str, str, bytes]
 
 
-def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], before: State) -> int:
+def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], before: StoreState) -> int:
     """A new store at `target` with records under their ids, ascending; how many."""
     count = 0
     with SQLiteStore(target, create=True, read_only=False, limits=SCRATCH) as store:
@@ -48,7 +48,7 @@ def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], 
     return count
 
 
-def new_generation(before: State) -> int:
+def new_generation(before: StoreState) -> int:
     """Another meaning of codes than ever before."""
     return before.generation + 1 + secrets.randbelow(1 << 40)
 

@@ -20,7 +20,7 @@ from lace.records.validate import validate
 from lace.store.bundle import Frame, read_frames
 from lace.store.columns.checksum import checksum
 from lace.store.columns.rebuild import Kept, Setting, rebuild
-from lace.store.columns.state import State
+from lace.store.columns.state import StoreState
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints
 FILES = ("", "-wal", "-shm")
@@ -94,14 +94,14 @@ class _Salvage:
         self._connection.text_factory = bytes
         self._is_broken = False  # some of the table of records cannot be reached
 
-    def state(self) -> State:
+    def state(self) -> StoreState:
         """The counters, as far as they make sense; ids and removals must only not come again."""
         try:
             row = self._connection.execute("SELECT last_record, last_removal, generation FROM state").fetchone()
         except UNREADABLE:
             row = None
         numbers = [value if isinstance(value, int) and 0 < value < 1 << 48 else 0 for value in row or (0, 0, 0)]
-        return State(last_record=numbers[0], last_removal=numbers[1], generation=numbers[2] + 1)
+        return StoreState(last_record=numbers[0], last_removal=numbers[1], generation=numbers[2] + 1)
 
     def settings(self) -> Iterator[Setting]:
         """The settings that are as they were written."""

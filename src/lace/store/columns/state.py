@@ -12,7 +12,7 @@ from lace.store.base import StoreCursor, StoreRecordId
 from lace.store.columns.checksum import checksum, require_sum
 
 
-class State(NamedTuple):
+class StoreState(NamedTuple):
     """Where a store has come to."""
 
     last_record: int = 0
@@ -31,23 +31,23 @@ class State(NamedTuple):
         return StoreCursor(StoreRecordId(self.last_record), self.last_removal)
 
 
-_COLUMNS = ", ".join(State._fields)
-_UPDATE = f"UPDATE state SET {' = ?, '.join(State._fields)} = ?, sum = ?"
+_COLUMNS = ", ".join(StoreState._fields)
+_UPDATE = f"UPDATE state SET {' = ?, '.join(StoreState._fields)} = ?, sum = ?"
 
 
-def read(connection: sqlite3.Connection) -> State:
+def read(connection: sqlite3.Connection) -> StoreState:
     """The counters; StoreDamaged if they are not as they were written."""
     *values, said, key = connection.execute(f"SELECT {_COLUMNS}, sum, index_key FROM state").fetchone()
     require_sum("the row of counters", said, key, *values)
-    return State(*values)
+    return StoreState(*values)
 
 
-def read_unchecked(connection: sqlite3.Connection) -> State:
+def read_unchecked(connection: sqlite3.Connection) -> StoreState:
     """The counters as they stand."""
-    return State(*connection.execute(f"SELECT {_COLUMNS} FROM state").fetchone())
+    return StoreState(*connection.execute(f"SELECT {_COLUMNS} FROM state").fetchone())
 
 
-def save(connection: sqlite3.Connection, state: State) -> None:
+def save(connection: sqlite3.Connection, state: StoreState) -> None:
     """Write the counters."""
     key = connection.execute("SELECT index_key FROM state").fetchone()[0]
     connection.execute(_UPDATE, (*state, checksum(key, *state)))

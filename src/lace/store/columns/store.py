@@ -27,7 +27,7 @@ from lace.store.columns.net import net_changes
 from lace.store.columns.packing import pack, unpack
 from lace.store.columns.segments import Segment, as_codes, as_ids, translate, without
 from lace.store.columns.settings import SettingTable
-from lace.store.columns.state import State
+from lace.store.columns.state import StoreState
 from lace.store.columns.symbols import SymbolTable, keyed_hash
 from lace.store.columns.view import SegmentView
 from lace.store.news import StoreNews
@@ -41,7 +41,7 @@ HASHES_PER_READ = 4096
 SMALL_WRITE_BYTES = 1 << 20
 
 
-class _Written(NamedTuple):
+class _WrittenRows(NamedTuple):
     """The id of each distinct record of a batch, and whether it is new."""
 
     ids: list[int]
@@ -72,12 +72,12 @@ class SQLiteStore:
         for part in (self._symbols, self._coordinates, self._log):
             part.forget()
 
-    def _state(self) -> State:
+    def _state(self) -> StoreState:
         state = self._file.state()
         self._log.expect(Totals(state.segments, state.segment_sums, state.tombstones, state.tombstone_sums))
         return state
 
-    def _save(self, state: State) -> None:
+    def _save(self, state: StoreState) -> None:
         self._file.save(state._replace(**self._log.totals._asdict()))
 
     # --- writing
@@ -113,13 +113,13 @@ class SQLiteStore:
     def put_encoded(self, batch: EncodedBatch) -> int:
         return sum(self._write(batch).new)
 
-    def adopt(self, batch: EncodedBatch, ids: Sequence[int]) -> _Written:
+    def adopt(self, batch: EncodedBatch, ids: Sequence[int]) -> _WrittenRows:
         """Store a batch under ids that its records had in another file, higher than any here."""
         return self._write(batch, ids)
 
-    def _write(self, batch: EncodedBatch, given_ids: Sequence[int] = ()) -> _Written:
+    def _write(self, batch: EncodedBatch, given_ids: Sequence[int] = ()) -> _WrittenRows:
         if not batch.bodies:
-            return _Written([], [])
+            return _WrittenRows([], [])
         size = sum(map(len, batch.bodies))
         self._file.reserve.require_room(size)
         with self._file.writing():
@@ -141,8 +141,8 @@ class SQLiteStore:
             self._file.keep_log_short()
         self._tell()
         if not present:
-            return _Written(list(ids.values()), [True] * len(ids))
-        return _Written([present.get(code) or ids[ordinal] for ordinal, code in enumerate(subjects)],
+            return _WrittenRows(list(ids.values()), [True] * len(ids))
+        return _WrittenRows([present.get(code) or ids[ordinal] for ordinal, code in enumerate(subjects)],
                         [code not in present for code in subjects])  # fmt: skip
 
     def _insert(self, batch: EncodedBatch, table: list[int], subjects: list[int], ids: dict[int, int]) -> None:

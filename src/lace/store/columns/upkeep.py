@@ -16,7 +16,7 @@ from lace.records.validate import reread
 from lace.store.columns import state
 from lace.store.columns.connect import connect, store_errors
 from lace.store.columns.rebuild import SCRATCH, Kept, expire_cursors, rebuild
-from lace.store.columns.state import State
+from lace.store.columns.state import StoreState
 from lace.store.columns.store import SQLiteStore
 from lace.store.search import SearchIndex
 
@@ -92,7 +92,7 @@ def _records(store: SQLiteStore, progress: Callable[[int], None]) -> Iterator[Ke
         yield number, reread(body)
 
 
-def _replace(store: SQLiteStore, part: Path, before: State) -> None:
+def _replace(store: SQLiteStore, part: Path, before: StoreState) -> None:
     """Take over the tables of another file in one transaction, then give back the room."""
     connection = store._file.connection
     searched = store.is_searched

@@ -31,7 +31,7 @@ from lace.store.columns.segments import (
 ROWS_PER_READ = 1 << 14  # rows whose texts an iteration holds at once
 
 
-class Dictionary(Protocol):
+class TextCodes(Protocol):
     """Texts and codes."""
 
     def codes(self, texts: Sequence[str]) -> list[int]: ...
@@ -68,7 +68,7 @@ class SegmentView:
     """The facts of some segments, as texts and as columns."""
 
     def __init__(
-        self, dictionary: Dictionary, code_count: int, segments: Sequence[Segment], cursor: StoreCursor
+        self, dictionary: TextCodes, code_count: int, segments: Sequence[Segment], cursor: StoreCursor
     ) -> None:
         self._dictionary = dictionary
         self._code_count = code_count
