@@ -134,3 +134,34 @@ def _all_open(a: Lace, b: Lace, record: lace.RecordHash, ours: str, expose: str,
     )
     assert not walked.unknown
     return walked.stopped is None
+
+
+def test_a_peer_is_named_by_a_key_of_the_ring_as_by_its_verifier(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LACE_HOME", str(world / "home"))
+    made = CliRunner().invoke(app, ["key", "new", "bob", "--json"])
+    verifier = json.loads(made.stdout)["verifier"]
+    note = put(world / "a.lace", "notes", "1")
+    only_bob = world / "bob-sees.lace"
+    only_bob.write_text(f"AllowQueryRecord('{verifier}',P) :- Have(P).")
+    asked = (world / "a.lace", note, "--expose", only_bob, "--peer", "all")
+    assert stops(*asked) == ("here", "exposed to the other side")
+    assert stops(*asked, "--peer", verifier) is None
+    assert stops(*asked, "--peer", "bob") is None
+    (world / "bob").write_text(OURS)
+    monkeypatch.chdir(world)
+    both = run(*asked, "--peer", "bob")  # a file is rules, whatever it is called, and there are rules already
+    assert both.exit_code == 2
+    assert "one set of rules" in both.stderr
+
+
+def test_a_peer_that_is_neither_a_file_nor_a_key_is_told_with_what_is_near(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LACE_HOME", str(world / "home"))
+    CliRunner().invoke(app, ["key", "new", "barbara"])
+    note = put(world / "a.lace", "notes", "1")
+    found = run(world / "a.lace", note, "--peer", "babara")
+    assert found.exit_code == 3  # and not 1, which says that a gate is shut
+    assert "neither a file nor a key" in found.stderr
+    assert "did you mean barbara?" in found.stderr
+    assert "lace key list" in run(world / "a.lace", note, "--peer", "zzz").stderr

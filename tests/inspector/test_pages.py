@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+import lace
 from inspector.visiting import HOSTILE_NAME, HOSTILE_TEXT, Visitor, World, make_world
 from lace.inspector.html import tag, visible
 from lace.inspector.opened import InspectorLimits, open_all
@@ -46,6 +47,29 @@ def test_a_coordinate_shows_its_tip_and_its_writers(visitor: Visitor, world: Wor
     assert "2 writers at one coordinate" in text
     assert world.ann in text
     assert world.bob in text
+
+
+@pytest.mark.parametrize("limit", [100 * 34, 100 * 33])
+def test_a_flood_of_versions_moves_no_tip_of_a_known_key(tmp_path: Path, limit: int) -> None:
+    key = lace.generate_key()
+    with lace.open(tmp_path / "f.lace", create=True) as opened:
+        kept = opened.put(b"ours", group="g", app="a", name="n", tai="1700000000:000000000", sign=key)
+        with opened.batch() as batch:
+            for number in range(33):
+                batch.put(b"%d" % number, group="g", app="a", name="n", tai=f"{1_700_000_001 + number}:000000000")
+    inspected = open_all([tmp_path / "f.lace"], limits=InspectorLimits(tip_versions=limit))
+    with inspecting(inspected) as inspector:
+        visitor = Visitor.admitted(inspector)
+        (row,) = visitor.page("/lace/f?group=g&app=a")["names"]
+        page = visitor.page(f"/lace/f/record/{kept}")
+        text = visitor.get("/lace/f?group=g&app=a").text
+        assert (page["tip"], page["is_tip"], page["tip_is_certain"]) == (kept, True, True)
+        if limit == 100 * 34:
+            assert (row["tip"]["hash"], row["tip_is_certain"]) == (kept, True)
+        else:  # a listing looks at the hundredth part for each of its names, and says when that was not enough
+            assert not row["tip_is_certain"]
+        assert ("perhaps not the tip" in text) != row["tip_is_certain"]
+    inspected.close()
 
 
 def test_links_are_shown_both_ways(visitor: Visitor, world: World) -> None:

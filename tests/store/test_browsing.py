@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lace
-from lace.store.browsing import Browser
+from lace.porcelain.opening import open_lace
+from lace.store.browsing import Browser, Wanted
 
 # Characters on both sides of "/" in the order of bytes, and one of several bytes.
 SEGMENT = st.text(alphabet="a-.0é", min_size=1, max_size=2).filter(lambda text: text not in (".", ".."))
@@ -88,3 +89,87 @@ def test_spaces_that_hold_nothing_any_more_are_left_out(tmp_path: Path) -> None:
             assert [space.group for space in browser.spaces(start=("b", "b"), limit=1)] == ["b"]
             opened.put(b"x", group="0", app="a", name="n")  # seen without opening again
             assert browser.spaces(limit=1)[0].group == "0"
+
+
+SIGNED, UNSIGNED = lace.generate_key(), None
+STRANGER = lace.generate_key()
+VERSION = st.tuples(st.sampled_from([SIGNED, STRANGER, UNSIGNED]), st.integers(0, 3))
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every coordinate has many versions."""
+    monkeypatch.setattr("lace.store.browsing._FEW", 0)
+
+
+@pytest.mark.usefixtures("few")
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(versions=st.lists(VERSION, min_size=1, max_size=12), horizon=st.sampled_from([None, 0]), is_known=st.booleans())
+def test_the_tip_is_among_the_candidates_whoever_wrote_and_whenever(
+    tmp_path_factory: pytest.TempPathFactory,
+    versions: list[tuple[lace.SigningKey | None, int]],
+    horizon: int | None,
+    is_known: bool,
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.lace"
+    with open_lace(path, create=True) as made, made.batch() as batch:
+        for number, (key, instant) in enumerate(versions):
+            tai = f"{(1_700_000_000 if instant < 3 else 9_000_000_000) + instant:010d}:000000000"
+            batch.put(b"%d" % number, group="g", app="a", name="n", tai=tai, sign=key)
+    with open_lace(path, horizon_s=horizon) as opened, Browser(path) as browser:
+        opened.know_key(STRANGER.verifier, forget=True)
+        opened.know_key(SIGNED.verifier, forget=not is_known)
+        signers, until = opened.tip_bounds()
+        wanted = Wanted(tuple(signers), within=len(versions))
+        wanted = wanted if until is None else wanted._replace(until=str(until))
+        space = browser.space("g", "a")
+        assert space is not None
+        found, is_whole = browser.candidates(space, "n", wanted)
+        assert is_whole
+        expected = opened.choose_tip(opened.store.versions("g", "a", "n"))
+        chosen = opened.choose_tip(found)
+        assert (chosen and chosen.entry) == (expected and expected.entry)
+
+
+@pytest.mark.parametrize("above", [31, 32, 33, 1_000])
+def test_strangers_move_no_tip_however_many_versions_they_write(tmp_path: Path, above: int) -> None:
+    path = tmp_path / "f.lace"
+    with lace.open(path, create=True) as opened:
+        kept = opened.put(b"ours", group="g", app="a", name="n", tai="1700000000:000000000", sign=SIGNED)
+        with opened.batch() as batch:
+            for number in range(above):
+                tai = f"{1_700_000_001 + number:010d}:000000000"
+                batch.put(b"%d" % number, group="g", app="a", name="n", tai=tai)
+        assert opened.resolve("//g//a//n") == kept
+        with Browser(path) as browser:
+            space = browser.space("g", "a")
+            assert space is not None
+
+            def tip(within: int) -> tuple[str, bool]:
+                wanted = Wanted((str(SIGNED.verifier),), within=within)
+                child = browser.children(space, limit=1, count_to=10, wanted=wanted).rows[0]
+                chosen = opened.choose_tip(child.candidates)
+                assert chosen is not None
+                assert browser.candidates(space, "n", wanted) == (list(child.candidates), child.is_searched)
+                return chosen.entry.hash, child.is_searched
+
+            assert tip(within=above + 1) == (kept, True)
+            if above > 31:  # few versions are read whatever the limit is; with more, what was not looked at is said
+                found, is_searched = tip(within=above)
+                assert found != kept
+                assert not is_searched
+
+
+def test_many_versions_of_one_instant_are_ordered_by_their_hashes(tmp_path: Path) -> None:
+    path = tmp_path / "i.lace"
+    with lace.open(path, create=True) as opened:
+        with opened.batch() as batch:
+            for number in range(200):
+                batch.put(b"%d" % number, group="g", app="a", name="n", tai="1700000000:000000000")
+        with Browser(path) as browser:
+            space = browser.space("g", "a")
+            assert space is not None
+            found, is_whole = browser.candidates(space, "n", Wanted(within=200))
+            assert is_whole
+            assert found[-1].hash == opened.resolve("//g//a//n")
+            assert not browser.candidates(space, "n", Wanted(within=199)).is_whole

@@ -16,7 +16,8 @@ from lace.cli.failure import ExitCode
 from lace.cli.links import AddressType, LinkChoices, PinType, VerifierType
 from lace.cli.output import json_option, print_json, say, short_hash, shown_hash
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
-from lace.notation.identifiers import RecordHash, Verifier
+from lace.errors import StoreError
+from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
 
 if TYPE_CHECKING:
     from lace.policy.operand import Module
@@ -32,9 +33,10 @@ MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 @click.option(
     "--peer",
     "peers",
-    metavar="V|RULES",
+    metavar="NAME|V|RULES",
     multiple=True,
-    help="What is known of the other side: its verifier (V.….H3), and its rules: a file, all, a coordinate or a hash.",
+    help="What is known of the other side: who it is (V.….H3, or the name of a key of the ring), and its rules: "
+    "a file, all, a coordinate or a hash.",
 )
 @click.option(
     "--with", "their_path", type=click.Path(path_type=Path), metavar="PATH", help="Its lace, if it is at hand."
@@ -105,12 +107,12 @@ def command(
 
 
 def _own_verifier(key: str | None) -> Verifier | None:
-    """Who we are: a verifier as it stands, or that of a key of the ring."""
+    """Who we are: a verifier as it stands, or that of a key of the ring; no secret is needed to be asked about."""
     from lace.cli.key import user_ring
 
     if key is None:
         return None
-    return Verifier.parse(key) if key.startswith("V.") else user_ring().load(key).verifier
+    return Verifier.parse(key) if key.startswith("V.") else user_ring().entry(key).verifier
 
 
 def _tell(walked: Walk, proofs: bool, *, as_json: bool) -> ExitCode:
@@ -122,11 +124,37 @@ def _tell(walked: Walk, proofs: bool, *, as_json: bool) -> ExitCode:
 
 
 def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
-    verifiers = [Verifier.parse(text) for text in given if text.startswith("V.") and not Path(text).exists()]
-    rules = [text for text in given if text not in verifiers]
+    verifiers: list[Verifier] = []
+    rules: list[str] = []
+    for text in given:
+        verifier = _named_verifier(text)
+        if verifier is None:
+            rules.append(text)
+        else:
+            verifiers.append(verifier)
     if len(verifiers) > 1 or len(rules) > 1:
         raise click.UsageError("--peer names one verifier and one set of rules")
     return (verifiers[0] if verifiers else None), (named_selector(rules[0]) if rules else None)
+
+
+def _named_verifier(text: str) -> Verifier | None:
+    """The verifier that a word means; None if it means rules. A file is rules, whatever it is called."""
+    from lace.cli.key import user_ring
+
+    if Path(text).exists() or text == "all" or text.startswith("//") or is_record_hash(text):
+        return None
+    if text.startswith("V."):
+        return Verifier.parse(text)
+    known = {entry.name: entry.verifier for entry in user_ring().entries()}
+    if text in known:
+        return known[text]
+    from lace.policy.lint import nearest
+
+    error = StoreError(f"--peer {text}: there is neither a file nor a key of that name")
+    error.add_note(
+        nearest(text, known) or "`lace key list` shows the names; a peer's verifier is as good: --peer V.….H3"
+    )
+    raise error
 
 
 def _print(walked: Walk, proofs: bool) -> None:

@@ -124,7 +124,14 @@ def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
     space = opened.browser.space(group, app)
     found = None
     if space is not None:
-        found = opened.browser.children(space, under, start=start, limit=limits.page_rows, count_to=limits.count_to)
+        found = opened.browser.children(
+            space,
+            under,
+            start=start,
+            limit=limits.page_rows,
+            count_to=limits.count_to,
+            wanted=opened.wanted(max(1, limits.tip_versions // limits.page_rows)),
+        )
     rows = found.rows if found else ()
     following = None
     if found and space and found.next is not None:
@@ -171,25 +178,33 @@ def _name_table(opened: OpenedLace, space: Space, under: str, rows: tuple[Child,
 
 def _name_row(opened: OpenedLace, space: Space, under: str, child: Child) -> tuple[object, ...]:
     label = child.name[len(under) :]
-    tip = tip_of(opened, child.newest)
+    tip = tip_of(opened, child.candidates)
     if tip is None:
         return link(label, _space_url(opened, space, under=child.name), class_="folder"), str(child.held), "", "", ""
-    name = link(label, record_url(opened, tip.hash))
+    name = join(link(label, record_url(opened, tip.hash)), None if child.is_searched else perhaps_tip())
     return name, str(child.held), instant(tip.tai), signer(tip.signer), size(tip.data_length)
 
 
 def _child_data(opened: OpenedLace, child: Child) -> Data:
     found: Data = {"name": child.name, "records": child.held.number, "counted_all": child.held.is_whole}
-    tip = tip_of(opened, child.newest)
-    return {**found, "folder": True} if tip is None else {**found, "folder": False, "tip": entry_data(tip)}
+    tip = tip_of(opened, child.candidates)
+    if tip is None:
+        return {**found, "folder": True}
+    return {**found, "folder": False, "tip": entry_data(tip), "tip_is_certain": child.is_searched}
 
 
-def tip_of(opened: OpenedLace, newest: Sequence[Entry]) -> Entry | None:
-    """The tip among the newest versions of a coordinate, newest first: who may move a tip is the lace's policy."""
-    if not newest:
+def tip_of(opened: OpenedLace, candidates: Sequence[Entry]) -> Entry | None:
+    """The tip among versions of a coordinate, oldest first: who may move a tip is the lace's policy."""
+    if not candidates:
         return None
-    tip = opened.lace.choose_tip(newest[::-1])
-    return tip.entry if tip is not None else newest[0]  # dated beyond the horizon, every one of them
+    tip = opened.lace.choose_tip(candidates)
+    return tip.entry if tip is not None else candidates[-1]  # dated beyond the horizon, every one of them
+
+
+def perhaps_tip() -> Markup:
+    """What stands beside a version that is the tip unless one of too many others is."""
+    said = "Not every version was looked at: an older one that a known key signed would be the tip. `lace get` knows."
+    return join(" ", tag("span", "perhaps not the tip", class_="badge warn", title=said))
 
 
 def entry_data(entry: Entry) -> Data:

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from lace.errors import LaceError
-from lace.inspector.browse import crumbs, entry_data, record_url
+from lace.inspector.browse import crumbs, entry_data, record_url, tip_of
 from lace.inspector.content import read_head
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
@@ -24,11 +24,20 @@ _MOST_LINES = 2000
 
 
 def versions_of(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> list[Entry]:
-    """The newest versions of a record's coordinate, as many as are looked at for its tip."""
+    """The newest versions of a record's coordinate, as many as are looked at for who wrote them."""
     if record.type == "B":
         return []
     space = opened.browser.space(record.parts.group, record.parts.app)
     return opened.browser.versions(space, record.parts.name, limit=limits.count_to) if space else []
+
+
+def tip_among(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> tuple[Entry | None, bool]:
+    """The tip of a record's coordinate, and whether every version that may be it was looked at."""
+    space = opened.browser.space(record.parts.group, record.parts.app) if record.type != "B" else None
+    if space is None:
+        return None, True
+    found, is_whole = opened.browser.candidates(space, record.parts.name, opened.wanted(limits.tip_versions))
+    return tip_of(opened, found), is_whole
 
 
 def show_history(
@@ -57,18 +66,23 @@ def show_history(
         "Versions, newest first", ("Version", "Time", "Signed by", "Size", "Change"), rows, right=frozenset({"Size"})
     )
     more = len(versions) > limits.versions
-    return join(conflict(versions), listing, more and tag("p", f"The newest {len(shown)} versions.", class_="note"))
+    return join(
+        conflict(versions, limits.count_to),
+        listing,
+        more and tag("p", f"The newest {len(shown)} versions.", class_="note"),
+    )
 
 
-def conflict(versions: Sequence[Entry]) -> Markup | None:
-    """What to know where several keys wrote one coordinate."""
+def conflict(versions: Sequence[Entry], most: int) -> Markup | None:
+    """What to know where several keys wrote one coordinate, of which at most so many versions were read."""
     writers = list(dict.fromkeys(entry.signer or "nobody" for entry in versions))
     if len(writers) < 2:
         return None
     listed = [tag("li", tag("code", writer), ": ", _newest_of(versions, writer)) for writer in writers]
     said = tag(
         "p",
-        tag("strong", f"{len(writers)} writers at one coordinate."),
+        tag("strong", f"{len(writers)} writers at one coordinate"),
+        f", in its newest {most:,} versions." if len(versions) == most else ".",
         " The tip is the newest that a key known to this lace signed, or the newest of all where no such key did.",
     )
     return notice("warning", join(said, tag("ul", listed)))

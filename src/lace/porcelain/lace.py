@@ -38,6 +38,7 @@ from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
     from lace.intake.bundles import ImportReport, RejectedSink
+    from lace.notation.tai import TAI
     from lace.porcelain.explain import Explanation
     from lace.porcelain.query import Answer
 
@@ -272,6 +273,10 @@ class Lace:
     def choose_tip(self, versions: Sequence[Entry]) -> Tip | None:
         """The tip among versions of one coordinate that stand oldest first."""
         return self._tips.choose(versions)
+
+    def tip_bounds(self) -> tuple[frozenset[str], TAI | None]:
+        """The known keys and the horizon: what `choose_tip` goes by (see `TipPolicy.bounds`)."""
+        return self._tips.bounds()
 
     def known_keys(self) -> Sequence[Verifier]:
         """The keys whose records only each other displace as tips: those that signed here, and those told of."""

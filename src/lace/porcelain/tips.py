@@ -55,11 +55,21 @@ class TipPolicy:
             chosen = next((entry for entry in reversed(present) if entry.signer in keys), chosen)
         return Tip(chosen, tuple(versions[versions.index(chosen) + 1 :]))
 
+    def bounds(self) -> tuple[frozenset[str], TAI | None]:
+        """The keys that are known now, whoever told the lace of them, and the instant behind which nothing is a tip.
+
+        Who has too many versions to hand them all to `choose` looks for the newest before that instant, and for the
+        newest before it that one of these keys signed: among the two is the tip.
+        """
+        self.forget()
+        return self._known_keys(), self._horizon()
+
+    def _horizon(self) -> TAI | None:
+        return None if self._horizon_s is None else self._now().plus_ns(self._horizon_s * SECOND_NS)
+
     def _dated(self, versions: Sequence[Entry]) -> Sequence[Entry]:
-        if self._horizon_s is None or not versions:
-            return versions
-        horizon = self._now().plus_ns(self._horizon_s * SECOND_NS)
-        if TAI.parse(versions[-1].tai) <= horizon:
+        horizon = self._horizon() if versions else None
+        if horizon is None or TAI.parse(versions[-1].tai) <= horizon:
             return versions
         return [entry for entry in versions if TAI.parse(entry.tai) <= horizon]
 

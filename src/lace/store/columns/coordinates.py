@@ -5,6 +5,7 @@ Rule: it names candidates in order and judges none of them; which version counts
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lace.store.columns.encode import EncodedBatch
 
 PAGE_ROWS = 1024
+_KNOWN = "signer IN (SELECT value FROM json_each(?))"
 
 
 class Space(NamedTuple):
@@ -29,6 +31,13 @@ class Space(NamedTuple):
     id: int
     group: str
     app: str
+
+
+class Candidates(NamedTuple):
+    """The versions of a coordinate among which its tip is, oldest first."""
+
+    entries: list[Entry]
+    is_whole: bool  # False: there are more versions than were looked at, and one of those may be the tip
 
 
 class CoordinateIndex:
@@ -101,6 +110,31 @@ class CoordinateIndex:
         if row is None:
             return []
         return self.select(Space(row[0], group, app), "name = ? ORDER BY tai, record", (name,))
+
+    def candidates(self, space: Space, name: str, *, until: str, signers: Sequence[str], within: int) -> Candidates:
+        """Of the versions up to an instant the newest, and the newest that one of these keys signed.
+
+        At most `within` versions are looked at, newest first; all of one instant are candidates, as hashes order them.
+        """
+        codes = json.dumps([code for code in self._symbols.codes(signers) if code >= 0])
+        at = (space.id, name, until)
+        newest = (
+            "SELECT tai, signer FROM coordinates WHERE space = ? AND name = ? AND tai <= ? ORDER BY tai DESC LIMIT ?"
+        )
+        first = self._connection.execute(newest, (*at, 1)).fetchone()
+        if first is None:
+            return Candidates([], True)
+        found = self.select(space, "name = ? AND tai = ? ORDER BY record LIMIT ?", (name, first[0], within + 1))
+        if codes == "[]":
+            return Candidates(list(in_tip_order(found[:within])), len(found) <= within)
+        known = self._connection.execute(f"SELECT tai FROM ({newest}) WHERE {_KNOWN} LIMIT 1", (*at, within, codes))
+        signed = known.fetchone()
+        if signed is None:
+            count = self._connection.execute(f"SELECT count(*) FROM ({newest})", (*at, within + 1)).fetchone()[0]
+            return Candidates(list(in_tip_order(found[:within])), count <= within)
+        where = f"name = ? AND tai = ? AND {_KNOWN} ORDER BY record LIMIT ?"
+        of_known = self.select(space, where, (name, signed[0], codes, within + 1))
+        return Candidates(list(in_tip_order(of_known[:within])), len(of_known) <= within)
 
     def select(self, space: Space, where: str, values: tuple[str | int, ...]) -> list[Entry]:
         columns = "name, tai, record, code, signer, data_length, sum"
