@@ -83,7 +83,7 @@ def commands(folder: Path, root: str) -> list[list[str]]:
     gone = [str(valid.hash) for valid in make_records(40, seed=3)[:5]]
     return [
         ["init", root],
-        ["add", root, str(folder / "a.bundle")],
+        ["add", root, str(folder / "a.bundle"), "--few-mib", "0"],
         ["run", root, *peer],
         ["add", root, str(folder / "b.bundle")],
         ["run", root, *peer],

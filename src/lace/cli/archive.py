@@ -21,6 +21,10 @@ _URI = click.argument("uri")
 _MASTER = click.option("--master", help="Spark master: local[*] (default), spark://…, or sc://… for Spark Connect.")
 _AS_OF = click.option("--as-of", help="A version, or a time (2026-11-16T12:00, UTC): the archive as it was then.")
 
+_FEW = click.option(
+    "--few-mib", default=8, show_default=True, help="Up to this size new records need no Spark; 0: always Spark."
+)
+
 
 @click.group("archive", short_help="Keep archives of any size: add, look up, evaluate, compact.")
 def command() -> None:
@@ -32,9 +36,11 @@ def command() -> None:
     """
 
 
-def open_archive(uri: str, master: str | None, progress: Callable[[str, str], None] | None = None) -> Archive:
+def open_archive(
+    uri: str, master: str | None, progress: Callable[[str, str], None] | None = None, few_mib: int | None = None
+) -> Archive:
     """An archive that says what it does, on stderr unless told otherwise, and starts Spark when it has to."""
-    from lace.spark.archive.archive import Archive
+    from lace.spark.archive.archive import Archive, FewLimits
 
     began = time.monotonic()
 
@@ -53,7 +59,8 @@ def open_archive(uri: str, master: str | None, progress: Callable[[str, str], No
         kept = {"spark.checkpoint.dir": folder, "spark.cleaner.referenceTracking.cleanCheckpoints": "true"}
         return spark_session(master, app_name="lace archive", config=kept if lossy else {})
 
-    return Archive(uri, session, progress=progress)
+    few = None if few_mib is None else FewLimits(bytes=few_mib << 20)
+    return Archive(uri, session, progress=progress, few=few)
 
 
 @command.command("init")
@@ -71,15 +78,24 @@ def init(uri: str, master: str | None) -> None:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle.")
 @policy_options
+@_FEW
 @_MASTER
 @json_option
-def add(uri: str, paths: Sequence[Path], split_mib: int, master: str | None, as_json: bool, **options: Any) -> None:
+def add(
+    uri: str,
+    paths: Sequence[Path],
+    split_mib: int,
+    few_mib: int,
+    master: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Add the records of bundles, stores and folders of them that are not here yet, as one batch.
 
     Every record is judged; what is none goes to the quarantine table with its bytes and the rule it broke. With peers
     the steps of `run` follow.
     """
-    archive = open_archive(uri, master)
+    archive = open_archive(uri, master, few_mib=few_mib)
     peers = policies(options) if options["peers"] else []  # a rule file with a mistake is told before anything is read
     state = archive.add(paths, split_mib << 20)
     if peers:
@@ -157,25 +173,28 @@ def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
 @_URI
 @policy_options
 @click.option("--listings/--no-listings", default=True, show_default=True, help="Write listings and roots too.")
+@_FEW
 @_MASTER
 @json_option
-def run(uri: str, listings: bool, master: str | None, as_json: bool, **options: Any) -> None:
+def run(uri: str, listings: bool, few_mib: int, master: str | None, as_json: bool, **options: Any) -> None:
     """Bring what each peer may have, its listing and its roots up to the newest batch.
 
     Peers whose rules come to the same are evaluated once, and every step follows what came and went since its last run.
     """
     from lace.spark.archive.run import run as run_steps
 
-    _show(run_steps(open_archive(uri, master), policies(options), listings=listings), as_json)
+    archive = open_archive(uri, master, few_mib=few_mib)
+    _show(run_steps(archive, policies(options), listings=listings), as_json)
 
 
 @command.command("publish")
 @_URI
 @policy_options
 @click.option("--to", type=click.Path(file_okay=False, path_type=Path), help="Folder for bundles; else URI/published.")
+@_FEW
 @_MASTER
 @json_option
-def publish(uri: str, to: Path | None, master: str | None, as_json: bool, **options: Any) -> None:
+def publish(uri: str, to: Path | None, few_mib: int, master: str | None, as_json: bool, **options: Any) -> None:
     """Write bundles with what each peer may have and was not given yet.
 
     Brings what each peer may have up to date first. Bundles lie under FOLDER/PEER/VERSION; hand them over as they are,
@@ -184,7 +203,7 @@ def publish(uri: str, to: Path | None, master: str | None, as_json: bool, **opti
     from lace.spark.archive.publish import publish as publish_new
     from lace.spark.archive.run import run as run_steps
 
-    archive, peers = open_archive(uri, master), policies(options)
+    archive, peers = open_archive(uri, master, few_mib=few_mib), policies(options)
     run_steps(archive, peers)
     _show(publish_new(archive, peers, to), as_json)
 
@@ -271,6 +290,7 @@ def _vacuum(archive: Archive, versions: int, apply: bool, as_json: bool) -> None
 @click.option("--max-files", default=1000, show_default=True, help="Most files of one micro-batch.")
 @click.option("--done", type=click.Path(file_okay=False, path_type=Path), help="Move bundles here once they are added.")
 @policy_options
+@_FEW
 @_MASTER
 @json_option
 def follow(
@@ -280,6 +300,7 @@ def follow(
     once: bool,
     max_files: int,
     done: Path | None,
+    few_mib: int,
     master: str | None,
     as_json: bool,
     **options: Any,
@@ -293,7 +314,7 @@ def follow(
     from lace.spark.archive.follow import follow as follow_inbox
     from lace.spark.archive.run import run as run_steps
 
-    archive, peers = open_archive(uri, master), policies(options)
+    archive, peers = open_archive(uri, master, few_mib=few_mib), policies(options)
 
     def told(batch: MicroBatch) -> None:
         if as_json:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -15,12 +16,21 @@ from lace.facts.derive import FieldOccurrence, LinkOccurrence, extra_occurrences
 from lace.records.model import Parts, ValidRecord
 from lace.spark.schemas import DATA, STORED, WIDE, arrow_schema
 
+if TYPE_CHECKING:
+    from lace.spark.files import RawRecord
+
 _TEXT = pa.string()
 # What a reader of a bundle may ask for: the columns of records and their Arrow types.
 _TYPES: dict[str, pa.DataType] = {field.name: field.type for field in arrow_schema(StructType([*WIDE, DATA, STORED]))}
 RECORD_COLUMNS = tuple(_TYPES)
 _NO_PARTS = Parts("", "", "", "", "", (), "", "", b"", "", "", 0)
 _Records = Sequence[ValidRecord | None]
+
+
+def raw_batch(found: Sequence[RawRecord], schema: pa.Schema) -> pa.RecordBatch:
+    """Records as they were found, before anybody judged them."""
+    arrays = [pa.array([getattr(raw, field.name) for raw in found], field.type) for field in schema]
+    return pa.record_batch(arrays, schema=schema)
 
 
 def record_arrays(records: _Records, columns: Iterable[str]) -> dict[str, pa.Array]:

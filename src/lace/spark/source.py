@@ -50,7 +50,7 @@ from lace.runtime.collector import seldom_collecting
 from lace.spark.archive.reading import ArchiveReader, table_schema
 from lace.spark.files import FileRange, RawRecord, input_files, local_path, read_piece, shares
 from lace.spark.judging import batches, judge
-from lace.spark.rows import RECORD_COLUMNS, record_arrays
+from lace.spark.rows import RECORD_COLUMNS, raw_batch, record_arrays
 from lace.spark.schemas import COMMENTS, CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema, arrow_schema
 from lace.spark.writer import LaceWriter
 from lace.store.bundle import index_path
@@ -380,5 +380,4 @@ def _read_raw(
     schema = arrow_schema(StructType([RAW[name] for name in columns]))
     chosen = (piece for batch in tasks for task in batch["id"].to_pylist() for piece in parts[task])
     for group in batches(raw for piece in chosen for raw in read_piece(piece)):
-        arrays = [pa.array([getattr(raw, f.name) for raw in group], f.type) for f in schema]
-        yield pa.record_batch(arrays, schema=schema)
+        yield raw_batch(group, schema)

@@ -24,12 +24,22 @@ from lace.spark.manifest import file_digest
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lace.spark.files import RawRecord
+
 RETRIES = 5
 _SMALL_FILE_BYTES = 32 << 20
 _FEW_ROWS = 1_000_000  # digests or places that are sent to every task
 _INDEX_ORDER = ("month", "group", "app", "name")
 Progress = Callable[[str, str], None]
 Session = Callable[[], "SparkSession"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewLimits:
+    """How much this process does without Spark; `bytes` 0 leaves everything to Spark."""
+
+    bytes: int = 8 << 20  # of new inputs, and of the files that a step reads whole
+    looked_through: int = 4_000_000  # rows of one narrow column that something is looked for in
 
 
 def silent(step: str, what: str) -> None:
@@ -48,13 +58,25 @@ class ArchiveLookup:
     until: str | None = None
 
 
+def _batch_id(state: State) -> str:
+    return f"{state.version + 1:08d}-{uuid.uuid4().hex[:8]}"
+
+
 class Archive:
     """An archive under one address. A session is only asked for when there is work for one."""
 
-    def __init__(self, uri: str, session: Session | None = None, *, progress: Progress = silent) -> None:
+    def __init__(
+        self,
+        uri: str,
+        session: Session | None = None,
+        *,
+        progress: Progress = silent,
+        few: FewLimits | None = None,
+    ) -> None:
         self._session = session
         self.uri = uri
         self.progress = progress
+        self.few = few or FewLimits()  # what is done by this process alone
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -142,9 +164,13 @@ class Archive:
             if not new:
                 self.progress("add", "nothing new")
                 return None
-            from lace.spark.source import raw_records
+            from lace.spark.archive import few
 
             self.progress("add", f"reading {len(new):,} files")
+            if few.can_add(self.few, self.files, state, new.values()):
+                return self.small_addition(state, few.read_inputs(new.values()), new)
+            from lace.spark.source import raw_records
+
             raw = partial(raw_records, self.spark, [Path(item.address) for item in new.values()], split_bytes)
             return self.addition(state, raw, new)
 
@@ -166,7 +192,7 @@ class Archive:
         few = repeated.count() <= _FEW_ROWS
         fresh = ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated)
         judged = validate.judged(fresh, keep_bytes=True)
-        batch = f"{state.version + 1:08d}-{uuid.uuid4().hex[:8]}"
+        batch = _batch_id(state)
         added = self._write_judged(judged, batch)
         repeated.unpersist()
         places.unpersist()
@@ -174,7 +200,17 @@ class Archive:
         narrow = tables.read(self.spark, self.files, "records", records)
         valid = sum(file.rows for file in records)
         added += tables.write(self.spark, self.files, "coordinates", narrow, by=_INDEX_ORDER, rows=valid)
-        bad = sum(file.rows for file in added if file.table == "quarantine")
+        return self._addition(batch, inputs, read, added)
+
+    def small_addition(self, state: State, found: Sequence[RawRecord], inputs: Mapping[str, Input]) -> Commit:
+        """The same for records that this process holds, without Spark."""
+        from lace.spark.archive import few
+
+        batch = _batch_id(state)
+        return self._addition(batch, inputs, len(found), few.added(self.files, state, found, batch))
+
+    def _addition(self, batch: str, inputs: Mapping[str, Input], read: int, added: Sequence[DataFile]) -> Commit:
+        valid, bad = (sum(file.rows for file in added if file.table == name) for name in ("records", "quarantine"))
         counts = {"files": len(inputs), "read": read, "repeats": read - valid - bad, "valid": valid, "quarantined": bad}
         self.progress("add", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
         made = ArchiveBatch(id=batch, inputs=dict(inputs), counts=counts)

@@ -16,9 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.limits import EngineLimits
-from lace.spark.archive import rewrite, tables
+from lace.spark.archive import fewrun, rewrite, tables
 from lace.spark.archive.additive import additivity
 from lace.spark.archive.archive import Archive
+from lace.spark.archive.fewrun import FewRecords
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.maintain import Maintainer, Records, maintainable
 from lace.spark.executor import SparkSettings
@@ -115,6 +116,8 @@ class _ArchiveRun:
         self.lost: dict[str, DataFrame] = {}  # by mark: the hashes that are selected no more, except removed records
         self.anew: set[str] = set()  # marks whose whole result was replaced
         self.keepers: list[Maintainer] = []  # they hold what `lost` is computed from
+        self.few: dict[str, tuple[FewRecords, list[str]]] = {}  # by mark: what was selected now without Spark
+        self._read_few: dict[tuple[str, ...], FewRecords | None] = {}
 
     # What a set of rules selects
 
@@ -145,8 +148,21 @@ class _ArchiveRun:
             pending = list(self.state.batch_ids)
             self.archive.progress(f"select for {names}", "everything")
             self._forget(mark)
-        self.fresh[mark] = self._evaluate(mark, peer, pending) if pending else []
+        few = self._few(pending) if pending and not peer.advertised else None
+        if few is not None:
+            hashes = few.select(peer, self.settings.limits)
+            self.few[mark] = few, hashes
+            self.fresh[mark] = fewrun.write_selected(self.archive, mark, hashes, pending[-1])
+        else:
+            self.fresh[mark] = self._evaluate(mark, peer, pending) if pending else []
         self.added += self.fresh[mark]
+
+    def _few(self, batches: Sequence[str]) -> FewRecords | None:
+        """The records of some batches, if this process can do without Spark for them."""
+        key = tuple(batches)
+        if key not in self._read_few:
+            self._read_few[key] = FewRecords.of(self.archive, self.state, batches)
+        return self._read_few[key]
 
     def _select_by_change(self, mark: str, peer: PeerPolicy, names: str, before: StepResult | None) -> bool:
         """Rules that look at several records: stored relations follow; whether they are stored now."""
@@ -230,9 +246,12 @@ class _ArchiveRun:
             self._drop("advertisements", "peer", peer.name)
         went = None if anew else self._unlist(peer.name, rules, gone or [])
         chosen = self._held("selected", "rules", rules) if anew else self.fresh.get(rules, [])
-        new = self._advertisements(peer, chosen)
+        few = self.few.get(rules) if went is None and chosen == self.fresh.get(rules) else None
+        new = self._advertisements(peer, chosen) if few is None else self._list_few(peer, *few)
         self.added += new
-        if anew or new or went is not None:
+        if anew and not new:
+            self._drop("partitions", "peer", peer.name)
+        elif (new or went is not None) and not (few is not None and self._count_few(peer, few[1], anew)):
             self._renew_partitions(peer.name, new, went, anew)
         counts = {
             f"listed {peer.name}": self._rows("advertisements", "peer", peer.name),
@@ -273,6 +292,20 @@ class _ArchiveRun:
         listing = advertise.advertisements(records, source, fields).withColumn("peer", F.lit(peer.name))
         rows = sum(file.rows for file in chosen)
         return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows)
+
+    def _list_few(self, peer: PeerPolicy, records: FewRecords, hashes: Sequence[str]) -> list[DataFile]:
+        return fewrun.write_listing(self.archive, peer.name, records.listing(peer, hashes)) if hashes else []
+
+    def _count_few(self, peer: PeerPolicy, hashes: Sequence[str], anew: bool) -> bool:
+        """Renew counts and roots without Spark; False if that is too much."""
+        old = [] if anew else self._held("partitions", "peer", peer.name)
+        held = self._held("advertisements", "peer", peer.name)
+        touched = sorted({fewrun.prefix_of(text) for text in hashes})
+        made = fewrun.write_partitions(self.archive, peer.name, old, held, touched)
+        if made is not None:
+            self._drop("partitions", "peer", peer.name)
+            self.added += made
+        return made is not None
 
     def _renew_partitions(self, peer: str, new: Sequence[DataFile], went: DataFrame | None, anew: bool) -> None:
         """Counts and roots of the partitions that changed; the others stay as they are."""

@@ -183,8 +183,13 @@ def described(spark: SparkSession, files: Files, table: str, listed: Sequence[Li
     """Files with their rows and the ends of what they hold; empty ones are left out."""
     parquet = [item for item in listed if item.name.endswith(".parquet")]
     if files.folder is not None:
-        return [found for item in parquet if (found := _by_footer(files.folder, table, item)) is not None]
+        return by_footers(files.folder, table, parquet)
     return _by_reading(spark, files, table, parquet) if parquet else []
+
+
+def by_footers(folder: Path, table: str, parquet: Sequence[ListedFile]) -> list[DataFile]:
+    """The same for files of this machine, without a job."""
+    return [found for item in parquet if (found := _by_footer(folder, table, item)) is not None]
 
 
 def _statistics(table: str) -> list[str]:
@@ -192,7 +197,7 @@ def _statistics(table: str) -> list[str]:
 
 
 def _by_footer(folder: Path, table: str, item: ListedFile) -> DataFile | None:
-    """What the end of a file on this machine says, without a job."""
+    """What the end of a file says."""
     file = parquet_files.ParquetFile(folder / item.name)
     footer = file.metadata
     if footer.num_rows == 0:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from lace.interlace.advertisement import Advertisement, FieldClaim, canonical_bytes, canonical_fields, record_digest
-from lace.interlace.merkle import partition_root
+from lace.interlace.merkle import partition_roots
 from lace.limits import StreamLimits
 from lace.notation import b64a
 from lace.spark.jobs.reconcile import partition_prefix
@@ -50,20 +50,28 @@ def advertisements(
     chosen = records.select(partition_prefix(), "hash", *wanted, *(["headers"] if needs_headers else []))
 
     def advertise(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = batch.to_pylist()
-            texts = [canonical_bytes(Advertisement(r["hash"], field_claims(r, fields)), source, longest) for r in rows]
-            yield pa.record_batch(
-                [
-                    batch["prefix"].cast(pa.string()),
-                    batch["hash"].cast(pa.string()),
-                    pa.array([record_digest(text) for text in texts], pa.binary()),
-                    pa.array([text.decode() for text in texts], pa.string()),
-                ],
-                schema=_ADVERTISEMENTS_ARROW,
-            )
+        return (listed(batch, source, fields, longest) for batch in batches)
 
     return chosen.mapInArrow(advertise, ADVERTISEMENTS)
+
+
+def listed(
+    batch: pa.RecordBatch, source: str, fields: frozenset[str] | None, longest: int = StreamLimits().max_fact_line_bytes
+) -> pa.RecordBatch:
+    """The advertisements of a batch of wide rows that know their prefix."""
+    texts = [
+        canonical_bytes(Advertisement(row["hash"], field_claims(row, fields)), source, longest)
+        for row in batch.to_pylist()
+    ]
+    return pa.record_batch(
+        [
+            batch["prefix"].cast(pa.string()),
+            batch["hash"].cast(pa.string()),
+            pa.array([record_digest(text) for text in texts], pa.binary()),
+            pa.array([text.decode() for text in texts], pa.string()),
+        ],
+        schema=_ADVERTISEMENTS_ARROW,
+    )
 
 
 def field_claims(row: Mapping[str, object], fields: frozenset[str] | None) -> tuple[FieldClaim, ...]:
@@ -91,10 +99,14 @@ def partitions(listing: DataFrame) -> DataFrame:
 
 def roots(digests: DataFrame) -> DataFrame:
     """Count and root of every prefix in a frame of (prefix, digest)."""
-    return digests.select("prefix", "digest").groupBy("prefix").applyInArrow(_summary, PARTITIONS)
+    return digests.select("prefix", "digest").groupBy("prefix").applyInArrow(summaries, PARTITIONS)
 
 
-def _summary(table: pa.Table) -> pa.Table:
-    digests = table["digest"].to_pylist()
-    row = {"prefix": table["prefix"][0].as_py(), "records": len(digests), "root": b64a.encode(partition_root(digests))}
-    return pa.Table.from_pylist([row], schema=_PARTITIONS_ARROW)
+def summaries(digests: pa.Table) -> pa.Table:
+    """`roots` for rows that are at hand."""
+    by_prefix: dict[str, list[bytes]] = {}
+    for prefix, digest in zip(digests["prefix"].to_pylist(), digests["digest"].to_pylist(), strict=True):
+        by_prefix.setdefault(prefix, []).append(digest)
+    roots = [b64a.encode(root) for root in partition_roots(by_prefix.values())]
+    columns = {"prefix": list(by_prefix), "records": [len(found) for found in by_prefix.values()], "root": roots}
+    return pa.table(columns, schema=_PARTITIONS_ARROW)

@@ -44,11 +44,12 @@ def _judge(keep_bytes: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
     schema = arrow_schema(JUDGED)
     for batch in batches:
         with seldom_collecting():
-            judgement = _judge_batch(batch, schema, keep_bytes)
+            judgement = judge_batch(batch, schema, keep_bytes=keep_bytes)
         yield judgement
 
 
-def _judge_batch(batch: pa.RecordBatch, schema: pa.Schema, keep_bytes: bool) -> pa.RecordBatch:
+def judge_batch(batch: pa.RecordBatch, schema: pa.Schema, *, keep_bytes: bool) -> pa.RecordBatch:
+    """The rows of `raw` as rows of `judged`."""
     stored, rules, reasons, claimed = (batch[name].to_pylist() for name in ("stored", "rule", "reason", "hash"))
     found = judge(zip(stored, rules, reasons, strict=True))
     valid = [verdict.record for verdict in found]

@@ -68,6 +68,8 @@ class Landing:
         self._waiting = 0
 
     def _add(self, chosen: Sequence[ListedFile]) -> None:
+        from lace.spark.archive.few import can_add  # with Spark's types, which take their time to load
+
         archive = self._archive
         data = {item.name: archive.files.read(item.name) for item in chosen}
         by_content = {b64a.encode(digest(body)): name for name, body in data.items()}
@@ -82,6 +84,8 @@ class Landing:
                 content: Input(address=f"{archive.files.uri}/{name}", size=len(data[name]))
                 for content, name in new.items()
             }
+            if can_add(archive.few, archive.files, state, inputs.values()):
+                return archive.small_addition(state, rows, inputs)
             return archive.addition(state, partial(_frame, archive, rows), inputs)
 
         archive.commit(work)

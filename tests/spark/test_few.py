@@ -1,0 +1,199 @@
+"""Few new records need no Spark, and the tables say what jobs would have said."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow.dataset as ds
+import pytest
+from click.testing import CliRunner
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from lace.cli.app import app
+from lace.datalog import engine
+from lace.facts.derive import derive_facts
+from lace.notation.tai import TAI
+from lace.policy.operand import Module
+from lace.policy.select import select_coordinate
+from lace.records.model import ValidRecord
+from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.run import is_up_to_date, rules_mark, run
+from lace.spark.jobs.evaluate import PeerPolicy
+from spark.archives import make_records, write_bundle
+from spark.test_pipeline import check_partitions, peer
+
+ALL_BY_SPARK = FewLimits(bytes=0)
+TABLES = ("records", "quarantine", "coordinates", "selected", "advertisements", "partitions")
+CLAIMS = "SelectAdvertised(P,S) :- Advertised(P,S).\n"
+UNTAGGED = "SelectHave(P) :- Have(P), not Field(P,'X-Tag',_,_).\n" + CLAIMS  # negation, said of one record
+JOINED = "SelectHave(P) :- Have(P), not Linked(P).\nLinked(T) :- RecordLink(_,_,_,_,T).\n" + CLAIMS
+PEERS = [
+    peer("adds", select_coordinate("//u//ding//")),
+    peer("negates", Module.author(UNTAGGED)),
+    peer("twin", select_coordinate("//u//ding//")),
+]
+RECORDS = make_records(40, seed=31)
+
+
+class SparkWasAsked(Exception):
+    """A session was wanted."""
+
+
+def no_spark() -> NoReturn:
+    raise SparkWasAsked
+
+
+def rows_of(archive: Archive, table: str) -> list[dict[str, Any]]:
+    """A table as anything that reads Parquet sees it."""
+    paths = [f"{archive.files.uri}/{file.path}" for file in archive.log.state().table(table)]
+    return ds.dataset(paths, format="parquet").to_table().to_pylist() if paths else []
+
+
+def check(archive: Archive, held: Sequence[ValidRecord], peers: Sequence[PeerPolicy] = PEERS) -> None:
+    """Every table says what evaluation from scratch says."""
+    by_hash = {str(valid.hash): valid for valid in held}
+    records = {row["hash"]: row for row in rows_of(archive, "records")}
+    assert sorted(records) == sorted(by_hash)
+    assert sorted(row["hash"] for row in rows_of(archive, "coordinates")) == sorted(by_hash)
+    for text, row in records.items():
+        valid = by_hash[text]
+        assert row["stored"] == valid.stored
+        headers = [(name, value) for name, values in row["headers"] for value in values]
+        assert sorted(headers) == sorted(valid.parts.headers)
+        assert (row["ts"] is None) == (not valid.parts.tai)
+        if row["ts"] is not None:
+            assert round(row["ts"].timestamp() * 1e6) == TAI(row["tai"]).to_unix_ns() // 1000
+    facts = {fact for valid in held for fact in derive_facts(valid)}
+    for one in peers:
+        wanted = {row[0] for row in engine.evaluate(one.policy.program, facts).rows(one.policy.sendable)}
+        selected = [row["hash"] for row in rows_of(archive, "selected") if row["rules"] == rules_mark(one)]
+        assert sorted(selected) == sorted(wanted), one.name
+        listed = [row["hash"] for row in rows_of(archive, "advertisements") if row["peer"] == one.name]
+        assert sorted(listed) == sorted(wanted)
+        rows: Any = [row for row in rows_of(archive, "partitions") if row["peer"] == one.name]
+        check_partitions(rows, one, [by_hash[text] for text in wanted])
+
+
+@given(st.lists(st.lists(st.integers(0, len(RECORDS) - 1), max_size=12), max_size=4))
+@settings(max_examples=12, deadline=None)
+def test_whatever_the_batches_few_records_end_as_an_evaluation_from_scratch_does(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("few")
+    archive = Archive(str(folder / "root"), no_spark)
+    archive.init()
+    held: dict[int, ValidRecord] = {}
+    for number, batch in enumerate(batches):
+        write_bundle(folder / f"{number}.bundle", [RECORDS[at] for at in batch])  # repeats in it, and of others
+        archive.add([folder / f"{number}.bundle"])
+        held |= {at: RECORDS[at] for at in batch}
+        run(archive, PEERS)
+        check(archive, list(held.values()))
+        assert is_up_to_date(archive.log.state(), PEERS)
+    state = archive.log.state()
+    assert sum(batch.counts["valid"] for batch in state.batches) == len(held)
+
+
+def test_damage_goes_to_quarantine_once_and_other_readers_see_the_rows(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    bad = b"nonsense" + RECORDS[0].stored[:-1]
+    (tmp_path / "a.bundle").write_bytes(bad + RECORDS[1].stored)
+    (tmp_path / "empty.bundle").write_bytes(b"")
+    archive.add([tmp_path / "a.bundle", tmp_path / "empty.bundle"])
+    found = rows_of(archive, "quarantine")
+    assert all(row["rule"] and row["reason"] and row["stored"] for row in found)
+    again = archive.log.state().batches[-1].counts["quarantined"]
+    assert again == len(found) >= 1
+    (tmp_path / "b.bundle").write_bytes(bad)
+    archive.add([tmp_path / "b.bundle"])
+    assert len(rows_of(archive, "quarantine")) == again
+    assert archive.log.state().batches[-1].counts["repeats"] >= 1
+    delta = DeltaTable(f"{archive.files.uri}/data/records").to_pyarrow_table(columns=["hash"])
+    assert delta["hash"].to_pylist() == [row["hash"] for row in rows_of(archive, "records")]
+
+
+@pytest.mark.parametrize("limits", [ALL_BY_SPARK, FewLimits(bytes=10), FewLimits(looked_through=3)])
+def test_what_is_more_than_few_is_for_spark(tmp_path: Path, limits: FewLimits) -> None:
+    made = Archive(str(tmp_path / "root"), no_spark)
+    made.init()
+    made.add([write_bundle(tmp_path / "a.bundle", RECORDS[:9])])
+    run(made, PEERS)
+    state = made.log.state()
+    bounded = Archive(made.uri, no_spark, few=limits)
+    with pytest.raises(SparkWasAsked):
+        bounded.add([write_bundle(tmp_path / "b.bundle", RECORDS[9:12])])
+    assert made.log.state() == state  # nothing is lost, and nothing half done
+    made.add([tmp_path / "b.bundle"])
+    if limits.bytes < 100:
+        with pytest.raises(SparkWasAsked):
+            run(bounded, PEERS)
+    run(made, PEERS)
+    check(made, RECORDS[:12])
+
+
+def test_rules_that_look_at_several_records_are_for_spark(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    archive.add([write_bundle(tmp_path / "a.bundle", RECORDS[:9])])
+    with pytest.raises(SparkWasAsked):
+        run(archive, [peer("joins", Module.author(JOINED))])
+
+
+def test_the_command_adds_and_lists_five_records_without_a_word_of_spark(tmp_path: Path) -> None:
+    write_bundle(tmp_path / "a.bundle", RECORDS[:20])
+    write_bundle(tmp_path / "b.bundle", RECORDS[20:25])
+    (tmp_path / "ann.rules").write_text("SelectHave(P) :- Have(P), Field(P,'Group',_,'u').\n" + CLAIMS)
+    root = str(tmp_path / "west")
+    ann = ["--peer", f"ann={tmp_path / 'ann.rules'}", "--expose", "all"]
+    said = ""
+    for arguments in (
+        ["init", root],
+        *(["add", root, str(tmp_path / name), *ann] for name in ("a.bundle", "b.bundle")),
+    ):
+        done = CliRunner().invoke(app, ["archive", *arguments])
+        assert done.exit_code == 0, done.output
+        said += done.stderr
+    assert "starting" not in said
+    told = CliRunner().invoke(app, ["archive", "status", root, "--json"]).stdout.splitlines()
+    tables = {line["table"]: line["rows"] for line in map(json.loads, told) if "table" in line}
+    ours = [valid for valid in RECORDS[:25] if valid.parts.group == "u"]
+    assert (tables["records"], tables["advertisements"]) == (25, len(ours))
+
+
+@pytest.mark.spark
+def test_both_ways_write_the_same_rows_and_follow_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    parts = [RECORDS[:15], RECORDS[10:25], RECORDS[25:32], RECORDS[30:]]
+    for number, part in enumerate(parts):
+        write_bundle(tmp_path / f"{number}.bundle", part)
+    (tmp_path / "3.bundle").write_bytes(b"nonsense" + (tmp_path / "3.bundle").read_bytes())
+    ways = {"few": (True,) * 4, "jobs": (False,) * 4, "turns": (False, True, False, True)}
+    random.Random(3).shuffle(parts)
+    found: dict[str, Any] = {}
+    for way, by_hand in ways.items():
+        root = str(tmp_path / way)
+        Archive(root).init()
+        for number, alone in enumerate(by_hand):
+            archive = Archive(root, no_spark) if alone else Archive(root, lambda: spark, few=ALL_BY_SPARK)
+            archive.add([tmp_path / f"{number}.bundle"])
+            run(archive, PEERS)
+        read = Archive(root, lambda: spark)
+        check(read, RECORDS)
+        found[way] = {name: contents(read, name) for name in TABLES}
+        assert [batch.counts for batch in read.log.state().batches] == [
+            batch.counts for batch in Archive(str(tmp_path / "few")).log.state().batches
+        ]
+    assert found["few"] == found["jobs"] == found["turns"]
+
+
+def contents(archive: Archive, table: str) -> list[str]:
+    """What Spark reads of a table, without the names of batches."""
+    frame = archive.table(table).drop("batch")
+    return sorted(json.dumps(row.asDict(recursive=True), default=str, sort_keys=True) for row in frame.collect())
