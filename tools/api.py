@@ -39,8 +39,10 @@ def docstring(thing: object) -> str:
 
 
 def methods(cls: type) -> Iterator[tuple[str, object]]:
-    """The public methods and properties that a class itself defines."""
-    for name, member in vars(cls).items():
+    """The public methods and properties of a class; those it has in common with others stand first."""
+    ours = [base for base in reversed(cls.__mro__) if base.__module__.startswith("lace.")]
+    defined = {name: member for base in ours for name, member in vars(base).items()}
+    for name, member in defined.items():
         if name.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property | classmethod)):
             continue
         yield name, member

@@ -44,8 +44,8 @@ def host_of(store: RecordStore, module: Module, book: PolicyBook) -> Callable[[]
 
     def own() -> object:
         host.evaluate(evaluate, Call())
-        assert host._policy is not None
-        return host._policy.own
+        assert host._agreed is not None
+        return host._agreed.own
 
     return own
 

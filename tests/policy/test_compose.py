@@ -138,7 +138,7 @@ def test_two_hundred_and_fifty_hashes_fit_into_one_operand() -> None:
 def test_flags_join_into_a_union_and_none_means_everything() -> None:
     facts = [fact for name, fields in RECORDS.items() for part in plex(name, **fields) for fact in part]
     only = selector("Field(P,'App',_,'dong')", "AdvertisedField(P,S,'App',_,'dong')")
-    module = select(coordinates=["//u//ding//links", "//u/v//"], hashes=[HASH], sources=[only.text])
+    module = select(coordinates=["//u//ding//links", "//u/v//"], hashes=[HASH], modules=[only])
     assert selection(module, facts)[0] == {"P.links", "P.group", HASH, "P.app"}
     assert select() == select_all()
 

@@ -68,11 +68,6 @@ def _known(path: Path) -> Iterator[None]:
         raise error from missing
 
 
-def is_coordinate(target: str) -> bool:
-    """Whether a target names what stands at a place, and not one record."""
-    return target.startswith("//") and not target.startswith("////")
-
-
 class Target(click.ParamType[str]):
     """A record's name: a hash, the beginning of one, a hash address or, where that is sensible, a coordinate."""
 
@@ -83,9 +78,9 @@ class Target(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from lace.porcelain.lace import is_beginning
-        from lace.records.coordinate import parse_address
+        from lace.records.coordinate import is_place, parse_address
 
-        if not self.coordinates and is_coordinate(value):
+        if not self.coordinates and is_place(value):
             self.fail("name the record by its hash: a coordinate means another record tomorrow.", param, ctx)
         try:
             if not is_beginning(value.removesuffix("…")):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.arguments import Target, is_coordinate, lace_argument, opened
+from lace.cli.arguments import Target, lace_argument, opened
 from lace.cli.files import output_to
 from lace.cli.links import LinkChoices
 from lace.cli.output import metered, print_warning
@@ -30,11 +30,13 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
     A coordinate means its newest record. Content in chunks is joined as it is written; a file given by -o appears only
     when all of it is there and checked. With --from it is first fetched from a peer into the lace.
     """
+    from lace.records.coordinate import is_place
+
     with opened(path, write=source is not None) as lace:
         if source is not None:
             fetch(lace, source, target, LinkChoices(**links))
         found = _resolve(lace, target, source, links)  # once: a coordinate may mean another record a moment later
-        if is_coordinate(target) and (notice := lace.tip(target).notice()):
+        if is_place(target) and (notice := lace.tip(target).notice()):
             print_warning(notice)
         with (
             metered(f"reading {target}", lace.content_length(found), in_bytes=True) as meter,

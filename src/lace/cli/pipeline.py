@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.output import json_option, print_json, print_table, say
+from lace.cli.policies import chosen_exposures, chosen_selector, read_rules
 
 if TYPE_CHECKING:
     from lace.spark.jobs.evaluate import PeerPolicy
@@ -143,24 +144,18 @@ def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
 def policies(options: dict[str, Any]) -> list[PeerPolicy]:
     """The plan with each peer, lowered for this side; a verifier as a peer's name is its identity."""
     from lace.policy.compile import agree
-    from lace.policy.exposure import expose
     from lace.policy.lower import lower
     from lace.policy.operand import Module
     from lace.policy.origin import Viewer
-    from lace.policy.select import select
     from lace.spark.jobs.evaluate import PeerPolicy
 
     if not options["peers"]:
         return []
-    texts = [path.read_text(encoding="utf-8") for path in options["selectors"]]
-    ours = select(coordinates=options["coordinates"], sources=texts)
-    choice = options["expose"]
-    if choice not in ("all", "selected", "none"):
-        choice = Path(choice).read_text(encoding="utf-8")
-    exposures = expose(choice, selector=ours)
+    ours = chosen_selector([str(path) for path in options["selectors"]], options["coordinates"], ())
+    exposures = chosen_exposures([options["expose"]], ours)
     found = []
     for name, path in options["peers"]:
-        plan = agree(ours, Module.author(path.read_text(encoding="utf-8"), name=str(path)))
+        plan = agree(ours, Module.author(read_rules(path), name=str(path)))
         viewer = Viewer(name if name.startswith("V.") else plan.operands[1].origin)
         lowered = lower(plan, local_index=0, viewer=viewer, exposures=exposures)
         found.append(PeerPolicy(name=name, policy=lowered))

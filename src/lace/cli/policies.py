@@ -60,36 +60,30 @@ def chosen_selector(
     limits: EngineLimits = _DEFAULT_LIMITS,
 ) -> Module:
     """The operand of `--select…` choices: what any of them selects, everything without one."""
-    from lace.policy.compose import union
-    from lace.policy.operand import Module
-    from lace.policy.select import select_all, select_coordinate, select_hash
+    from lace.policy.select import select
 
-    parts = [Module.author(read_rules(Path(name)), name=name, limits=limits) for name in sources]
-    parts += [select_coordinate(address) for address in coordinates]
-    parts += [select_hash(*hashes)] if hashes else []
-    return union(parts, limits=limits) if parts else select_all()
+    authored = [_selector_file(name, limits) for name in sources]
+    return select(coordinates=coordinates, hashes=hashes, modules=authored, limits=limits)
 
 
 def named_selector(text: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
     """One operand by one word: `all`, a coordinate or its beginning, a hash, or a rule file."""
-    from lace.notation.identifiers import is_record_hash
+    from lace.policy.select import select_word
 
-    if text == "all":
-        return chosen_selector((), (), ())
-    if text.startswith("////"):
-        return chosen_selector((), (), (text[4:],))
-    if text.startswith("//"):
-        return chosen_selector((), (text,), ())
-    if is_record_hash(text):
-        return chosen_selector((), (), (text,))
-    return chosen_selector((text,), (), (), limits)
+    return select_word(text) or _selector_file(text, limits)
+
+
+def _selector_file(name: str, limits: EngineLimits) -> Module:
+    from lace.policy.operand import Module
+
+    return Module.author(read_rules(Path(name)), name=name, limits=limits)
 
 
 def chosen_exposures(
     choices: Sequence[str], selector: Module | None, limits: EngineLimits = _DEFAULT_LIMITS
 ) -> tuple[Exposure, ...]:
     """The exposure modules of `--expose` choices."""
-    from lace.policy.exposure import Exposure, expose_all, expose_selected
+    from lace.policy.exposure import EXPOSURE_WORDS, Exposure, expose
 
     if "none" in choices and len(set(choices)) > 1:
         raise click.UsageError("--expose none goes with no other --expose")
@@ -97,11 +91,9 @@ def chosen_exposures(
         raise click.UsageError("--expose selected needs a selector: give one with --select…")
     modules: list[Exposure] = []
     for choice in choices:
-        if choice == "all":
-            modules.append(expose_all())
-        elif choice == "selected" and selector is not None:
-            modules.append(expose_selected(selector))
-        elif choice != "none":
+        if choice in EXPOSURE_WORDS:
+            modules += expose(choice, selector=selector)
+        else:
             modules.append(Exposure.author(read_rules(Path(choice)), name=choice, limits=limits))
     return tuple(modules)
 

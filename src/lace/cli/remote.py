@@ -58,16 +58,16 @@ def pull(lace: Lace, address: Any, module: Module, choices: LinkChoices) -> None
 
 def selector_of(wanted: str) -> Module:
     """The selector of a record's name or of a coordinate's beginning."""
-    from lace.policy.select import select_coordinate, select_hash
+    from lace.policy.select import select_hash, select_word
 
-    if wanted.startswith("////"):
-        return select_hash(wanted[4:])
-    return select_coordinate(wanted) if wanted.startswith("//") else select_hash(wanted)
+    return select_word(wanted) or select_hash(wanted)
 
 
 def _named(lace: Lace, wanted: str) -> Iterator[ValidRecord]:
     """What a name or prefix covers in the lace now."""
-    if wanted.startswith("//") and not wanted.startswith("////"):
+    from lace.records.coordinate import is_place
+
+    if is_place(wanted):
         for row in lace.list(wanted):
             yield lace.load(row.hash)
     else:

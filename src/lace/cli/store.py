@@ -84,6 +84,8 @@ def _send(
 
 def _resolve(lace: Lace, target: str) -> list[RecordHash]:
     """A hash or its beginning, a coordinate's tip, or everything below a prefix that ends in a slash."""
-    if target.startswith("//") and not target.startswith("////") and target.endswith("/"):
+    from lace.records.coordinate import is_place
+
+    if is_place(target) and target.endswith("/"):
         return [row.hash for row in lace.list(target)]
     return [lace.resolve(target)]

@@ -130,7 +130,10 @@ def expose_selected(module: Module) -> Exposure:
     return Exposure.of_rules([*chosen, allow])
 
 
-def expose(choice: str, *, selector: Module, limits: EngineLimits = _DEFAULT_LIMITS) -> tuple[Exposure, ...]:
+EXPOSURE_WORDS = ("all", "selected", "none")
+
+
+def expose(choice: str, *, selector: Module | None) -> tuple[Exposure, ...]:
     """The exposure modules of `all`, `selected` or `none`, or of a rule text (040-EXPOSE-05)."""
     match choice.strip():
         case "none":
@@ -138,9 +141,9 @@ def expose(choice: str, *, selector: Module, limits: EngineLimits = _DEFAULT_LIM
         case "all":
             return (expose_all(),)
         case "selected":
-            return (expose_selected(selector),)
+            return (expose_selected(selector),) if selector is not None else ()
         case _:
-            return (Exposure.author(choice, limits=limits),)
+            return (Exposure.author(choice),)
 
 
 def _allows_all(rule: Rule, viewer: Viewer) -> bool:

@@ -37,11 +37,11 @@ from lace.facts.predicates import (
     TYPE,
 )
 from lace.limits import EngineLimits
-from lace.notation.identifiers import RecordHash
+from lace.notation.identifiers import RecordHash, is_record_hash
 from lace.policy.compose import union
 from lace.policy.operand import Module
 from lace.policy.rewrite import body_atoms
-from lace.records.coordinate import Prefix, parse_prefix
+from lace.records.coordinate import HASH_ADDRESS, Prefix, is_place, parse_prefix
 
 _RECORD, _SOURCE, _NAME = Variable("P"), Variable("S"), Variable("N")
 _WANTED = Predicate("Wanted", 1)
@@ -81,15 +81,25 @@ def select_hash(*hashes: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
     return Module.of_rules(rules, limits=limits)
 
 
+def select_word(word: str) -> Module | None:
+    """A selector by one word: `all`, a coordinate or its beginning, a hash; None of what must be rules."""
+    if is_place(word):
+        return select_coordinate(word)
+    name = word.removeprefix(HASH_ADDRESS)
+    if name != word or is_record_hash(word):
+        return select_hash(name)
+    return select_all() if word == "all" else None
+
+
 def select(
     *,
     coordinates: Sequence[str] = (),
     hashes: Sequence[str] = (),
-    sources: Sequence[str] = (),
+    modules: Sequence[Module] = (),
     limits: EngineLimits = _DEFAULT_LIMITS,
 ) -> Module:
-    """What any of these asks for: prefixes, hashes, rule texts; everything when none is given."""
-    parts = [Module.author(source, limits=limits) for source in sources]
+    """What any of these asks for: prefixes, hashes, rules; everything when none is given."""
+    parts = [*modules]
     parts += [select_coordinate(address) for address in coordinates]
     parts += [select_hash(*hashes, limits=limits)] if hashes else []
     return union(parts, limits=limits) if parts else select_all()

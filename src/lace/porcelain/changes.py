@@ -14,6 +14,7 @@ from itertools import islice
 from threading import Event
 
 from lace.errors import CursorExpired, InvalidText
+from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
 from lace.store.base import RecordStore, StoreCursor, StoreRecordId
 
@@ -41,10 +42,10 @@ def format_cursor(cursor: StoreCursor) -> str:
 
 def parse_cursor(text: str) -> StoreCursor:
     """The cursor that `format_cursor` wrote."""
-    record, slash, removal = text.partition("/")
-    if not (slash and record.isascii() and record.isdecimal() and removal.isascii() and removal.isdecimal()):
+    record, _, removal = map(natural, text.partition("/"))
+    if record is None or removal is None:
         raise InvalidText("a cursor is two numbers with a slash between", rule="cursor-form", found=repr(text[:40]))
-    return StoreCursor(StoreRecordId(int(record)), int(removal))
+    return StoreCursor(StoreRecordId(record), removal)
 
 
 @dataclass(frozen=True, slots=True)

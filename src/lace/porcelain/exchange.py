@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lace.interlace.result import InterlaceResult
-from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
+from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.compile import agree
 from lace.policy.compose import union
-from lace.policy.exposure import Exposure, expose_all, expose_selected
+from lace.policy.exposure import Exposure
+from lace.policy.exposure import expose as expose_by
 from lace.policy.lower import LoweringOptions, lower
 from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
-from lace.policy.select import select_all, select_coordinate, select_hash
+from lace.policy.select import select_all, select_word
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.follow import LocalFollow
@@ -52,13 +53,7 @@ def selector(select: Select) -> Module:
     if not isinstance(select, str):
         parts = [selector(part) for part in select]
         return union(parts) if parts else select_all()
-    if select.startswith("////"):
-        return select_hash(select[4:])
-    if select.startswith("//"):
-        return select_coordinate(select)
-    if is_record_hash(select):
-        return select_hash(select)
-    return select_all() if select == "all" else Module.author(select)
+    return select_word(select) or Module.author(select)
 
 
 def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
@@ -67,11 +62,7 @@ def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
         return (expose,)
     if not isinstance(expose, str):
         return tuple(one for part in expose for one in exposures(part, module))
-    if expose == "none":
-        return ()
-    if expose == "selected":
-        return (expose_selected(module),)
-    return (expose_all(),) if expose == "all" else (Exposure.author(expose),)
+    return expose_by(expose, selector=module)
 
 
 def interlace(

@@ -6,7 +6,7 @@ Rule: every verb acts on this store alone. Nothing here prints, and nothing here
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -22,15 +22,13 @@ from lace.porcelain.changes import ChangeStream, change_stream, format_cursor
 from lace.porcelain.check import Damage, verify_store
 from lace.porcelain.content import read_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
-from lace.porcelain.putting import PutBatch
-from lace.porcelain.source import Content, Progress
+from lace.porcelain.putting import PutBatch, PutVerbs
+from lace.porcelain.source import Progress
 from lace.porcelain.tips import Tip, TipPolicy, forget_key, know_key, known_keys
 from lace.porcelain.transfer import Writable, all_bodies, covered_bodies, write_bundle, write_stream
-from lace.porcelain.tree import TreeResult
-from lace.records.coordinate import Coordinate, HashAddress, Prefix, parse_address, parse_prefix
-from lace.records.keys import SigningKey
+from lace.records.coordinate import Coordinate, HashAddress, Prefix, is_place, parse_address, parse_prefix
 from lace.records.manifest import content_length
-from lace.records.model import Header, Record, ValidRecord
+from lace.records.model import ValidRecord
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.keyring import KeyRing
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
 
 
-class Lace:
+class Lace(PutVerbs):
     """One store with the verbs of a developer; `lace.open` makes it."""
 
     def __init__(
@@ -66,72 +64,8 @@ class Lace:
         self.horizon_s = horizon_s  # records dated further ahead are no tips and are taken from no peer
         self._tips = TipPolicy(lambda: known_keys(self.store), self._clock.tai, horizon_s)
 
-    def put(
-        self,
-        content: Content,
-        *,
-        group: str,
-        app: str,
-        name: str,
-        tai: str | None = None,
-        headers: Mapping[str, str] | Iterable[Header] = (),
-        links: Iterable[tuple[str, str]] = (),
-        sign: SigningKey | str | None = None,
-        progress: Progress | None = None,
-    ) -> RecordHash:
-        """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring); durable on return.
-
-        Content may be bytes, the path of a file, or anything with `read`. What is over the limit of one record becomes
-        chunks under a manifest, a chunk in memory at a time. `progress` is told of every stretch of bytes read.
-        """
-        with self.batch() as batch:
-            return batch.put(
-                content,
-                group=group,
-                app=app,
-                name=name,
-                tai=tai,
-                headers=headers,
-                links=links,
-                sign=sign,
-                progress=progress,
-            )
-
-    def put_tree(
-        self,
-        folder: Path,
-        *,
-        group: str,
-        app: str,
-        name: str = "",
-        tai: str | None = None,
-        headers: Mapping[str, str] | Iterable[Header] = (),
-        links: Iterable[tuple[str, str]] = (),
-        sign: SigningKey | str | None = None,
-        progress: Progress | None = None,
-    ) -> Iterator[TreeResult]:
-        """Store every file below a folder under `name/relative/path`; a result for each, given once it is durable."""
-        return self.batch().put_tree(
-            folder,
-            group=group,
-            app=app,
-            name=name,
-            tai=tai,
-            headers=headers,
-            links=links,
-            sign=sign,
-            progress=progress,
-        )
-
-    def put_record(self, record: Record) -> RecordHash:
-        """Store a record that was built elsewhere; durable on return."""
-        with self.batch() as batch:
-            return batch.put_record(record)
-
-    def put_stored(self, stored: bytes) -> RecordHash:
-        """Validate the stored bytes of one record and keep them; durable on return."""
-        with self.batch() as batch:
-            return batch.put_stored(stored)
+    def _putting(self) -> PutBatch:
+        return self.batch()
 
     def batch(self) -> PutBatch:
         """Many puts in few transactions: `with notes.batch() as batch: batch.put(…)`; durable when the block ends."""
@@ -306,7 +240,7 @@ class Lace:
         return found[0]
 
     def _require_hash(self, text: str) -> str:
-        if text.startswith("//") and not text.startswith("////"):
+        if is_place(text):
             message = "name records to delete by their hash: a coordinate means another record tomorrow"
             raise InvalidText(message, rule="delete-by-hash", found=text)
         return text

@@ -6,7 +6,9 @@ stores nothing more; what was durable before stays, as after every crash.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +32,72 @@ Headers = Mapping[str, str] | Iterable[Header]
 Links = Iterable[tuple[str, str]]
 
 
-class PutBatch:
+class PutVerbs(ABC):
+    """The ways in: a lace makes each of them durable on return, a batch when its block ends."""
+
+    @abstractmethod
+    def _putting(self) -> AbstractContextManager[PutBatch]:
+        """Where one call's records go."""
+
+    def put(
+        self,
+        content: Content,
+        *,
+        group: str,
+        app: str,
+        name: str,
+        tai: str | None = None,
+        headers: Headers = (),
+        links: Links = (),
+        sign: SigningKey | str | None = None,
+        progress: Progress | None = None,
+    ) -> RecordHash:
+        """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring).
+
+        Content may be bytes, the path of a file, or anything with `read`. What is over the limit of one record becomes
+        chunks under a manifest, a chunk in memory at a time. `progress` is told of every stretch of bytes read. Durable
+        on return; in a batch, when its block ends.
+        """
+        with self._putting() as batch:
+            heading = batch._heading(group, app, name, tai, headers, links)
+            return batch._add_content(content, heading, batch._signer(sign), progress)
+
+    def put_tree(
+        self,
+        folder: Path,
+        *,
+        group: str,
+        app: str,
+        name: str = "",
+        tai: str | None = None,
+        headers: Headers = (),
+        links: Links = (),
+        sign: SigningKey | str | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[TreeResult]:
+        """Store every file below a folder under `name/relative/path`; a result for each, given once it is durable."""
+        with self._putting() as batch:
+            # The placeholder is replaced by each file's name; everything else is the same for all of them.
+            heading = batch._heading(group, app, name or "-", tai, headers, links)
+            sign_plex = batch._signer(sign)
+
+            def add(path: Path, file_name: str) -> RecordHash:
+                return batch._add_content(path, replace(heading, name=file_name), sign_plex, progress)
+
+            return put_tree(folder, name, batch._queue, add)
+
+    def put_record(self, record: Record) -> RecordHash:
+        """Store a record that was built elsewhere."""
+        with self._putting() as batch:
+            return batch._queue.add(record)
+
+    def put_stored(self, stored: bytes) -> RecordHash:
+        """Validate the stored bytes of one record and keep them."""
+        with self._putting() as batch:
+            return batch._queue.add_stored(stored)
+
+
+class PutBatch(PutVerbs):
     """Records on their way into one lace; `Lace.batch` makes it."""
 
     def __init__(
@@ -48,53 +115,8 @@ class PutBatch:
         self._keys = keys
         self._limits = limits
 
-    def put(
-        self,
-        content: Content,
-        *,
-        group: str,
-        app: str,
-        name: str,
-        tai: str | None = None,
-        headers: Headers = (),
-        links: Links = (),
-        sign: SigningKey | str | None = None,
-        progress: Progress | None = None,
-    ) -> RecordHash:
-        """As `Lace.put`, durable when the block ends."""
-        heading = self._heading(group, app, name, tai, headers, links)
-        return self._add_content(content, heading, self._signer(sign), progress)
-
-    def put_record(self, record: Record) -> RecordHash:
-        """As `Lace.put_record`, durable when the block ends."""
-        return self._queue.add(record)
-
-    def put_stored(self, stored: bytes) -> RecordHash:
-        """As `Lace.put_stored`, durable when the block ends."""
-        return self._queue.add_stored(stored)
-
-    def put_tree(
-        self,
-        folder: Path,
-        *,
-        group: str,
-        app: str,
-        name: str = "",
-        tai: str | None = None,
-        headers: Headers = (),
-        links: Links = (),
-        sign: SigningKey | str | None = None,
-        progress: Progress | None = None,
-    ) -> Iterator[TreeResult]:
-        """As `Lace.put_tree`: a result for each file, given once it is durable."""
-        # The placeholder is replaced by each file's name; everything else is the same for all of them.
-        heading = self._heading(group, app, name or "-", tai, headers, links)
-        sign_plex = self._signer(sign)
-
-        def add(path: Path, file_name: str) -> RecordHash:
-            return self._add_content(path, replace(heading, name=file_name), sign_plex, progress)
-
-        return put_tree(folder, name, self._queue, add)
+    def _putting(self) -> AbstractContextManager[PutBatch]:
+        return nullcontext(self)
 
     @property
     def waiting(self) -> int:

@@ -36,6 +36,7 @@ from lace.policy.origin import viewer_of
 from lace.policy.select import select_all
 from lace.porcelain.explain import Explainer, Explanation
 from lace.porcelain.lace import Lace
+from lace.records.coordinate import is_place
 from lace.records.model import Plex, Seal, ValidRecord
 from lace.records.validate import validate
 
@@ -309,6 +310,6 @@ def known_target(lace: Lace, target: str) -> RecordHash:
     try:
         return lace.resolve(target)
     except NotFound:
-        if target.startswith("//") and not target.startswith("////"):
+        if is_place(target):
             raise
         return RecordHash.parse(target.removeprefix("////"))

@@ -104,10 +104,18 @@ class Prefix:
 Address = HashAddress | Coordinate
 
 
+HASH_ADDRESS = "////"  # 110-ADDR-03
+
+
+def is_place(text: str) -> bool:
+    """Whether a text names what stands at a coordinate or below it, and not one record."""
+    return text.startswith("//") and not text.startswith(HASH_ADDRESS)
+
+
 def parse_address(text: str) -> Address:
     """A hash address or a coordinate, or InvalidText."""
-    if text.startswith("////"):  # 110-ADDR-03
-        return HashAddress(RecordHash.parse(text[4:]))
+    if text.startswith(HASH_ADDRESS):
+        return HashAddress(RecordHash.parse(text.removeprefix(HASH_ADDRESS)))
     return parse_coordinate(text)
 
 

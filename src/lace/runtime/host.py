@@ -19,8 +19,7 @@ from lace.interlace import inputs as given
 from lace.interlace.advertise import RECORD_BYTES
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.claims import PeerClaims
-from lace.interlace.cursor import decode_cursor
-from lace.interlace.host import Arrived, Call, Loaded, committed
+from lace.interlace.host import Arrived, Call, Loaded
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import summarise
 from lace.interlace.terms import Terms
@@ -30,6 +29,7 @@ from lace.records.keys import verify_batch
 from lace.runtime.comparer import Comparer
 from lace.runtime.cursors import CursorBook
 from lace.runtime.generation import Generation
+from lace.runtime.linkhost import Agreed, LinkHost
 from lace.runtime.loading import stored_batches
 from lace.runtime.policybook import PolicyBook, SharingKey
 from lace.runtime.quotas import GateRules, QuotaGate
@@ -52,19 +52,13 @@ class HostBounds:
     min_records_for_workers: int = 5_000  # that a peer offers and we do not; below, threads are enough to judge them
 
 
-class _Policy:
-    """What is worked with under one plan: our set as last evaluated, and the peer's claims."""
-
+class _Policy(Agreed[Generation, PeerClaims]):
     def __init__(self, wanted: asked.PreparePolicy, claims: PeerClaims) -> None:
-        self.wanted = wanted
-        self.claims = claims
-        self.own: Generation | None = None
-        self.told: Generation | None = None  # that `differences` were last given of
+        super().__init__(wanted, claims, Comparer(wanted.difference_key) if wanted.difference_key is not None else None)
         self.held: tuple[StoreCursor, Generation] | None = None  # all records of the store, where they were needed
-        self.comparer = Comparer(wanted.difference_key) if wanted.difference_key is not None else None
 
 
-class LocalHost:
+class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
     """One link's side of a store."""
 
     def __init__(
@@ -81,8 +75,8 @@ class LocalHost:
         gate: QuotaGate | None = None,
         cursors: CursorBook | None = None,
     ) -> None:
+        super().__init__(terms, gate or QuotaGate(store, GateRules()), cursors or CursorBook(store))
         self.store = store
-        self._terms = terms
         self._workers = workers
         self._verify = verify
         self._bounds = bounds or HostBounds()
@@ -90,13 +84,10 @@ class LocalHost:
         self._policies = policies or PolicyBook()
         self._house = house  # where rules of peers go that ask for much; without one they stay here
         self._guest = guest
-        self._gate = gate or QuotaGate(store, GateRules())  # what the peer may bring
-        self._cursors = cursors or CursorBook(store)
         self._evaluator: Evaluator | None = None  # until the first evaluation
         self._own_policies = policies is None
         self._sends: Sends | None = None
         self._sharing: SharingKey | None = None
-        self._policy: _Policy | None = None
 
     @property
     def cursor(self) -> StoreCursor:
@@ -116,21 +107,11 @@ class LocalHost:
         self._let_go()
         self._evaluator = _make_evaluator(self.store, self._terms, self._house, self._guest)
         self._evaluator.prepare(wanted, call)
-        self._policy = _Policy(wanted, self._claims_for(wanted))
-        return given.PolicyPrepared(len(self._policy.claims))
+        self._agreed = _Policy(wanted, self._claims_for(wanted))
+        return given.PolicyPrepared(len(self._agreed.claims))
 
-    def _claims_for(self, wanted: asked.PreparePolicy) -> PeerClaims:
-        if wanted.keeps_claims and self._policy is not None:
-            claims = self._policy.claims
-            claims.begin_anew()
-            return claims
-        claims = PeerClaims(wanted.peer_source, self._terms.max_line_bytes, self._work_out)
-        kept = self._cursors.get(wanted.cursor_key)
-        if kept is not None:
-            cursor = decode_cursor(kept, wanted.plan.id, wanted.peer_source, self._terms.max_cursor_bytes)
-            if cursor is not None:
-                claims.restore(cursor)
-        return claims
+    def _no_claims(self, source: str) -> PeerClaims:
+        return PeerClaims(source, self._terms.max_line_bytes, self._work_out)
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """Over the newest snapshot and everything that the peer claims."""
@@ -221,17 +202,6 @@ class LocalHost:
         call.charge(rows=len(came) + len(went))
         return given.ChangesReceived(own.some(came.texts()) if len(came) else [], went.texts())
 
-    def _set(self, handle: asked.SetHandle) -> Generation:
-        own = self._prepared().own
-        if own is None or handle.number != own.number:
-            raise LocalProtocolError("the set of an evaluation that was followed by another")
-        return own
-
-    def _prepared(self) -> _Policy:
-        if self._policy is None:
-            raise LocalProtocolError("nothing was prepared")
-        return self._policy
-
     # --- the peer's claims -------------------------------------------------------------------------------------
 
     def take_claims(self, wanted: asked.TakeClaims, call: Call) -> given.ClaimsTaken:
@@ -272,32 +242,11 @@ class LocalHost:
         if self._workers is not None and unknown >= self._bounds.min_records_for_workers:
             self._workers.want()
 
-    def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
-        """Keep them with the store; losing them costs the next exchange a listing, so failures are not errors."""
-        policy = self._prepared()
-        if policy.claims.is_relative:  # what differs is found out again for less than it costs to keep
-            return
-        kept = policy.claims.as_cursor(policy.wanted.plan.id).encode()
-        call.charge(rows=len(policy.claims), size=len(kept))
-        self._cursors.keep(wanted.key, kept)
-
     # --- differences (070) -------------------------------------------------------------------------------------
-
-    def measure(self, wanted: asked.Measure, call: Call) -> given.Measured:
-        """Our set under the key of the epoch."""
-        return self._comparer().measure(wanted, self._set(wanted.own), call)
-
-    def sketch(self, wanted: asked.Sketch, call: Call) -> given.Sketched:
-        """Symbols of our set."""
-        return self._comparer().sketch(wanted, self._set(wanted.own), call)
-
-    def decode(self, wanted: asked.Decode, call: Call) -> given.Decoded:
-        """What the peer's symbols say."""
-        return self._comparer().decode(wanted, self._set(wanted.own), call)
 
     def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
         """What the peer has, relative to our set."""
-        taken = self._comparer().take(wanted, self._set(wanted.own), self._prepared().claims, call)
+        taken = super().take_difference(wanted, call)
         self._expect(taken.count)
         return taken
 
@@ -306,12 +255,6 @@ class LocalHost:
         comparer = self._prepared().comparer
         if comparer is not None:
             comparer.forget()
-
-    def _comparer(self) -> Comparer:
-        comparer = self._prepared().comparer
-        if comparer is None:
-            raise LocalProtocolError("no comparison of sets was agreed")
-        return comparer
 
     # --- records -----------------------------------------------------------------------------------------------
 
@@ -336,16 +279,10 @@ class LocalHost:
                 return received_from(records, waiting.result())
         return judge_received(records, limits, self._verify)
 
-    def commit(self, judged: JudgedBatch, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
-        """In one transaction."""
-        call.check()
-        passed = self._gate.commit(judged)
-        return committed(passed.stored, passed.refused)
-
     def close(self) -> None:
         """Let go of the evaluator, the set and the claims."""
         self._let_go()
-        self._policy = None
+        self._agreed = None
         if self._own_policies:
             self._policies.close()
 

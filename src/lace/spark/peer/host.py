@@ -12,19 +12,18 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from lace.errors import LocalProtocolError
 from lace.intake.received import JudgedBatch, judge_received
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement
-from lace.interlace.cursor import decode_cursor
-from lace.interlace.host import Arrived, Call, Loaded, committed
+from lace.interlace.host import Arrived, Call, Loaded
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import fingerprint_of
 from lace.interlace.terms import Terms
 from lace.interlace.transfer import choose_requests
 from lace.runtime.claims import Feeding
 from lace.runtime.cursors import CursorBook
+from lace.runtime.linkhost import Agreed, LinkHost
 from lace.runtime.quotas import GateRules, QuotaGate
 from lace.spark.archive import tables
 from lace.spark.peer import aggregates
@@ -39,30 +38,22 @@ if TYPE_CHECKING:
     from lace.store.base import RecordStore
 
 
-class _Agreed:
-    """What is worked with under one plan."""
-
+class _ArchiveAgreed(Agreed[ArchiveSet, ArchiveClaims]):
     def __init__(self, wanted: asked.PreparePolicy, policy: ArchivePolicy, claims: ArchiveClaims) -> None:
-        self.wanted = wanted
+        key = wanted.difference_key
+        super().__init__(wanted, claims, ArchiveComparer(key) if key is not None else None)
         self.policy = policy
-        self.claims = claims
         self.sends: ArchiveSends | None = None
-        self.own: ArchiveSet | None = None
-        self.told: ArchiveSet | None = None  # that `differences` were last given of
-        self.comparer = ArchiveComparer(wanted.difference_key) if wanted.difference_key is not None else None
 
 
-class ArchiveHost:
+class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
     """One link's side of an archive."""
 
     def __init__(self, peer: ArchivePeer, terms: Terms, gate: QuotaGate | None = None) -> None:
         self._peer = peer
         store = cast("RecordStore", peer)  # as much of one as records that arrive and settings need
-        self._gate = gate or QuotaGate(store, GateRules())  # what the peer may bring
-        self._cursors = CursorBook(store)
-        self._terms = terms
+        super().__init__(terms, gate or QuotaGate(store, GateRules()), CursorBook(store))
         self._bounds = peer.bounds
-        self._agreed: _Agreed | None = None
 
     @property
     def cursor(self) -> Moment:
@@ -77,22 +68,12 @@ class ArchiveHost:
         policy = prepared(wanted, self._terms)
         claims = self._claims_for(wanted)
         self._let_go()
-        self._agreed = _Agreed(wanted, policy, claims)
+        self._agreed = _ArchiveAgreed(wanted, policy, claims)
         return given.PolicyPrepared(len(claims))
 
-    def _claims_for(self, wanted: asked.PreparePolicy) -> ArchiveClaims:
-        if wanted.keeps_claims and self._agreed is not None:
-            claims = self._agreed.claims
-            claims.begin_anew()
-            return claims
+    def _no_claims(self, source: str) -> ArchiveClaims:
         bounds = self._bounds
-        claims = ArchiveClaims(wanted.peer_source, self._terms.max_line_bytes, bounds.max_claims, bounds.max_followed)
-        kept = self._cursors.get(wanted.cursor_key)
-        if kept is not None:
-            cursor = decode_cursor(kept, wanted.plan.id, wanted.peer_source, self._terms.max_cursor_bytes)
-            if cursor is not None:
-                claims.restore(cursor)
-        return claims
+        return ArchiveClaims(source, self._terms.max_line_bytes, bounds.max_claims, bounds.max_followed)
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """Over the newest version and everything that the peer claims."""
@@ -155,17 +136,6 @@ class ArchiveHost:
         call.charge(rows=len(changed[0]) + len(changed[1]))
         return given.ChangesReceived(own.some(changed[0].texts()), changed[1].texts())
 
-    def _set(self, handle: asked.SetHandle) -> ArchiveSet:
-        own = self._prepared().own
-        if own is None or handle.number != own.number:
-            raise LocalProtocolError("the set of an evaluation that was followed by another")
-        return own
-
-    def _prepared(self) -> _Agreed:
-        if self._agreed is None:
-            raise LocalProtocolError("nothing was prepared")
-        return self._agreed
-
     # --- the peer's claims -------------------------------------------------------------------------------------
 
     def take_claims(self, wanted: asked.TakeClaims, call: Call) -> given.ClaimsTaken:
@@ -183,38 +153,9 @@ class ArchiveHost:
         return agreed.claims.reconcile_with(wanted, listing, call, may_be_relative=may_be_relative)
 
     def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
-        """Keep them beside the archive; losing them costs the next exchange a listing, so failures are no errors."""
-        agreed = self._prepared()
-        if agreed.claims.is_relative:  # what differs is found out again for less than it costs to keep
-            return
-        kept = agreed.claims.as_cursor(agreed.wanted.plan.id).encode()
-        call.charge(rows=len(agreed.claims), size=len(kept))
+        """Keep them beside the archive."""
         with contextlib.suppress(OSError):
-            self._cursors.keep(wanted.key, kept)
-
-    # --- differences (070) -------------------------------------------------------------------------------------
-
-    def measure(self, wanted: asked.Measure, call: Call) -> given.Measured:
-        """Our set under the key of the epoch."""
-        return self._comparer().measure(wanted, self._set(wanted.own), call)
-
-    def sketch(self, wanted: asked.Sketch, call: Call) -> given.Sketched:
-        """Symbols of our set."""
-        return self._comparer().sketch(wanted, self._set(wanted.own), call)
-
-    def decode(self, wanted: asked.Decode, call: Call) -> given.Decoded:
-        """What the peer's symbols say."""
-        return self._comparer().decode(wanted, self._set(wanted.own), call)
-
-    def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
-        """What the peer has, relative to our set."""
-        return self._comparer().take(wanted, self._set(wanted.own), self._prepared().claims, call)
-
-    def _comparer(self) -> ArchiveComparer:
-        comparer = self._prepared().comparer
-        if comparer is None:
-            raise LocalProtocolError("no comparison of sets was agreed")
-        return comparer
+            super().keep_claims(wanted, call)
 
     # --- records -----------------------------------------------------------------------------------------------
 
@@ -255,12 +196,6 @@ class ArchiveHost:
         """As every record that comes into a lace is judged."""
         call.charge(rows=len(records), size=sum([len(data) for _, data in records]))
         return judge_received(records, self._terms.record_limits)
-
-    def commit(self, judged: JudgedBatch, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
-        """Durable in the archive's landing place; it is part of the archive before anything is evaluated again."""
-        call.check()
-        passed = self._gate.commit(judged)
-        return committed(passed.stored, passed.refused)
 
     def _let_go(self) -> None:
         if self._agreed is not None and self._agreed.sends is not None:
