@@ -27,7 +27,9 @@ from lace.notation.factline import format_fact, parse_fact, parse_plain_run
 from lace.policy.select import select_all
 from lace.policy.transcript import read_transcript, write_transcript
 from lace.records.fastparse import parse_common
+from lace.records.model import Parts
 from lace.records.parse import parse_record
+from lace.records.sheet import read_sheet
 from lace.records.validate import validate
 from lace.store.bundle import Frame, RejectedBytes, read_frames
 from lace.transports.base import TransportLimits
@@ -49,6 +51,8 @@ def check_record(data: bytes) -> None:
     except InvalidRecord:
         slow = None
     assert quick is None or quick == slow
+    together = read_sheet([data, data], LIMITS)
+    assert together is None or list(map(Parts._make, zip(*together, strict=True))) == [slow, slow]
     try:
         valid = validate(data, verify_signature=False)
     except InvalidRecord:

@@ -106,3 +106,10 @@ def test_text_order_is_byte_order(one: bytes, other: bytes) -> None:
     longer = b64a.encode(one + other)
     if longer.startswith(left) and longer != left:
         assert left < longer
+
+
+@given(st.integers(0, 70), st.integers(0, 9), st.data())
+def test_texts_decoded_together_are_those_decoded_alone(size: int, count: int, data: st.DataObject) -> None:
+    pieces = [data.draw(st.binary(min_size=size, max_size=size)) for _ in range(count)]
+    if size:
+        assert b64a.decode_canonical_each(list(map(b64a.encode, pieces)), size) == pieces

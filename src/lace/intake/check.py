@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import eq
 from typing import IO, Protocol
 
 from lace.intake.judge import Verify, judge_all
@@ -17,7 +18,9 @@ from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.keys import verify_batch
 from lace.records.model import ValidRecord
-from lace.store.columns.encode import EncodedBatch, PackedColumns, encode_batch
+from lace.records.sheet import Sheet, read_sheet
+from lace.records.validate import signature_tasks
+from lace.store.columns.encode import EncodedBatch, PackedColumns, encode_batch, encode_sheet
 from lace.workers.pool import PIPE_BYTES, WorkerPool
 
 Refused = tuple[int, str, str]  # ordinal, rule, reason
@@ -44,6 +47,29 @@ def check(
     claimed: Sequence[str] | None = None,
 ) -> Checked:
     """Validate, verify and encode a chunk of frames; each must be the record `claimed` for it, where that is given."""
+    sheet = read_sheet(frames, limits)
+    if sheet is not None:
+        reasons = verify(signature_tasks(sheet))
+        if _leaves_no_question(sheet, reasons, claimed):
+            return Checked(list(range(len(frames))), [], encode_sheet(sheet, frames).pack())
+        return _check_each(frames, limits, lambda _: reasons, claimed)
+    return _check_each(frames, limits, verify, claimed)
+
+
+def _leaves_no_question(sheet: Sheet, reasons: list[str | None], claimed: Sequence[str] | None) -> bool:
+    """Whether all are good, asked for, and none is here twice."""
+    hashes = sheet.hash
+    return (
+        all(reason is None for reason in reasons)
+        and len(set(hashes)) == len(hashes)
+        and (claimed is None or all(map(eq, hashes, claimed)))
+    )
+
+
+def _check_each(
+    frames: Sequence[bytes], limits: RecordLimits, verify: Verify, claimed: Sequence[str] | None
+) -> Checked:
+    """`check` record by record."""
     valid: dict[RecordHash, ValidRecord] = {}
     kept: list[int] = []
     refused: list[Refused] = []

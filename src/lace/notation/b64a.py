@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64, b2a_base64
+from collections.abc import Sequence
 
 from lace.errors import InvalidText
 
@@ -57,6 +58,13 @@ def decode(text: str) -> bytes:
 def decode_canonical(text: str) -> bytes:
     """The bytes of a text that is known to be canonical."""
     return a2b_base64(text.encode("ascii").translate(_FROM_ASCEND) + _PADDING[len(text) & 3])
+
+
+def decode_canonical_each(texts: Sequence[str], size: int) -> list[bytes]:
+    """The `size` bytes of each of many texts that are known to be canonical, all in one go."""
+    padding = "0" * (-text_length(size) % 4)  # zero bits behind each, so that the next begins at a whole byte
+    data = a2b_base64(padding.join([*texts, ""]).encode("ascii").translate(_FROM_ASCEND))
+    return [data[at : at + size] for at in range(0, len(data), (text_length(size) + 3) // 4 * 3)]
 
 
 def _refusal(text: str) -> InvalidText:

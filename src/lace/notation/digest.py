@@ -37,7 +37,29 @@ def digest(data: bytes | bytearray | memoryview) -> bytes:
 
 def digest_each(pieces: Iterable[bytes]) -> list[bytes]:
     """Plain BLAKE3-256 of each of many short pieces; one hasher for all, for making one costs as much as hashing."""
+    return _each(blake3(), pieces)
+
+
+def digest_tails(buffers: Iterable[bytes], places: Iterable[Iterable[int]]) -> list[bytes]:
+    """Plain BLAKE3-256 of what stands from each of its places on in each of many buffers; one hasher for all."""
     one = blake3()
+    update, finish, reset = one.update, one.digest, one.reset
+    digests: list[bytes] = []
+    for buffer, starts in zip(buffers, places, strict=True):
+        view = memoryview(buffer)
+        for start in starts:
+            update(view[start:])
+            digests.append(finish())
+            reset()
+    return digests
+
+
+def derive_each(context: str, materials: Iterable[bytes]) -> list[bytes]:
+    """The 32 bytes that `key_deriver` gives for each of many materials; the context is hashed once for all."""
+    return _each(blake3(derive_key_context=context), materials)
+
+
+def _each(one: blake3, pieces: Iterable[bytes]) -> list[bytes]:
     update, finish, reset = one.update, one.digest, one.reset
     digests: list[bytes] = []
     for piece in pieces:

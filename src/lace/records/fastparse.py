@@ -6,6 +6,7 @@ Rule: it may decline anything (None), but what it accepts, `parse` accepts with 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from lace.limits import RecordLimits
 from lace.notation.b64a import encode, pattern_of, text_length
@@ -40,22 +41,22 @@ def _heads(mark: str, forbidden: str) -> dict[bytes, re.Pattern[str]]:
 
 
 # Nearly every head is ASCII but for its marks. Read as Latin-1 it takes a byte a character, and ASCII is NFC.
-_ASCII_HEADS = _heads(MARK[:4].decode("latin-1"), r"\x00-\x1f\x7f-\xff")
+ASCII_HEADS = _heads(MARK[:4].decode("latin-1"), r"\x00-\x1f\x7f-\xff")
 _HEADS = _heads(MARK_TEXT, r"\x00-\x1f\x7f")
-_SHORT_HEAD_BYTES = 1024
+SHORT_HEAD_BYTES = 1024
 _SEAL_LINES = f"Signed-By: \nSignature: {'-' * text_length(SIGNATURE_BYTES)}\n"
-_SEALED_PLEX_START = 2 * MARKLINE_BYTES + len(_SEAL_LINES) + RECORD_HASH_LENGTH  # a verifier is as long as a hash
-_LENGTH_BYTES = len("Data-Length: \n\n")
-_LETTER = slice(len(MARK), len(MARK) + 1)
+SEALED_PLEX_START = 2 * MARKLINE_BYTES + len(_SEAL_LINES) + RECORD_HASH_LENGTH  # a verifier is as long as a hash
+LENGTH_BYTES = len("Data-Length: \n\n")
+LETTER = slice(len(MARK), len(MARK) + 1)
 
 
 def parse_common(stored: bytes, limits: RecordLimits) -> Parts | None:
     """The parts of a record of the common shape, signature not yet verified; None where `parse` has to look."""
-    shape = _ASCII_HEADS.get(stored[_LETTER])
+    shape = ASCII_HEADS.get(stored[LETTER])
     if shape is None:
         return None
     # A head that ends within the longest line has no line that is too long; few heads are longer than this.
-    match = shape.match(str(stored[: min(limits.max_header_line_bytes, _SHORT_HEAD_BYTES)], "latin-1"))
+    match = shape.match(str(stored[: min(limits.max_header_line_bytes, SHORT_HEAD_BYTES)], "latin-1"))
     if match is not None:
         groups, data_start = match.groups(), match.end()
     else:
@@ -69,30 +70,30 @@ def parse_common(stored: bytes, limits: RecordLimits) -> Parts | None:
         return None
     view = memoryview(stored)
     blob_hash = groups[-2]
-    blob_digest = digest(view[data_start - _LENGTH_BYTES - len(length) :])
+    blob_digest = digest(view[data_start - LENGTH_BYTES - len(length) :])
     if len(groups) == 2:
         if encode(blob_digest) != blob_hash[PAYLOAD]:
             return None
         return Parts(blob_hash, "", "", "", "", (), blob_hash, "", b"", "", "", data_start)
     plex_hash, group, app, name, tai, extras = groups[-8:-2]
-    headers = _extras(extras, limits)
+    headers = extra_headers(extras, limits)
     if headers is None:
         return None
     if len(groups) == 8:
         plex_digest = digest(view[MARKLINE_BYTES:])
-        if not _spell((plex_digest, blob_digest), (plex_hash, blob_hash)):
+        if not spell((plex_digest, blob_digest), (plex_hash, blob_hash)):
             return None
         return Parts(plex_hash, group, app, name, tai, headers, blob_hash, plex_hash, plex_digest, "", "", data_start)
     seal_hash, signed_by, signature = groups[:3]
-    plex_digest = digest(view[_SEALED_PLEX_START:])
-    if not _spell((digest(view[MARKLINE_BYTES:]), plex_digest, blob_digest), (seal_hash, plex_hash, blob_hash)):
+    plex_digest = digest(view[SEALED_PLEX_START:])
+    if not spell((digest(view[MARKLINE_BYTES:]), plex_digest, blob_digest), (seal_hash, plex_hash, blob_hash)):
         return None
     return Parts(
         seal_hash, group, app, name, tai, headers, blob_hash, plex_hash, plex_digest, signed_by, signature, data_start
     )
 
 
-def _spell(digests: tuple[bytes, ...], hashes: tuple[str, ...]) -> bool:
+def spell(digests: Sequence[bytes], hashes: Iterable[str]) -> bool:
     """Whether hashes spell digests: 33 bytes are 44 symbols, so all are compared at once, a zero between two."""
     return encode(b"\0".join(digests)) == "0".join([text[PAYLOAD] for text in hashes])
 
@@ -105,12 +106,12 @@ def _wide_head(head: bytes, limits: RecordLimits) -> tuple[str, ...] | None:
         text = head.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    match = _HEADS[head[_LETTER]].fullmatch(text)
+    match = _HEADS[head[LETTER]].fullmatch(text)
     return match.groups() if match is not None and is_nfc(text) else None
 
 
-def _extras(text: str, limits: RecordLimits) -> tuple[tuple[str, str], ...] | None:
-    """Sorted, unreserved extra headers."""
+def extra_headers(text: str, limits: RecordLimits) -> tuple[tuple[str, str], ...] | None:
+    """The extra headers in their lines, if they are sorted, unreserved and not too many."""
     if not text:
         return ()
     headers = []

@@ -12,7 +12,7 @@ from typing import NoReturn, Self
 
 from lace.errors import InvalidSignature, InvalidText, KeyUnavailable
 from lace.notation import b64a
-from lace.notation.digest import key_deriver
+from lace.notation.digest import derive_each, key_deriver
 from lace.notation.identifiers import Verifier
 from lace.records import curve
 from lace.records.exact import N, P, lift_x
@@ -22,7 +22,8 @@ from lace.records.model import Plex, Seal
 _derive_scalar = key_deriver("lace-\U0001f5a7/adhoc-key")
 _derive_aux = key_deriver("lace-\U0001f5a7/aux")
 _derive_nonce = key_deriver("lace-\U0001f5a7/nonce")
-_derive_challenge = key_deriver("lace-\U0001f5a7/challenge")
+_CHALLENGE = "lace-\U0001f5a7/challenge"
+_derive_challenge = key_deriver(_CHALLENGE)
 
 Randomness = Callable[[int], bytes]
 
@@ -204,13 +205,14 @@ def _verdicts(tasks: Sequence[tuple[bytes, bytes, bytes]], sizes: Sequence[int])
 
 def _all_verify(tasks: Sequence[tuple[bytes, bytes, bytes]]) -> bool:
     """Whether all of these signatures surely verify."""
-    equations = []
-    for px, msg32, sig64 in tasks:
-        rx, s = sig64[:32], int.from_bytes(sig64[32:], "big")
-        if len(px) != 32 or len(msg32) != 32 or len(sig64) != 64 or s >= N:
-            return False
-        equations.append(curve.Equation(px, rx, s, challenge_scalar(rx, px, msg32)))
-    return curve.all_hold(equations)
+    if any(len(px) != 32 or len(msg32) != 32 or len(sig64) != 64 for px, msg32, sig64 in tasks):
+        return False
+    drawn = derive_each(_CHALLENGE, [sig64[:32] + px + msg32 for px, msg32, sig64 in tasks])
+    equations = [
+        curve.Equation(px, sig64[:32], int.from_bytes(sig64[32:], "big"), int.from_bytes(challenge, "big") % N)
+        for (px, _, sig64), challenge in zip(tasks, drawn, strict=True)
+    ]
+    return all(equation.s < N for equation in equations) and curve.all_hold(equations)
 
 
 def _refusal(combine: curve.Combine, px: bytes, msg32: bytes, sig64: bytes) -> str | None:

@@ -14,12 +14,16 @@ from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.identifiers import PAYLOAD, RecordHash
 from lace.records.fastparse import parse_common
-from lace.records.grammar import RecordRule, refuse
+from lace.records.grammar import SIGNATURE_BYTES, RecordRule, refuse
 from lace.records.keys import verify
 from lace.records.model import DEFAULT_LIMITS, NO_LIMITS, ValidRecord
 from lace.records.parse import parse_record
+from lace.records.sheet import Sheet
 
-__all__ = ["RecordRule", "SignatureTask", "ValidRecord", "reread", "signature_task", "validate", "verify_seal"]
+__all__ = [
+    "RecordRule", "SignatureTask", "ValidRecord", "reread", "signature_task", "signature_tasks", "validate",
+    "verify_seal",
+]  # fmt: skip
 
 
 class SignatureTask(NamedTuple):
@@ -57,6 +61,14 @@ def signature_task(valid: ValidRecord) -> SignatureTask | None:
     if not parts.signature:
         return None
     return SignatureTask(_verifier_x(parts.signed_by), parts.plex_digest, b64a.decode_canonical(parts.signature))
+
+
+def signature_tasks(sheet: Sheet) -> list[SignatureTask]:
+    """What has to be verified of many records, in their order; those without a signature ask for nothing."""
+    rows = [row for row in zip(sheet.signed_by, sheet.plex_digest, sheet.signature, strict=True) if row[2]]
+    verifiers, messages, signatures = zip(*rows, strict=True) if rows else ((), (), ())
+    decoded = b64a.decode_canonical_each(signatures, SIGNATURE_BYTES)
+    return list(map(SignatureTask, map(_verifier_x, verifiers), messages, decoded))
 
 
 @lru_cache(maxsize=1024)  # few sign much

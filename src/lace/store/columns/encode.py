@@ -10,11 +10,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from operator import eq, sub
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lace.facts import predicates as names
-from lace.facts.derive import INNER_HASHES, SINGLE_FIELDS, LinkOccurrence, extra_occurrences, link_occurrences
-from lace.records.model import Header, Parts, ValidRecord
+from lace.facts.derive import (
+    INNER_HASHES,
+    SINGLE_FIELDS,
+    FieldOccurrence,
+    LinkOccurrence,
+    extra_occurrences,
+    link_occurrences,
+)
+from lace.records.model import Header, ValidRecord
+from lace.records.sheet import Sheet, sheet_of
 from lace.store.columns.packing import pack, unpack
 from lace.store.columns.segments import (
     KIND_OF,
@@ -107,13 +115,10 @@ class _Interner:
 class _Table:
     """The parts of some records as columns, by the ordinals of the records that have them."""
 
-    def __init__(self, valids: Sequence[ValidRecord]) -> None:
-        columns = zip(*[valid.parts for valid in valids], strict=True) if valids else ((),) * len(Parts._fields)
-        self.parts: dict[str, Any] = dict(zip(Parts._fields, columns, strict=True))
-        self.hashes: tuple[str, ...] = self.parts["hash"]
-        self.bodies = tuple([valid.stored for valid in valids])
-        self.types = [text[0] for text in self.hashes]
-        self.data_lengths = list(map(sub, map(len, self.bodies), self.parts["data_start"]))
+    def __init__(self, sheet: Sheet, bodies: Sequence[bytes]) -> None:
+        self.sheet = sheet
+        self.types = [text[0] for text in sheet.hash]
+        self.data_lengths = list(map(sub, map(len, bodies), sheet.data_start))
         self._ordinals = {types: self._of(types) for types in ("BPS", "PS", "S")}
 
     def _of(self, types: str) -> Sequence[int]:
@@ -127,17 +132,23 @@ class _Table:
 
     def values(self, part: str, types: str) -> Sequence[str]:
         """What the records of some types say."""
-        return _at(self.parts[part], self.ordinals(types))
+        return _at(getattr(self.sheet, part), self.ordinals(types))
 
 
 def encode_batch(records: Iterable[ValidRecord]) -> EncodedBatch:
     """A batch of records, each once, in their order; its facts are those of `derive_facts`, field by field."""
-    table = _Table(list({record.parts.hash: record for record in records}.values()))
+    distinct = {record.parts.hash: record for record in records}.values()
+    return encode_sheet(sheet_of(distinct), [record.stored for record in distinct])
+
+
+def encode_sheet(sheet: Sheet, bodies: Sequence[bytes]) -> EncodedBatch:
+    """The same of distinct records that were read into columns."""
+    table = _Table(sheet, bodies)
     interner = _Interner()
-    subjects = interner.column(table.hashes)
+    subjects = interner.column(sheet.hash)
     groups = tuple(_groups(table, subjects, interner))
     return EncodedBatch(
-        bodies=table.bodies,
+        bodies=tuple(bodies),
         texts=list(interner.codes),
         segment=few_names(Segment(numbered(0, len(subjects)), subjects, groups)),
         coordinates=_coordinates(table, groups, interner),
@@ -160,7 +171,7 @@ def _groups(table: _Table, subjects: Codes, interner: _Interner) -> Iterator[Fac
         if values := table.values(part, types):
             row_subjects = _row_subjects(table.ordinals(types), subjects)
             yield FactGroup(KIND_OF[predicate], 0, row_subjects, (interner.column(values),))
-    yield from _extra_groups(table.parts["headers"], subjects, interner)
+    yield from _extra_groups(table.sheet.headers, subjects, interner)
 
 
 def _at(column: Sequence[str], ordinals: Sequence[int]) -> Sequence[str]:
@@ -171,16 +182,19 @@ def _extra_groups(headers: Iterable[tuple[Header, ...]], subjects: Codes, intern
     """Extra headers and the links among them, by `derive_facts`' own rules for indexes and links."""
     fields: defaultdict[str, _Fields] = defaultdict(_Fields)
     links: list[tuple[int, LinkOccurrence]] = []
+    known: dict[tuple[Header, ...], tuple[list[FieldOccurrence], list[LinkOccurrence]]] = {}  # many say the same
     for ordinal, own in enumerate(headers):
         if not own:
             continue
-        occurrences = extra_occurrences(own)
-        for name, index, value in occurrences:
+        if (found := known.get(own)) is None:
+            occurrences = extra_occurrences(own)
+            found = known[own] = occurrences, link_occurrences(occurrences)
+        for name, index, value in found[0]:
             rows = fields[name]
             rows.ordinals.append(ordinal)
             rows.indexes.append(index)
             rows.values.append(value)
-        links += [(ordinal, link) for link in link_occurrences(occurrences)]
+        links += [(ordinal, link) for link in found[1]]
     for name, rows in fields.items():
         yield _field_group(name, rows, subjects, interner)
     if links:
