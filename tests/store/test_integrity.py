@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -155,3 +156,50 @@ def test_a_writer_who_comes_while_a_reader_opens_is_no_sign_of_a_copy(
         shutil.copy(path, copied)
         with pytest.raises(StoreDamaged, match="copied while its lace was in use"):
             open_store(copied)
+
+
+LEFT_OPEN = """
+import sys
+from lace.store import open_store
+from store.samples import assortment
+store = open_store(sys.argv[1], create=True)
+store.put(assortment())
+bodies = store.bodies_since()
+next(bodies)  # a read that never comes to its end
+"""
+
+
+def run_script(script: str, path: Path) -> int:
+    places = [str(Path(lace.__path__[0]).parent), str(ROOT / "tests")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, env=environment, timeout=60)
+    return done.returncode
+
+
+@pytest.mark.parametrize("ending", ["", "sys.exit(3)", "raise RuntimeError"])
+def test_a_store_that_a_program_never_closed_opens_again(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / "a.lace"
+    run_script(LEFT_OPEN + ending, path)
+    with open_store(path) as store:
+        assert store.stat().records == len(assortment())
+        assert store.check_integrity() == []
+
+
+def test_a_store_that_was_dropped_without_closing_opens_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    store = open_store(path, create=True)
+    store.put(assortment())
+    del store
+    gc.collect()
+    assert not Path(f"{path}-wal").exists()
+    with open_store(path) as again:
+        assert again.stat().records == len(assortment())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_that_ends_leaves_the_store_to_its_parent(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    script = LEFT_OPEN + "import os\nif os.fork() == 0: sys.exit()\nos.wait()\nstore.put(assortment())"
+    assert run_script(script, path) == 0
+    with open_store(path) as store:
+        assert store.check_integrity() == []

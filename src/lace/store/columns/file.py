@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
+from weakref import finalize
 
 from lace.errors import StoreError, StoreFull
 from lace.limits import StoreLimits
@@ -32,7 +33,7 @@ class StoreFile:
         self.limits = limits
         self._lock = RLock()
         self._closed = False
-        self._name = ""  # as a writer
+        self._names: list[str] = []  # the one that stands in the file, once we have written
         self._read_only = read_only
         has_log = openers.has_log(path)
         self.reserve = Reserve(path, limits)
@@ -47,6 +48,9 @@ class StoreFile:
         except BaseException:
             self.connection.close()
             raise
+        # Also when nobody calls `close`: SQLite ends the log with its connection, and a file without a log that still
+        # has our name in it would be taken for a copy.
+        self._release = finalize(self, _release, self.connection, path, self._names, read_only, os.getpid())
 
     def with_reserve(self, work: Callable[[], T]) -> T:
         """Work that may take what is kept for a full disk: opening, and what makes room."""
@@ -112,9 +116,9 @@ class StoreFile:
 
     def _register(self) -> None:
         """Before the first write: a copy of the file without its log must not look whole."""
-        if not self._name and not self._read_only and not self.connection.in_transaction:
+        if not self._names and not self._read_only and not self.connection.in_transaction:
             with self.errors():
-                self._name = openers.enter(self.connection, self.path)
+                self._names.append(openers.enter(self.connection, self.path))
             self.reserve.keep()
 
     def keep_log_short(self) -> None:
@@ -134,11 +138,18 @@ class StoreFile:
         with self._lock:
             if self._closed:
                 return
-            if not self._read_only:
-                with suppress(sqlite3.Error, OSError):  # a full disk or a writer must not keep a store open
-                    self.connection.execute("PRAGMA busy_timeout = 0")
-                    openers.leave(self.connection, self.path, self._name)
             self._closed = True
-            self.connection.close()
-            if self._name:
+            self._release()
+            if self._names:
                 self.reserve.keep()  # if it was given up, or the store has grown
+
+
+def _release(connection: sqlite3.Connection, path: Path, names: list[str], read_only: bool, pid: int) -> None:
+    if os.getpid() != pid:  # a child of the process that opened it: the file is not the child's to close
+        return
+    if not read_only:
+        with suppress(sqlite3.Error, OSError):  # a full disk or a writer must not keep a store open
+            connection.rollback()  # of a reader or a writer that never came to its end
+            connection.execute("PRAGMA busy_timeout = 0")
+            openers.leave(connection, path, names)
+    connection.close()

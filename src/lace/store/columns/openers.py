@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 import sqlite3
+from collections.abc import Collection
 from pathlib import Path
 
 from lace.errors import StoreDamaged
@@ -44,14 +45,14 @@ def enter(connection: sqlite3.Connection, path: Path) -> str:
     return name
 
 
-def leave(connection: sqlite3.Connection, path: Path, name: str) -> None:
-    """Take a name out again, and those of processes that were killed: the last to close copies the log into the file.
+def leave(connection: sqlite3.Connection, path: Path, names: Collection[str]) -> None:
+    """Take names out again, and those of processes that were killed: the last to close copies the log into the file.
 
     A name from another machine or of another file is an old one, or came with a copy.
     """
     here = _place(path)
     rows = connection.execute("SELECT id, place, pid, started FROM openers").fetchall()
-    gone = [(own,) for own, place, pid, started in rows if own == name or place != here or not _is_alive(pid, started)]
+    gone = [(own,) for own, place, pid, started in rows if own in names or place != here or not _is_alive(pid, started)]
     if gone:
         connection.executemany("DELETE FROM openers WHERE id = ?", gone)
 
