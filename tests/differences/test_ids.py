@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differences.sets import random_ids
-from lace.differences.ids import EMPTY, Ids, ids_of_bytes, ids_of_texts, sort_ids
+from differences.sets import KEY, random_ids
+from lace.differences.compare import measured
+from lace.differences.few import measure_few
+from lace.differences.ids import EMPTY, Ids, ids_of_bytes, ids_of_digests, ids_of_texts, sort_ids
 from lace.differences.idset import IdSet, set_of
+from lace.differences.keyed import keyed_ids
+from lace.differences.sums import measure
 from lace.errors import InvalidText
 from lace.notation import b64a
 
 ALL = random_ids(64, seed=1)
 TEXTS = ALL.texts()
+LETTER = np.frombuffer(b"P", np.uint8)
 
 
 def test_texts_become_columns_and_texts_again() -> None:
@@ -119,3 +125,45 @@ def test_a_change_that_changes_nothing_is_the_same_generation() -> None:
     assert held.change(ALL, EMPTY) is held
     assert held.change(EMPTY, random_ids(5, seed=9)) is held
     assert held.change(ALL, ALL) is held
+
+
+CHANGES = st.lists(st.tuples(st.sets(st.integers(0, 63)), st.sets(st.integers(0, 63))), max_size=5)
+
+
+@given(st.sets(st.integers(0, 63)), CHANGES)
+def test_what_changed_between_two_generations_is_what_their_ids_say(
+    start: set[int], changes: list[tuple[set[int], set[int]]]
+) -> None:
+    history = [set_of(ids_of_texts(TEXTS[n] for n in start))]
+    for came, went in changes:
+        history.append(history[-1].change(*(ids_of_texts(TEXTS[n] for n in chosen) for chosen in (came, went))))
+    for now in history:
+        for then in history:
+            found = [ids.texts() for ids in now.since(then)]
+            have, had = set(now.ids().texts()), set(then.ids().texts())
+            assert found == [sorted(have - had, key=TEXTS.index), sorted(had - have, key=TEXTS.index)]
+
+
+@given(st.sets(st.integers(0, 63)), CHANGES)
+def test_partitions_that_are_not_empty_are_counted_whatever_came_and_went(
+    start: set[int], changes: list[tuple[set[int], set[int]]]
+) -> None:
+    held = set_of(ids_of_texts(TEXTS[n] for n in start))
+    for came, went in changes:
+        held = held.change(*(ids_of_texts(TEXTS[n] for n in chosen) for chosen in (came, went)))
+    assert held.partition_count() == len({text[2:4] for text in held.ids().texts()})
+
+
+def test_ids_that_share_their_first_word_are_put_in_order_among_others() -> None:
+    same = [ids_of_digests(np.frombuffer(bytes(31) + bytes([n]), np.uint8).reshape(1, 32), LETTER) for n in (1, 2, 3)]
+    assert (
+        ALL.with_(same[2]).with_(same[0]).with_(same[1]).texts()
+        == same[0].with_(same[1]).with_(same[2]).with_(ALL).texts()
+    )
+
+
+@given(st.integers(0, 24), st.integers(0, 1 << 32))
+@pytest.mark.clause("070-SUM-01", "070-EST-01", "070-KEY-02")
+def test_a_few_ids_measure_what_columns_of_them_measure(count: int, seed: int) -> None:
+    ids = random_ids(count, seed)
+    assert measure_few(ids, KEY).tolist() == measure(keyed_ids(ids, KEY)).tolist() == measured(ids, KEY).tolist()

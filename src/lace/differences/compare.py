@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lace.differences.few import MOST, measure_few
 from lace.differences.ids import EMPTY, Ids
 from lace.differences.idset import IdSet
 from lace.differences.keyed import U64, DifferenceKey, keyed_ids
@@ -17,7 +18,9 @@ from lace.differences.sums import COUNTERS, measure
 
 def measured(ids: Ids, key: DifferenceKey) -> U64:
     """The measure of some ids."""
-    return measure(keyed_ids(ids, key)) if len(ids) else nothing()
+    if len(ids) > MOST:
+        return measure(keyed_ids(ids, key))
+    return measure_few(ids, key) if len(ids) else nothing()
 
 
 def nothing() -> U64:

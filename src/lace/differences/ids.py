@@ -9,7 +9,7 @@ import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ Letters = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 
 ID_BYTES = 33
+_PARTITION_BITS = 12
+_PARTITIONS = 1 << _PARTITION_BITS
 _PAYLOAD = slice(2, 45)  # of `P.<43 symbols>.H3`
 _ROWS_AT_ONCE = 1 << 16
 _TEXT_LENGTH = 48
@@ -66,6 +68,8 @@ class Ids:
     def positions(self, wanted: Ids) -> Positions:
         """Where each of some ids stands here, -1 for those that do not."""
         found = np.full(len(wanted), -1, np.int64)
+        if not len(self) or not len(wanted):
+            return found
         at = np.searchsorted(self.words[0], wanted.words[0])
         open_ = np.arange(len(wanted))
         # Ids that share their first word stand together; more than one is a grinder's work, and costs him the most.
@@ -98,9 +102,13 @@ class Ids:
         if not len(self):
             return others
         fresh = others.without(self)
-        return sort_ids(
-            np.concatenate((self.words, fresh.words), axis=1), np.concatenate((self.letters, fresh.letters))
+        if not len(fresh):
+            return self
+        words, letters = (
+            np.concatenate((self.words, fresh.words), axis=1),
+            np.concatenate((self.letters, fresh.letters)),
         )
+        return sort_ids(words, letters, kind="stable")  # which merges two sorted runs
 
     def texts(self) -> list[str]:
         """The ids as `P.<b64a>.H3`, in the order of the columns."""
@@ -123,9 +131,9 @@ class Ids:
 EMPTY = Ids(np.zeros((4, 0), np.uint64), np.zeros(0, np.uint8))
 
 
-def sort_ids(words: Words, letters: Letters) -> Ids:
+def sort_ids(words: Words, letters: Letters, kind: Literal["stable"] | None = None) -> Ids:
     """Ids of columns in any order; repeats are dropped."""
-    order = np.argsort(words[0])
+    order = np.argsort(words[0], kind=kind)
     first = words[0][order]
     if len(first) > 1 and bool((first[1:] == first[:-1]).any()):
         order = np.lexsort((letters, words[3], words[2], words[1], words[0]))
@@ -173,9 +181,9 @@ def unsorted_ids(text: bytes) -> Ids:
     return Ids(words, np.ascontiguousarray(rows[:, 0]))
 
 
-def partition_count(ids: Ids) -> int:
-    """How many of the 4,096 partitions by the first two symbols (050) some ids are in."""
-    return len(distinct(ids.words[0] >> np.uint64(64 - 12)))
+def partition_sizes(ids: Ids) -> Positions:
+    """How many of some ids are in each of the 4,096 partitions by the first two symbols (050)."""
+    return np.bincount((ids.words[0] >> np.uint64(64 - _PARTITION_BITS)).astype(np.int64), minlength=_PARTITIONS)
 
 
 def columnar(records: Iterable[str]) -> list[str]:

@@ -7,15 +7,24 @@ the set itself, and linear things about it are what they were plus the change.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from lace.differences.ids import EMPTY, Ids
+from lace.differences.ids import EMPTY, Ids, partition_sizes
 
 _MIN_PENDING = 4096  # changes that are kept beside the base before they are merged into it
 _PENDING_SHARE = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _IdSetStep:
+    """What came and what went from one generation to the next; `since` is the mark of the earlier one."""
+
+    since: object
+    came: Ids
+    went: Ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +35,8 @@ class IdSet:
     added: Ids = EMPTY  # none of them in base
     removed: Ids = EMPTY  # all of them in base
     generation: int = 0
+    mark: object = field(default_factory=object)  # of this generation and no other
+    step: _IdSetStep | None = None  # from the generation before
 
     def __len__(self) -> int:
         return len(self.base) + len(self.added) - len(self.removed)
@@ -45,13 +56,18 @@ class IdSet:
             return self
         more = self.added.without(going).with_(coming.take(~self.base.among(coming)))
         less = self.removed.without(coming).with_(going.take(self.base.among(going)))
-        changed = IdSet(self.base, more, less, self.generation + 1)
+        step = _IdSetStep(self.mark, coming, going)
+        changed = IdSet(self.base, more, less, self.generation + 1, step=step)
         if len(more) + len(less) > max(_MIN_PENDING, len(self.base) // _PENDING_SHARE):
-            return IdSet(changed.ids(), generation=changed.generation)
+            return IdSet(changed.ids(), generation=changed.generation, step=step)
         return changed
 
     def since(self, earlier: IdSet) -> tuple[Ids, Ids]:
         """What came and what went from an earlier generation to this one."""
+        if self is earlier:
+            return EMPTY, EMPTY
+        if self.step is not None and self.step.since is earlier.mark:  # whoever follows asks for no other
+            return self.step.came, self.step.went
         if self.base is earlier.base:  # nearly always, and then there is little to look at
             came = self.added.without(earlier.added).with_(earlier.removed.without(self.removed))
             went = earlier.added.without(self.added).with_(self.removed.without(earlier.removed))
@@ -62,6 +78,13 @@ class IdSet:
     def ids(self) -> Ids:
         """All ids, sorted."""
         return self.base.without(self.removed).with_(self.added)
+
+    def partition_count(self) -> int:
+        """How many of the 4,096 partitions by the first two symbols (050) are not empty."""
+        sizes = partition_sizes(self.base)
+        if len(self.added) or len(self.removed):
+            sizes = sizes + partition_sizes(self.added) - partition_sizes(self.removed)
+        return int(np.count_nonzero(sizes))
 
     def linear(self, measure: Callable[[Ids], npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
         """A linear measure of the set, from its parts."""

@@ -22,7 +22,7 @@ from lace.notation.digest import key_deriver
 
 _CONTEXT = "lace-differences/v1 key"
 _CHUNK = 8192  # ids hashed at once: all columns of a chunk stay in the cache
-_START = (0x736F6D6570736575, 0x646F72616E646F6D ^ 0xEE, 0x6C7967656E657261, 0x7465646279746573)
+START = (0x736F6D6570736575, 0x646F72616E646F6D ^ 0xEE, 0x6C7967656E657261, 0x7465646279746573)
 
 U64 = npt.NDArray[np.uint64]
 _derive = key_deriver(_CONTEXT)
@@ -84,7 +84,7 @@ def mix(values: U64, key: int) -> U64:
 def _siphash(words: U64, last: U64, key: tuple[int, int]) -> tuple[U64, U64]:
     """SipHash-1-3-128 of messages of five words each."""
     size = len(last)
-    state = [np.full(size, start ^ key[n % 2], np.uint64) for n, start in enumerate(_START)]
+    state = [np.full(size, start ^ key[n % 2], np.uint64) for n, start in enumerate(START)]
     spare = np.empty(size, np.uint64)
     for word in (*words, last):
         state[3] ^= word

@@ -201,6 +201,8 @@ class StoreEvaluator:
         """Let go of what was derived."""
         if self._derived is not None:
             self._derived.close()
+        if self._recordwise is not None:
+            self._recordwise.close()
         self._reset()
 
     def get_ready(self) -> None:

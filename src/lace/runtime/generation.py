@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from lace.differences.compare import measured_set
-from lace.differences.ids import Ids, columnar, ids_of_texts, partition_count
+from lace.differences.ids import Ids, columnar, ids_of_texts
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.tree import UNKNOWN, Tree
@@ -38,6 +38,7 @@ class Generation:
         self._standard: AdvertisementSet | None = None
         self._tree = tree
         self._sizes: dict[str, int] = {}
+        self._partitions: int | None = None  # that are not empty, once somebody asked
         self._recent: dict[str, Advertisement] = {}  # that links asked for: what is new to one is new to many
         self._making = threading.Lock()
 
@@ -49,7 +50,9 @@ class Generation:
         """How many starting partitions are not empty; for a large set how many there may be."""
         if len(self) > _MANY:
             return _MOST_PARTITIONS
-        return partition_count(self.ids.ids())
+        if self._partitions is None:
+            self._partitions = self.ids.partition_count()
+        return self._partitions
 
     def among(self, records: Sequence[str]) -> list[str]:
         """Those of some records that are in the set, in their order."""

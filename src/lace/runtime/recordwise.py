@@ -1,6 +1,6 @@
 """A policy whose rules look at one record at a time, over a store that changes (070, shared sets).
 
-Rule: nothing is remembered between two calls. What came is evaluated by itself and what went is gone, which gives the
+Rule: no fact is remembered between two calls. What came is evaluated by itself and what went is gone, which gives the
 answer that an evaluation over the whole store would; `lace.policy.recordwise` says of which rules that is true. A set
 under such rules costs its ids and no derived facts, and what it costs to follow does not grow with the store.
 """
@@ -24,6 +24,7 @@ from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy
 from lace.records.validate import reread
+from lace.runtime.fewfacts import FewFacts
 from lace.store.base import RecordStore, StoreCursor
 
 _MOST_FOLLOWED = 50_000  # records that came, above which the columns of the whole store are as near
@@ -46,6 +47,7 @@ class Recordwise:
         self._store = store
         self._policy = policy
         self._limits = limits
+        self._few = FewFacts(policy, limits)
 
     def follow(self, since: StoreCursor, runtime: Collection[Fact], call: Call) -> Moved | None:
         """How what may be sent changed; None if that was too much, or the store no longer knows."""
@@ -71,6 +73,10 @@ class Recordwise:
         sources = [RowSource(self._facts_of(held)), claimed(claims, source)]
         return self._asked(self._policy.requestable, sources, runtime, call)
 
+    def close(self) -> None:
+        """Let go of what is kept to look at few records."""
+        self._few.close()
+
     def _facts_of(self, records: Iterable[RecordHash]) -> Iterator[Fact]:
         for record in records:
             stored = self._store.get(record)
@@ -80,6 +86,9 @@ class Recordwise:
     def _asked(
         self, goal: Predicate, sources: Sequence[FactSource], runtime: Collection[Fact], call: Call
     ) -> list[str]:
+        few = self._few.ask(goal, sources, runtime, call)
+        if few is not None:
+            return few
         meter = Meter(self._limits, interrupt=lambda: call.is_cancelled, guests=self._policy.guests)
         asked = Atom(goal, (Variable("P"),))
         result = evaluate(self._policy.program, sources, extra=runtime, goals=[asked], limits=self._limits, meter=meter)
