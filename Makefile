@@ -114,7 +114,7 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		requirements/docs.in -o requirements/docs.txt
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out coverage-out screenshots-out site-out playground-out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out .mutants coverage-out screenshots-out site-out playground-out
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { \

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -19,11 +22,24 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("LACE_HYPOTHESIS_PROFILE", "default"))
 
-SPARK_TESTS = "tests/spark/"
-# One worker each, so that one JVM and one browser serve them all.
-TOGETHER = (SPARK_TESTS, "tests/inspector/test_stories.py")
+# Which tests of Spark share a session, and so one JVM: two groups of about equal length, each in a worker of its own.
+# In one group they would still run when all others are over. A file that asks for no session belongs to no group.
+ROOT = Path(__file__).parent.parent
+SECOND_JVM = ("test_executor.py", "test_query.py", "test_reuse.py", "test_source.py")
+BROWSER = "tests/inspector/test_stories.py"  # one browser serves them all
 # What takes longest begins first: started last it would keep one worker busy while the others have nothing left.
 LONG = ("tests/test_demo.py", "tests/siege/", "tests/test_readme.py", "tests/interop/test_processes.py")
+
+
+@cache
+def _group(file: str) -> str | None:
+    """The group of a test file whose tests run one after another in one worker; None: any worker takes any of them."""
+    path = Path(file)
+    if file == BROWSER:
+        return "browser"
+    if path.parent.name != "spark" or "spark: SparkSession" not in (ROOT / path).read_text(encoding="utf-8"):
+        return None
+    return "second JVM" if path.name in SECOND_JVM else "first JVM"
 
 
 @pytest.hookimpl(trylast=True)
@@ -33,15 +49,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Tests by themselves, but those on Spark as one group: they share a session, and so one JVM; browsers likewise.
+    """Tests by themselves, but those that share a JVM or a browser as one group.
 
     `--dist loadgroup` should do this by the mark xdist_group; xdist 3.8 writes the group into an attribute that pytest
     9.2 no longer reads.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneJvm(LoadScopeScheduling):
+    class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next((place for place in TOGETHER if nodeid.startswith(place)), nodeid)
+            return _group(nodeid.partition("::")[0]) or nodeid
 
-    return OneJvm(config, log)
+    return Groups(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are collected and live to the end: the garbage collector need not visit them again."""
+    gc.collect()
+    gc.freeze()

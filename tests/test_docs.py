@@ -32,6 +32,12 @@ def test_what_a_tool_reads_off_the_project_is_what_the_pages_say(tool: str) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_every_clause_is_named_by_a_test_that_is_not_slow() -> None:
+    command = [sys.executable, "tools/clauses.py", "--strict", "--short"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_the_examples_of_a_page_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

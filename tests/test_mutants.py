@@ -1,0 +1,88 @@
+"""tools/mutants.py: which changes there are, and that a changed function is the one that tests then call."""
+
+from __future__ import annotations
+
+import ast
+from copy import deepcopy
+from importlib.util import module_from_spec
+from pathlib import Path
+
+import pytest
+
+TOOLS = str(Path(__file__).parent.parent / "tools")
+
+
+@pytest.fixture(autouse=True)
+def tools_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(TOOLS)
+
+
+def changes_of(source: str) -> list[str]:
+    from mutation.changes import change, sites
+
+    return [change(deepcopy(node), kind) for node, kind in sites(ast.parse(source))]
+
+
+def test_operators_constants_and_conditions_of_functions_are_changed() -> None:
+    source = "limit = 3\ndef f(a, b):\n    if a < b and not a:\n        return a + 1\n    return a in b\n"
+    assert sorted(changes_of(source)) == [
+        "and-or: a < b and (not a) -> a < b or not a",
+        "comparison: a < b -> a <= b",
+        "comparison: a in b -> a not in b",
+        "condition: a < b and (not a) -> False",
+        "constant: 1 -> 2",
+        "not: not a -> not not a",
+        "operator: a + 1 -> a - 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x: int | None = None",
+        "return cast(int | str, x)",
+        "return zip(x, x, strict=True)",
+        "def inner(y: int | str) -> int | None: ...",
+    ],
+)
+def test_what_no_run_can_tell_from_its_change_is_left_alone(body: str) -> None:
+    assert changes_of(f"def f(x):\n    {body}\n") == []
+    assert changes_of(f"class C:\n    def __repr__(self):\n        {body}\n        return 1 + 1\n") == []
+
+
+def test_a_function_inside_another_offers_its_changes_once() -> None:
+    assert changes_of("def f():\n    def g():\n        return 7\n    return g\n") == ["constant: 7 -> 8"]
+
+
+def test_every_mutant_of_a_package_changes_the_code_of_a_function_that_is_in_memory() -> None:
+    from mutation import changes, trials
+
+    import lace.notation.b64a
+
+    mutants = [mutant for mutant in changes.drawn(10**9, 1, ["notation"]) if mutant.path.name == "b64a.py"]
+    assert len(mutants) > 20
+    functions = [thing for thing in vars(lace.notation.b64a).values() if isinstance(thing, type(changes_of))]
+    ours = [function for function in functions if function.__module__ == "lace.notation.b64a"]
+    before = {trials._place(function.__code__): function.__code__ for function in ours}
+    for mutant in mutants:
+        code = compile(changes.mutated(mutant), str(mutant.source), "exec")
+        after = {trials._place(inner): inner for inner in trials._codes(code)}
+        assert [place for place in before if before[place] != after[place]], mutant
+
+
+def test_whoever_imports_a_broken_module_gets_the_change_and_all_others_stay() -> None:
+    from mutation.changes import drawn
+    from mutation.trials import Breaking
+
+    import lace.notation.decimal
+
+    changed = "comparison: len(text) <= max_digits -> len(text) < max_digits"
+    [mutant] = [mutant for mutant in drawn(10**9, 1, ["notation"]) if mutant.change == changed]
+    breaking = Breaking(mutant)
+    assert breaking.find_spec("lace.notation.b64a", None) is None
+    spec = breaking.find_spec("lace.notation.decimal", None)
+    assert spec is not None
+    module = module_from_spec(spec)
+    breaking.exec_module(module)
+    assert module.natural("12", 2) is None
+    assert lace.notation.decimal.natural("12", 2) == 12
