@@ -27,8 +27,6 @@ settings.load_profile(os.environ.get("LACE_HYPOTHESIS_PROFILE", "default"))
 ROOT = Path(__file__).parent.parent
 SECOND_JVM = ("test_executor.py", "test_query.py", "test_reuse.py", "test_source.py")
 BROWSER = "tests/inspector/test_stories.py"  # one browser serves them all
-# What takes longest begins first: started last it would keep one worker busy while the others have nothing left.
-LONG = ("tests/test_demo.py", "tests/siege/", "tests/test_readme.py", "tests/interop/test_processes.py")
 
 
 @cache
@@ -42,9 +40,17 @@ def _group(file: str) -> str | None:
     return "second JVM" if path.name in SECOND_JVM else "first JVM"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """`-m "not slow"` leaves out what takes seconds, too; `make test` does not."""
+    if item.get_closest_marker("long") is not None:
+        item.add_marker("slow")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    """What takes longest begins first: started last it would keep one worker busy while the others have no work."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -29,6 +29,8 @@ from lace.runtime.party import Party, local_terms
 from lace.runtime.trace import read_capture
 from runtime.memory_link import End, MemoryLink
 
+pytestmark = pytest.mark.long
+
 VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "iltp.json").read_text(encoding="utf-8"))
 DIALER = [blob(b"hello world"), plex("links/1", data=b"one")]
 ACCEPTOR = [blob(b"data!"), plex("links/2", data=b"two")]

@@ -13,6 +13,8 @@ from siege.gates import Gate
 from siege.plays import SCENES, Scene
 from siege.soldiers import soldier
 
+pytestmark = pytest.mark.long
+
 GROWTH = 512 * MIB  # of all plays together; `make siege` holds each of them to half of it
 
 
