@@ -26,7 +26,7 @@ demo: $(STAMP) ## see what lace does, step by step, in a folder of its own
 	@$(RUN) tools/demo.py
 
 test: check ## lint, types, and every test
-	$(RUN) -m pytest -n $(WORKERS) -m "not slow or long"
+	$(RUN) -m pytest -n $(WORKERS) -m "not nightly"
 
 check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/ruff check .
@@ -35,7 +35,7 @@ check: $(STAMP) ## lint, format and types
 	$(RUN) tools/repeated.py
 
 nightly: $(STAMP) ## everything long: slow tests, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, kills, mutants
-	$(RUN) -m pytest -n $(WORKERS) -m "slow and not long"
+	$(RUN) -m pytest -n $(WORKERS) -m nightly
 	$(MAKE) simulate SEEDS=$(or $(SEEDS),10000)
 	$(MAKE) spark-cases
 	$(MAKE) fuzz SECONDS=$(or $(SECONDS),1200)
@@ -48,7 +48,7 @@ mutants: $(STAMP) ## break the pure packages in small ways and see whether the t
 	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200)
 
 coverage: $(STAMP) ## which lines no test reaches, as a page in coverage-out (everything but Spark and slow tests)
-	$(RUN) -m pytest -n $(WORKERS) -m "not spark and (not slow or long)" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out
+	$(RUN) -m pytest -n $(WORKERS) -m "not spark and not nightly" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out
 
 bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--quick for a short run)
 	@missed=""; for file in $$(ls bench/*.py | grep -v bench/report.py); do \

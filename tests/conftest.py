@@ -42,8 +42,10 @@ def _group(file: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """`-m "not slow"` leaves out what takes seconds, too; `make test` does not."""
-    if item.get_closest_marker("long") is not None:
+    """What is marked slow is for the night; what is marked long is slow as well, but `make test` runs it."""
+    if item.get_closest_marker("slow") is not None:
+        item.add_marker("nightly")
+    elif item.get_closest_marker("long") is not None:
         item.add_marker("slow")
 
 

@@ -54,6 +54,7 @@ def test_the_examples_of_a_module_run(path: Path) -> None:
     assert found.failed == 0
 
 
+@pytest.mark.long
 def test_the_examples_of_all_pages_are_typed(tmp_path: Path) -> None:
     """What a reader copies passes `mypy --strict`: every verb is a plain, typed function or method."""
     files = []

@@ -144,6 +144,7 @@ def test_one_side_alone_says_nothing_of_it(salts: tuple[int | None, int | None])
 @pytest.mark.parametrize("name", sorted(MODULES))
 @settings(max_examples=8)
 @examples(st.integers(0, 40), st.integers(0, 12), st.integers(0, 12), st.sampled_from([0, 20]))
+@pytest.mark.long
 def test_the_outcome_is_that_of_full_listings(name: str, common: int, first: int, second: int, least: int) -> None:
     """Full listing = partitions = differences, whatever the sets; a side may list its few while the other sums."""
     ends = []

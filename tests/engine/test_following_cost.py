@@ -68,6 +68,7 @@ def same_facts(m: Materialized, program: CheckedProgram, expected: Result) -> No
 
 @given(seeds)
 @settings(max_examples=80, deadline=None)
+@pytest.mark.long
 def test_random_changes_of_random_programs_stay_within_the_bound(seed: int) -> None:
     random = Random(seed)
     program = check_program(random_program(random), RAW_PROFILE)
@@ -86,6 +87,7 @@ def test_random_changes_of_random_programs_stay_within_the_bound(seed: int) -> N
 
 @given(seeds)
 @settings(max_examples=40, deadline=None)
+@pytest.mark.long
 def test_rows_and_columns_follow_alike(seed: int) -> None:
     random = Random(seed)
     program = check_program(random_program(random), RAW_PROFILE)

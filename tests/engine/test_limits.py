@@ -51,6 +51,7 @@ def test_a_chain_of_a_thousand_productive_rounds_succeeds() -> None:
 
 
 @pytest.mark.clause("030-LIM-02", "030-LIM-04", "030-EVAL-08")
+@pytest.mark.long
 def test_a_million_base_facts_and_a_quarter_million_derived_ones_are_within_the_defaults() -> None:
     facts = [Fact(NODE, (str(n),)) for n in range(2**20)]
     result = evaluate(checked("Other(X) :- Node(X), X != '7'."), facts)

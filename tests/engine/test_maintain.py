@@ -148,6 +148,7 @@ def most_memory(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.clause("030-INCR-07")
+@pytest.mark.long
 def test_one_fact_in_a_million_costs_a_small_part_of_evaluating_anew() -> None:
     program = checked("Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).")
     source = Numbers(2**20)

@@ -153,6 +153,7 @@ Charge = Callable[[list[Fact]], int]
 
 @given(seeds)
 @settings(max_examples=60, deadline=None)
+@pytest.mark.long
 def test_a_guest_is_charged_the_same_whatever_is_hidden_from_it(seed: int) -> None:
     random = Random(seed)
     program, guests = guest_program(random)

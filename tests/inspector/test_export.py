@@ -5,6 +5,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 from inspector.live import run
 from inspector.visiting import HOSTILE_TEXT, World
 
@@ -48,6 +50,7 @@ def test_a_lace_becomes_one_file_with_every_record(tmp_path: Path, world: World)
     assert HOSTILE_TEXT.decode() not in text
 
 
+@pytest.mark.long
 def test_an_explanation_becomes_one_file(tmp_path: Path, world: World) -> None:
     words = ["--rules", "Signed(P) :- Field(P,'Signed-By',_,_).", "--goal", f"Signed('{world.records['first']}')"]
     text = exported(tmp_path, str(world.path), *words)
@@ -57,6 +60,7 @@ def test_an_explanation_becomes_one_file(tmp_path: Path, world: World) -> None:
     assert "does not hold" in exported(tmp_path, str(world.path), *words)
 
 
+@pytest.mark.long
 def test_options_that_make_no_sense_are_refused(tmp_path: Path, world: World) -> None:
     for words in (
         ["--rules", "A(P) :- Have(P)."],

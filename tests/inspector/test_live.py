@@ -152,6 +152,7 @@ def test_an_archive_with_a_log_shows_what_is_live(tmp_path: Path) -> None:
         assert "not a commit" in visitor.get("/archive/kept").text
 
 
+@pytest.mark.long
 def test_what_cannot_be_shown_is_refused_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("hello")

@@ -19,6 +19,8 @@ from inspector.visiting import HOSTILE_NAME, World
 from lace.inspector.opened import open_all
 from lace.inspector.serving import Inspector, inspecting
 
+pytestmark = pytest.mark.long
+
 Open = Callable[..., Reader]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 

@@ -424,6 +424,7 @@ def test_few_differences_are_found_by_few_records() -> None:
 
 
 @mark.clause("050-PART-17")
+@pytest.mark.long
 def test_one_changed_record_among_many_costs_far_less_than_a_listing() -> None:
     everything = claims(*range(30_000))
     _, listed, summaries = reconcile_with(everything, everything[1:], everything[1:])

@@ -314,6 +314,7 @@ def test_a_peer_that_sends_more_than_agreed_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.clause("060-DISC-01", "060-DISC-02", "060-DISC-06")
+@pytest.mark.long
 def test_a_cut_at_every_byte_of_an_exchange_leaves_the_node_whole(tmp_path: Path) -> None:
     async def run() -> None:
         stream = honest_stream([THEIRS], [OURS])

@@ -156,6 +156,7 @@ def test_the_generator_reaches_what_it_is_for() -> None:
 
 @pytest.mark.clause("020-DISC-05", "040-DISC-01")
 @pytest.mark.parametrize("seeds", [SEEDS[:16], pytest.param(SEEDS[16:], marks=pytest.mark.slow)], ids=["few", "all"])
+@pytest.mark.long
 def test_hidden_records_change_nothing_of_what_a_peer_is_charged(seeds: range) -> None:
     """P36: in full evaluation, and while records and claims come and go."""
     for seed in seeds:

@@ -201,6 +201,7 @@ def test_a_known_module_need_not_be_sent() -> None:
 
 
 @pytest.mark.clause("060-DISC-02", "060-DISC-03", "060-DISC-05", "060-DISC-06", "060-DISC-07", "060-DISC-08")
+@pytest.mark.long
 def test_a_cut_at_every_byte_is_a_clean_close_exactly_at_phase_boundaries() -> None:
     """Whatever is cut: no crash, a whole store, and records of finished items stay."""
     stream = recorded()

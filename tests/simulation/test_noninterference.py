@@ -96,6 +96,7 @@ def observe(
 
 @pytest.mark.clause("050-SEND-12", "050-INVAR-07", "050-ENG-06", "050-SEND-11")
 @pytest.mark.parametrize("block", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 8))])
+@pytest.mark.long
 def test_hidden_records_change_nothing_that_the_peer_can_see(block: int) -> None:
     tried = 0
     for seed in range(block * 12, block * 12 + 12):
