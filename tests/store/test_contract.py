@@ -338,3 +338,15 @@ def test_many_small_puts_fold_into_few_segments(tmp_path: Path) -> None:
         store.delete(*(record.hash for record in records[10:140]))
         assert facts_of(store.snapshot()) == expected(*records[:10], *records[140:])
         assert store.check_integrity() == []
+
+
+def test_records_are_found_by_the_beginnings_of_their_hashes(store: RecordStore) -> None:
+    records = assortment()
+    store.put(records)
+    store.delete(records[-1].hash)
+    kept = {record.hash for record in records[:-1]}
+    mentioned = {record.parts.blob_hash for record in records} | {records[-1].hash}  # known to the store, and not in it
+    for text in (*kept, *mentioned):
+        for beginning in (text[:2], text[:7], text[:20], text, text + "x"):
+            assert set(store.beginning_with(beginning)) == {one for one in kept if one.startswith(beginning)}
+    assert store.beginning_with("Q.") == []

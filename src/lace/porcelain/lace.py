@@ -232,7 +232,7 @@ class Lace(PutVerbs):
 
     def _resolve_beginning(self, beginning: str) -> RecordHash:
         """The one stored hash that begins so: what a terminal shows can be typed back."""
-        found = [record_hash for _, record_hash in self.store.records_since() if record_hash.startswith(beginning)]
+        found = self.store.beginning_with(beginning)
         if not found:
             raise NotFound(f"no stored record's hash begins with {beginning}")
         if len(found) > 1:

@@ -121,6 +121,9 @@ class RecordStore(Protocol):
     def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
         """Those that are stored in their own right."""
 
+    def beginning_with(self, text: str) -> list[RecordHash]:
+        """The stored records whose hashes begin with a text, in no order."""
+
     def delete(self, *record_hashes: RecordHash) -> int:
         """Remove records and their facts in one transaction; how many were there."""
 

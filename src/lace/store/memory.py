@@ -174,6 +174,9 @@ class MemoryStore:
     def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
         return {record for record in record_hashes if record in self._kept}
 
+    def beginning_with(self, text: str) -> list[RecordHash]:
+        return [record for record in self._kept if record.startswith(text)]
+
     def delete(self, *record_hashes: RecordHash) -> int:
         with self._lock:
             found = [self._kept.pop(record_hash) for record_hash in set(record_hashes) if record_hash in self._kept]

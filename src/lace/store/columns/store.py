@@ -214,6 +214,12 @@ class SQLiteStore:
             stored = self._bodies.present([code for code in codes if code >= 0])
         return {record for record, code in zip(record_hashes, codes, strict=True) if code in stored}
 
+    def beginning_with(self, text: str) -> list[RecordHash]:
+        with self._file.reading():
+            found = self._symbols.beginning_with(text)
+            stored = self._bodies.present(list(found))
+        return [RecordHash(known) for code, known in found.items() if code in stored]
+
     def records_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, RecordHash]]:
         reached: int = after
         while True:

@@ -141,6 +141,15 @@ class SymbolTable:
             return [-1] * len(texts)
         return [found.get(text, -1) if code is None else code for text, code in zip(texts, known, strict=True)]
 
+    def beginning_with(self, text: str) -> dict[int, str]:
+        """Codes and texts that begin so. The index is no help: SQLite searches the blocks, which never leave it."""
+        found: dict[int, str] = {}
+        query = "SELECT block, texts, sum FROM symbol_blocks WHERE instr(texts, ?)"
+        for number, data, said in self._connection.execute(query, (text.encode(),)):
+            texts = zip(count(number << BLOCK_BITS), _block_texts(number, data, said))
+            found.update((code, known) for code, known in texts if known.startswith(text))
+        return found
+
     def _is_fewer_than(self, texts: Sequence[str]) -> bool:
         """Whether the dictionary is so small that reading it whole is less than looking up each of these."""
         if len(texts) < MANY:
