@@ -4,10 +4,11 @@ usage: python bench/inspector.py [--quick] [--store FILE]
 
 A lace of 1,000,000 records (--quick: 50,000) is made in a folder of its own: 200 spaces, one folder with a tenth of all
 names directly below it, one coordinate with 2,000 versions, one record that 10,000 others link to. --store keeps it in
-a file, and finds it there the next time. Every page is asked over HTTP as a browser would, rules with a new comment each
-time; one visit warms it, then the median and the worst of nine count. `reads` is how many statements the two readers of
-the store file sent to SQLite for one visit: it must not grow with the lace. `lace why` is asked as whole commands, from
-the start of a Python to its end. `CPU ms` is the processor time of the median, which a busy machine does not change.
+a file, and finds it there the next time. Every page is asked over HTTP as a browser would, rules with a new comment
+each time; one visit warms it, then the median and the worst of nine count. `reads` is how many statements the two
+readers of the store file sent to SQLite for one visit: it must not grow with the lace. `lace why` is asked as whole
+commands, from the start of a Python to its end. `CPU ms` is the processor time of the median, which a busy machine does
+not change.
 """
 
 from __future__ import annotations
