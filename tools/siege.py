@@ -2,8 +2,8 @@
 
 python tools/siege.py [--only TEXT] [--scheme tcp|ws] [--seconds 2] [--seed N] [--links N] [--list] [--publish]
 
-Every play (see tests/siege/plays.py) runs over tcp and WebSocket; a server goes through several of them and is relieved
-when a bound broke. Meanwhile a good peer comes again and again. Measured: its time from connecting to the fixed point,
+Every play (see tests/siege) runs over tcp and WebSocket; a server goes through several of them and is relieved when a
+bound broke. Meanwhile a good peer comes again and again. Measured: its time from connecting to the fixed point,
 attacked (the 99th percentile) and before and after that (the slowest); the longest that the server's event loop was
 held; memory of the server and all its processes; processor time that goes on after the attackers are gone; the time
 from SIGTERM to the end. Exit code 1 if a bound is broken. `--publish` writes bench/results/siege.json.
@@ -125,14 +125,14 @@ def besieged(name: str, scheme: str, fortress: Fortress, chosen: argparse.Namesp
     """One play against a server; the unattacked exchange is measured before and after, for machines change."""
     from lace.errors import LaceError
     from siege.fortress import army
-    from siege.plays import SCENES
+    from siege.scenes import repertoire
 
     calm = [fortress.good_exchange(scheme)[1] for _ in range(4)]
     start_bytes, limited = fortress.memory(), fortress.metrics().get("lace_limited_total", 0)
     watch = Watch(fortress)
     watch.start()
     served, times = 0, []
-    with army(name, scheme, fortress.ports[scheme], chosen.links or SCENES[name].links, chosen.seed):
+    with army(name, scheme, fortress.ports[scheme], chosen.links or repertoire()[name].links, chosen.seed):
         until = time.monotonic() + chosen.seconds
         while time.monotonic() < until or len(times) < 3:
             started = time.monotonic()
@@ -233,9 +233,9 @@ def main() -> int:
 
         attack(chosen.attack, chosen.scheme, chosen.port, chosen.links, chosen.seed)
         return 0
-    from siege.plays import SCENES
+    from siege.scenes import repertoire
 
-    wanted = [scene for scene in SCENES.values() if chosen.only in scene.name]
+    wanted = [scene for scene in repertoire().values() if chosen.only in scene.name]
     if chosen.list:
         print("\n".join(scene.name for scene in wanted))
         return 0

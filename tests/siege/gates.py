@@ -8,6 +8,7 @@ import struct
 from dataclasses import dataclass, field
 
 _BINARY = 0x82
+UPGRADE_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,9 @@ class Hostile:
     _writer: asyncio.StreamWriter
     _reads: bool = field(default=True)
 
-    async def upgrade(self) -> None:
-        head = f"GET /interlace HTTP/1.1\r\nHost: 127.0.0.1:{self.gate.port}\r\nUpgrade: websocket\r\n"
-        rest = "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-        self._writer.write((head + rest).encode())
+    async def upgrade(self, *headers: str) -> None:
+        """Become a WebSocket."""
+        self._writer.write(upgrade_request(f"127.0.0.1:{self.gate.port}", *headers))
         await self._writer.drain()
         await self._reader.readuntil(b"\r\n\r\n")
 
@@ -60,7 +60,7 @@ class Hostile:
         """Say bytes, in WebSocket messages where these are spoken."""
         if self.gate.scheme == "ws":
             for start in range(0, len(data), 60_000):
-                self._writer.write(_frame(data[start : start + 60_000]))
+                self._writer.write(frame(data[start : start + 60_000]))
         else:
             self._writer.write(data)
         await self._writer.drain()
@@ -79,15 +79,26 @@ class Hostile:
         except TimeoutError:
             return
 
+    def end(self) -> None:
+        """Say no more, once all of it has gone."""
+        self._writer.close()
+
     def leave(self) -> None:
         """Drop the connection."""
         self._writer.transport.abort()
 
 
-def _frame(data: bytes) -> bytes:
-    """A masked binary message."""
+def upgrade_request(host: str, *headers: str) -> bytes:
+    """What asks a server to become a WebSocket."""
+    lines = ["GET /interlace HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade"]
+    lines += [f"Sec-WebSocket-Key: {UPGRADE_KEY}", "Sec-WebSocket-Version: 13", *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def frame(data: bytes, first: int = _BINARY) -> bytes:
+    """A masked frame; a whole binary message unless its first byte says otherwise."""
     mask = os.urandom(4)
     length = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack(">H", len(data))
     pad = (mask * (len(data) // 4 + 1))[: len(data)]
     masked = int.from_bytes(data, "big") ^ int.from_bytes(pad, "big")
-    return bytes([_BINARY]) + length + mask + masked.to_bytes(len(data), "big")
+    return bytes([first]) + length + mask + masked.to_bytes(len(data), "big")

@@ -1,15 +1,10 @@
-"""The plays of a siege: what one hostile link does, again and again, until the siege is lifted.
-
-Rule: a play sees a server from outside only. It is a coroutine over a fresh connection; when it returns, or is cut,
-it begins anew with another number.
-"""
+"""Plays of a siege: rules that cost, listings, floods, silence, records, bad requests, each error row of 050, 060."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from interlace.pair import blob
 from interop.harness import honest_stream
@@ -17,38 +12,8 @@ from interop.test_misbehaviour import OURS, STREAM_ERRORS, TABLE, THEIRS, Spoil
 from lace.notation import b64a
 from lace.policy.operand import Module
 from siege import speech
-from siege.gates import Gate, Hostile
-
-Play = Callable[[Hostile, random.Random], Awaitable[None]]
-PATIENCE_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A play, what it is for, and how many links it takes; `only` names the one transport it makes sense on."""
-
-    name: str
-    play: Play
-    links: int = 32
-    only: str = ""
-
-
-SCENES: dict[str, Scene] = {}
-
-
-def scene(name: str, *, links: int = 32, only: str = "") -> Callable[[Play], Play]:
-    def add(play: Play) -> Play:
-        SCENES[name] = Scene(name, play, links, only)
-        return play
-
-    return add
-
-
-async def speak(peer: Hostile, data: bytes) -> None:
-    """Say it, then read until the server has had enough."""
-    await peer.send(data)
-    await peer.read_to_the_end(PATIENCE_S)
-
+from siege.gates import Gate, Hostile, upgrade_request
+from siege.scenes import PATIENCE_S, scene, speak
 
 # --- rules that cost ------------------------------------------------------------------------------------------------
 
@@ -228,17 +193,14 @@ def _door(name: str, request: Callable[[Gate, random.Random], bytes], links: int
         await speak(peer, request(peer.gate, draw))
 
 
-def _upgrade(host: str, *more: str) -> bytes:
-    lines = ["GET /interlace HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade"]
-    lines += ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13", *more, "", ""]
-    return "\r\n".join(lines).encode()
-
-
-_door("a page of another origin", lambda gate, draw: _upgrade(f"127.0.0.1:{gate.port}", "Origin: https://evil.example"))
-_door("a name that was bound anew", lambda gate, draw: _upgrade(f"evil{draw.random()}.example:{gate.port}"))
-_door("no key but an identity", lambda gate, draw: _upgrade("127.0.0.1").replace(b"Sec-WebSocket-Key", b"X"))
+_door(
+    "a page of another origin",
+    lambda gate, draw: upgrade_request(f"127.0.0.1:{gate.port}", "Origin: https://evil.example"),
+)
+_door("a name that was bound anew", lambda gate, draw: upgrade_request(f"evil{draw.random()}.example:{gate.port}"))
+_door("no key but an identity", lambda gate, draw: upgrade_request("127.0.0.1").replace(b"Sec-WebSocket-Key", b"X"))
 _door("bytes that are no request", lambda gate, draw: draw.randbytes(2000) + b"\r\n\r\n")
-_door("requests that never end", lambda gate, draw: _upgrade("127.0.0.1")[:-2], links=256)
+_door("requests that never end", lambda gate, draw: upgrade_request("127.0.0.1")[:-2], links=256)
 _door("headers without number", lambda gate, draw: b"GET /interlace HTTP/1.1\r\n" + b"X: y\r\n" * 10_000)
 
 

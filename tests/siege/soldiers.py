@@ -7,7 +7,7 @@ import random
 import sys
 
 from siege.gates import Gate
-from siege.plays import SCENES, Scene
+from siege.scenes import Scene, repertoire
 
 SOURCES = 16  # loopback addresses that links come from; each counts as a network of its own
 PAUSE_S = 0.02  # between two lives of a link
@@ -45,6 +45,6 @@ async def soldier(scene: Scene, gate: Gate, number: int, seed: int, tried: async
 
 def attack(name: str, scheme: str, port: int, links: int, seed: int) -> None:
     """Run an army in this process."""
-    scene = SCENES[name]
+    scene = repertoire()[name]
     gate = Gate("raw" if scene.only else scheme, port)
     asyncio.run(besiege(scene, gate, links, seed))

@@ -30,11 +30,11 @@ def setup(module: Module) -> str:
     return f"🧩: {module.id} lacegram\n{module.text}\n\n{operand}"
 
 
-def hello(module: Module, *, tick_ns: int = TICK_NS, **limits: int) -> str:
+def hello(module: Module, *, tick_ns: int = TICK_NS, later_ns: int = 0, **limits: int) -> str:
     """The hello that goes with it."""
     lines = [
         f"HelloExchangePlan('{agree(module, SERVER).id}')",
-        f"HelloTAI('{now()}')",
+        f"HelloTAI('{now(later_ns)}')",
         f"HelloTickInterval('{tick_ns}')",
         "HelloRecordFormat('H3')",
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from siege.fortress import MIB, Fortress
 from siege.gates import Gate
-from siege.plays import SCENES, Scene
+from siege.scenes import Scene, repertoire
 from siege.soldiers import soldier
 
 pytestmark = pytest.mark.long
@@ -31,13 +31,13 @@ def fortress(tmp_path: Path) -> Iterator[Fortress]:
 
 
 def test_there_are_enough_plays_and_every_transport_has_them() -> None:
-    assert len(SCENES) >= 40
+    assert len(repertoire()) >= 40
     for scheme in ("tcp", "ws"):
-        assert sum(scene.only in ("", scheme) for scene in SCENES.values()) >= 40
+        assert sum(scene.only in ("", scheme) for scene in repertoire().values()) >= 40
 
 
 def all_at_once(scheme: str) -> list[Scene]:
-    return [scene for scene in SCENES.values() if scene.only in ("", scheme)]
+    return [scene for scene in repertoire().values() if scene.only in ("", scheme)]
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "ws"])

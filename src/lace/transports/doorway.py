@@ -7,11 +7,9 @@ request gets a 400, and nobody holds more half-open doors than others leave.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
-from websockets.asyncio.server import ServerConnection
 from websockets.datastructures import MultipleValuesError
 from websockets.exceptions import InvalidMessage
 from websockets.http11 import Request
@@ -19,6 +17,7 @@ from websockets.http11 import Request
 from lace.errors import InvalidText
 from lace.iltp.address import WEBSOCKET_PATH, WebSocketAddress, parse_address
 from lace.transports.base import TransportLimits
+from lace.transports.frames import PacedConnection, Turns
 from lace.transports.prefix import is_literal, is_loopback, network_prefix
 
 _BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -39,26 +38,30 @@ class Doorway:
         self._limits = limits
         self._origins = frozenset(origins)
         self._names = tuple(names)
-        self._half_open: Counter[str] = Counter()
+        self._half_open: dict[str, list[Callable[[], None]]] = {}  # by network prefix, the oldest first
 
     # --- before the request ------------------------------------------------------------------------------------
 
-    def enter(self, host: str) -> bool:
-        """A connection was made; whether it may go on to send a request."""
+    def enter(self, host: str, leave: Callable[[], None]) -> bool:
+        """A connection was made; whether it may go on to send a request. It is told if it has to leave for another:
+        where too many doors are half open, the first to go is the one that stood longest of the largest crowd."""
         prefix = network_prefix(host)
-        limits = self._limits
-        if self._half_open.total() >= limits.max_handshakes:
+        own = len(self._half_open.get(prefix, ()))
+        if own >= self._limits.max_handshakes_per_prefix:
             return False
-        if self._half_open[prefix] >= limits.max_handshakes_per_prefix:
-            return False
-        self._half_open[prefix] += 1
+        if sum(map(len, self._half_open.values())) >= self._limits.max_handshakes:
+            crowd = max(self._half_open.values(), key=len)
+            if len(crowd) <= own + 1:
+                return False
+            crowd[0]()  # comes back as `left`
+        self._half_open.setdefault(prefix, []).append(leave)
         return True
 
-    def leave(self, host: str) -> None:
+    def left(self, host: str, leave: Callable[[], None]) -> None:
         """A connection that entered has upgraded or is gone."""
         prefix = network_prefix(host)
-        self._half_open[prefix] -= 1
-        if self._half_open[prefix] <= 0:
+        self._half_open[prefix].remove(leave)
+        if not self._half_open[prefix]:
             del self._half_open[prefix]
 
     # --- the request -------------------------------------------------------------------------------------------
@@ -99,7 +102,7 @@ class Doorway:
         return address.host in ours or (address.host == "localhost" and is_loopback(local))
 
 
-class GuardedConnection(ServerConnection):
+class GuardedConnection(PacedConnection):
     """A server connection that counts for a doorway until it has upgraded, and answers nonsense with a 400."""
 
     doorway: Doorway
@@ -110,10 +113,14 @@ class GuardedConnection(ServerConnection):
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         host = str(peer[0]) if peer else ""
-        if self.doorway.enter(host):
+        if self.doorway.enter(host, self._give_way):
             self._host = host
         else:
-            self.transport.abort()
+            self.drop()
+
+    def _give_way(self) -> None:
+        self.upgraded()
+        self.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.upgraded()
@@ -122,7 +129,7 @@ class GuardedConnection(ServerConnection):
     def upgraded(self) -> None:
         """It has its place among the links from now on."""
         if self._host:
-            self.doorway.leave(self._host)
+            self.doorway.left(self._host, self._give_way)
             self._host = ""
 
     def send_data(self) -> None:
@@ -134,4 +141,4 @@ class GuardedConnection(ServerConnection):
 
 def guarded(doorway: Doorway) -> type[GuardedConnection]:
     """What `serve` builds for each connection."""
-    return type("_GuardedConnection", (GuardedConnection,), {"doorway": doorway})
+    return type("_GuardedConnection", (GuardedConnection,), {"doorway": doorway, "turns": Turns()})

@@ -26,6 +26,7 @@ from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
 from lace.transports.base import WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 from lace.transports.doorway import Doorway, GuardedConnection, Refused, guarded
+from lace.transports.frames import PacedConnection
 from lace.transports.pipe import DEFAULT_LIMITS
 from lace.transports.proof import (
     HEADER,
@@ -72,8 +73,10 @@ class WebSocketStream:
         while not self._ended:
             try:
                 message = await self._connection.recv()
-            except ConnectionClosed:
+            except ConnectionClosed as error:
                 self._ended = True
+                if why := getattr(self._connection, "cut_because", ""):
+                    raise TransportError(why) from error
                 break
             if isinstance(message, str):  # 060-WSF-04
                 self._ended = True
@@ -100,7 +103,10 @@ class WebSocketStream:
         await self._connection.wait_closed()
 
     def abort(self) -> None:
-        self._connection.transport.abort()
+        if isinstance(self._connection, PacedConnection):
+            self._connection.drop()
+        else:
+            self._connection.transport.abort()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
