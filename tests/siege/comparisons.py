@@ -82,7 +82,7 @@ async def nameless(peer: Hostile, draw: random.Random) -> None:
 async def flapping(peer: Hostile, draw: random.Random) -> None:
     await peer.send(speech.opening(**_capable(draw)) + _summary(draw, 190))
     for number in range(100):
-        module = speech.rules(f"Bad(P) :- Have(P), P = 'x{draw.random()}'.\n")
+        module = speech.rules(f"Bad(P) :- Field(P,'Group',_,'{draw.random()}').\n")
         limits = _capable(draw) if number % 2 else {}
         await peer.send((speech.setup(module) + speech.hello(module, **limits)).encode() + _summary(draw, number))
     await peer.read_to_the_end(PATIENCE_S)

@@ -61,10 +61,14 @@ async def broken_off(peer: Hostile, draw: random.Random) -> None:
     await peer.read_to_the_end(draw.uniform(0.05, 0.6))
 
 
-@scene("rules: thousands that read each other")
+@scene("rules: as many as may be, each reading the one before")
 async def deep_rules(peer: Hostile, draw: random.Random) -> None:
-    last = draw.randint(1500, 2000)
-    chain = "".join(f"Z{n}(P) :- Z{n - 1}(P), not W{n}(P).\nW{n}(P) :- Z{n - 1}(P), P = 'x'.\n" for n in range(1, last))
+    last, name = 120, draw.randbytes(4).hex()
+    pairs = [
+        f"Z{n}(P) :- Z{n - 1}(P), not W{n}(P).\nW{n}(P) :- Z{n - 1}(P), Field(P,'Group',_,'{name}').\n"
+        for n in range(1, last)
+    ]
+    chain = "".join(pairs)
     await speak(peer, speech.opening(speech.rules(f"Z0(P) :- Have(P).\n{chain}Bad(P) :- W{last - 1}(P).\n")) + b"\n")
 
 

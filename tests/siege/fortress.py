@@ -140,6 +140,8 @@ def army(name: str, scheme: str, port: int, links: int, seed: int) -> Iterator[s
         if process.stdout is None or not process.stdout.readline():
             raise RuntimeError(f"the attackers of {name!r} did not come up")
         yield process
+        if process.poll() is not None:
+            raise RuntimeError(f"the attackers of {name!r} fell over their own feet")
     finally:
         process.kill()
         process.wait()

@@ -56,6 +56,12 @@ class ListingMismatch(LaceError):
         self.clause = clause
 
 
+class Payer(Protocol):
+    """Whose account processor time is charged to; may be called from any thread, and after its link has ended."""
+
+    def pay(self, cpu_s: float) -> None: ...
+
+
 class Call:
     """One call to a host: cancelled from any thread, charged by the host as it works.
 
@@ -63,13 +69,14 @@ class Call:
     over equal views cost the same.
     """
 
-    __slots__ = ("_is_cancelled", "bytes", "cpu_s", "max_rows", "rows")
+    __slots__ = ("_is_cancelled", "bytes", "cpu_s", "max_rows", "payer", "rows")
 
-    def __init__(self, max_rows: int | None = None) -> None:
+    def __init__(self, max_rows: int | None = None, payer: Payer | None = None) -> None:
         self.max_rows = max_rows
+        self.payer = payer
         self.rows = 0
         self.bytes = 0
-        self.cpu_s = 0.0  # of other processes: that of the calling thread its caller sees itself
+        self.cpu_s = 0.0  # beside that of the calling thread: more by other processes, less by what others pay
         self._is_cancelled = False
 
     def cancel(self) -> None:

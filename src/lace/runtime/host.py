@@ -19,7 +19,7 @@ from lace.interlace import inputs as given
 from lace.interlace.advertise import RECORD_BYTES
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.claims import PeerClaims
-from lace.interlace.host import Arrived, Call, Loaded
+from lace.interlace.host import Arrived, Call, Loaded, Payer
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import summarise
 from lace.interlace.terms import Terms
@@ -88,6 +88,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._own_policies = policies is None
         self._sends: Sends | None = None
         self._sharing: SharingKey | None = None
+        self._payer: Payer | None = None  # of what is evaluated for this link
 
     @property
     def cursor(self) -> StoreCursor:
@@ -117,6 +118,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         """Over the newest snapshot and everything that the peer claims."""
         policy, sends = self._prepared(), self._sends_under(wanted)
         call.check()
+        self._payer = call.payer
         own = policy.own = sends.current(wanted.runtime, policy.claims, call)
         under = policy.wanted
         policy.claims.follow(own, keeps_fields=under.schema != NO_FIELDS)
@@ -150,7 +152,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 
     def _let_go(self) -> None:
         if self._sharing is not None:
-            self._policies.give_back(self._sharing)
+            self._policies.give_back(self._sharing, self._payer)
         elif self._sends is not None:
             self._sends.close()
         self._evaluator = self._sends = self._sharing = None

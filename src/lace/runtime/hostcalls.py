@@ -1,4 +1,7 @@
-"""What one link asks of its host: in threads, charged to the peer, and cancelled when the link ends."""
+"""What one link asks of its host: in threads, charged to the peer, and cancelled when the link ends.
+
+Rule: work is charged when it ends, by the thread that did it. Whoever hangs up meanwhile pays all the same.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +28,27 @@ class HostCalls:
         self._evaluators = evaluators or threads  # wait for their turn, which nothing else should wait behind
         self._meter = meter
         self._time = time
+        self._loop = asyncio.get_running_loop()
         self._under_way: set[Call] = set()
         self._evaluation: Call | None = None  # the one of them that may take long
 
     async def call(self, work: Callable[[Call], T], threads: Executor | None = None) -> T:
         """One call to the host, in a thread."""
         with self.calling() as call:
-            return await self.in_thread(work, call, threads=threads)
+            return await self._in_thread(partial(work, call), call, threads)
 
     async def evaluate(self, work: Callable[[Call], T]) -> T:
         with self.calling() as call:
             self._evaluation = call
             try:
-                return await self.in_thread(work, call, threads=self._evaluators)
+                return await self._in_thread(partial(work, call), call, self._evaluators)
             finally:
                 self._evaluation = None
-                self._charge(call.cpu_s)  # of a process of its own, which the thread only waited for
 
     @contextlib.contextmanager
     def calling(self) -> Iterator[Call]:
         """A call that is cancelled when the link ends."""
-        call = Call()
+        call = Call(payer=self)
         self._under_way.add(call)
         try:
             yield call
@@ -53,10 +56,22 @@ class HostCalls:
             self._under_way.discard(call)
 
     async def in_thread(self, work: Callable[..., T], *arguments: object, threads: Executor | None = None) -> T:
-        timed = partial(_timed, partial(work, *arguments))
-        result, cpu_s = await asyncio.get_running_loop().run_in_executor(threads or self._threads, timed)
-        self._charge(cpu_s)
-        return result
+        return await self._in_thread(partial(work, *arguments), None, threads)
+
+    async def _in_thread(self, work: Callable[[], T], call: Call | None, threads: Executor | None) -> T:
+        return await self._loop.run_in_executor(threads or self._threads, self._paid, work, call)
+
+    def _paid(self, work: Callable[[], T], call: Call | None) -> T:
+        started = thread_time()
+        try:
+            return work()
+        finally:
+            self.pay(thread_time() - started + (call.cpu_s if call is not None else 0.0))
+
+    def pay(self, cpu_s: float) -> None:
+        """From any thread; the loop hears of it before it hears that the work is done."""
+        with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop
+            self._loop.call_soon_threadsafe(self._charge, cpu_s)
 
     def _charge(self, cpu_s: float) -> None:
         self._meter.charge("cpu_s", cpu_s, self._time.now_ns)
@@ -68,8 +83,3 @@ class HostCalls:
     def cancel(self) -> None:
         for call in list(self._under_way):
             call.cancel()
-
-
-def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    started = thread_time()
-    return work(), thread_time() - started

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lace.datalog.syntax import Rule
 from lace.facts.predicates import TICK_TAI
 from lace.interlace.effects import PreparePolicy
+from lace.interlace.host import Payer
 from lace.interlace.negotiate import FieldSchema
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
@@ -78,9 +79,10 @@ class PolicyBook:
         for one in known:
             one.sends.keep()
 
-    def give_back(self, key: SharingKey) -> None:
+    def give_back(self, key: SharingKey, payer: Payer | None = None) -> None:
         """One link less."""
         with self._lock:
+            self._known[key].sends.leave(payer)
             self._known[key].users -= 1
             idle = [found for found, known in self._known.items() if not known.users]
             for found in idle[: max(0, len(idle) - self._max_idle)]:

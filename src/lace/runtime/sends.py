@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from time import thread_time
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from lace.differences.idset import IdSet, set_of
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.claims import PeerClaims
-from lace.interlace.host import Call
+from lace.interlace.host import Call, Payer
 from lace.interlace.partitions import ClaimChanges
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.claims import Feeding
@@ -30,6 +31,8 @@ from lace.store.base import RecordStore, StoreCursor
 
 _KEPT_ANSWERS = 64
 _FEW_CLAIMS = 64  # up to which an answer is kept for whoever makes the same claims
+_WORTH_SHARING_S = 0.001  # below, whoever asks pays: to tell everybody would cost more
+_LOOK_S = 0.02  # how often a thread that waits for its turn looks whether anybody still waits for it
 
 
 _Asked = tuple[StoreCursor, str, tuple[Advertisement, ...]]
@@ -53,6 +56,7 @@ class Sends(Protocol):
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]: ...
     def rest(self) -> None: ...
     def all_of(self, records: Sequence[str]) -> Generation: ...
+    def leave(self, payer: Payer | None) -> None: ...
     def close(self) -> None: ...
 
 
@@ -72,6 +76,9 @@ class _Generations:
     def all_of(self, records: Sequence[str]) -> Generation:
         """Any records of the store, advertised as those that may be sent are."""
         return self._newest.anew(records)
+
+    def leave(self, payer: Payer | None) -> None:
+        """A link has no part in it any more."""
 
     def close(self) -> None:
         """Nobody uses this any more."""
@@ -103,8 +110,31 @@ class PrivateSends(_Generations):
         self._evaluator.get_ready()
 
 
+class _ForAll(Call):
+    """A call on behalf of everybody who waits for its answer: given up when all of them have."""
+
+    __slots__ = ("_asking",)
+
+    def __init__(self, asking: dict[int, Call], caller: Call) -> None:
+        super().__init__(caller.max_rows, caller.payer)
+        self._asking = asking
+
+    @property
+    def is_cancelled(self) -> bool:
+        return all(call.is_cancelled for call in list(self._asking.values()))
+
+    def check(self) -> None:
+        if self.is_cancelled:
+            super().cancel()
+        super().check()
+
+
 class SharedSends(_Generations):
-    """Of any number of links, each in its own thread."""
+    """Of any number of links, each in its own thread.
+
+    An evaluation that all of them use is paid by all of them, in equal parts, whoever asked first (docs/decisions/176).
+    One that is broken off is paid by whoever asked for it, and it is broken off only if nobody else waits for it.
+    """
 
     def __init__(
         self, evaluator: Evaluator, max_line_bytes: int, feeding: Feeding, store: RecordStore, name: str = ""
@@ -122,34 +152,71 @@ class SharedSends(_Generations):
             self._recall()
         self._answers: dict[_Asked, list[str]] = {}  # that links with like claims share
         self._long: WeakKeyDictionary[PeerClaims, _LongAnswer] = WeakKeyDictionary()  # one for each link
+        self._payers: dict[int, Payer] = {}  # of the links that have a part in it
+        self._asking: dict[int, Call] = {}  # calls that wait for the same answer
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, whatever anybody claims."""
-        with self._undivided():
-            if self._recalled is not None and self._recalled == self._store.cursor():
-                return self._newest
-            before = self._evaluator.cursor
-            delta = self._evaluator.evaluate(runtime, ClaimChanges([], []), call)
-            if self._evaluator.cursor != before:
-                self._answers.clear()
-                self._long.clear()
-            followed = self._recalled is None or self._is_resumed
-            whole = delta.whole if followed or delta.whole is not None else list(delta.send_added)
-            self._recalled = None
-            if whole is not None:
-                self._newest = self._newest.anew(whole)
-                return self._newest
-            return self._follow(delta)
+        if call.payer is not None:
+            self._payers[id(call.payer)] = call.payer
+        self._asking[id(call)] = call
+        try:
+            with self._undivided(call):
+                return self._paid_by_all(lambda for_all: self._evaluated(runtime, for_all), call)
+        finally:
+            del self._asking[id(call)]
+            if call.is_cancelled:  # it may have left before it was counted
+                self.leave(call.payer)
+
+    def leave(self, payer: Payer | None) -> None:
+        """A link has no part in it any more, and pays for nothing that comes."""
+        self._payers.pop(id(payer), None)
+
+    def _paid_by_all(self, work: Callable[[Call], Generation], call: Call) -> Generation:
+        for_all, started = _ForAll(self._asking, call), thread_time()
+        try:
+            found = work(for_all)
+        finally:
+            call.cpu_s += for_all.cpu_s
+            call.rows += for_all.rows
+        spent, payers = thread_time() - started + for_all.cpu_s, list(self._payers.values())
+        if call.payer is not None and spent > _WORTH_SHARING_S:
+            others = [payer for payer in payers if payer is not call.payer]
+            for other in others:
+                other.pay(spent / len(payers))
+            call.cpu_s -= spent * len(others) / max(1, len(payers))
+        return found
+
+    def _evaluated(self, runtime: RuntimeFacts, call: Call) -> Generation:
+        if self._recalled is not None and self._recalled == self._store.cursor():
+            return self._newest
+        before = self._evaluator.cursor
+        delta = self._evaluator.evaluate(runtime, ClaimChanges([], []), call)
+        if self._evaluator.cursor != before:
+            self._answers.clear()
+            self._long.clear()
+        followed = self._recalled is None or self._is_resumed
+        whole = delta.whole if followed or delta.whole is not None else list(delta.send_added)
+        self._recalled = None
+        if whole is not None:
+            self._newest = self._newest.anew(whole)
+            return self._newest
+        return self._follow(delta)
 
     @contextmanager
-    def _undivided(self) -> Iterator[None]:
+    def _undivided(self, call: Call) -> Iterator[None]:
         """One link at a time; what one of them breaks off in the middle must not be what the next one finds."""
-        with self._busy:
+        while not self._busy.acquire(timeout=_LOOK_S):
+            call.check()
+        try:
+            call.check()  # nothing was begun
             try:
                 yield
             except BaseException:
                 self._evaluator.start_over()
                 raise
+        finally:
+            self._busy.release()
 
     @property
     def cursor(self) -> StoreCursor:
@@ -187,7 +254,7 @@ class SharedSends(_Generations):
         if found is None:
             found = self._evaluator.requestable_freely(fed, claims.source, call)
         if found is None:
-            with self._undivided():
+            with self._undivided(call):
                 found = self._evaluator.requestable_with(fed, claims.source, call)
         self._note_answer(fed, claims, at, found)
         return found
