@@ -35,7 +35,7 @@ LIBRARY_HOMES = {
     "cryptography": {"transports/certificate.py"},
     "cffi": {"records/libsecp.py"},
     "coincurve": {"records/libsecp.py"},
-    "numpy": {"datalog/engine", "differences", "spark"},
+    "numpy": {"datalog/engine", "differences", "spark", "store/columns/bulkkeys.py"},
     "starlette": {"inspector"},
     "uvicorn": {"inspector"},
     "click": {"cli"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Iterable
 from functools import cache
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.store.columns import schema
+from lace.store.columns.bulkkeys import bulk_keys, packed_in_order
 from lace.store.columns.segments import as_codes
-from lace.store.columns.symbols import KEY_BITS, SymbolTable, _is_prime, keyed_hash, new_secret
+from lace.store.columns.symbols import BULK, KEY_BITS, SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 
@@ -86,3 +88,34 @@ def test_no_composite_passes_for_a_prime() -> None:
     }
     assert {number for number in range(19, 2000, 2) if _is_prime(number)} == primes
     assert not any(map(_is_prime, (3215031751, 2152302898747, 3474749660383)))  # strong pseudoprimes to 4, 5, 6 bases
+
+
+@given(st.lists(st.tuples(st.text(max_size=70), st.sampled_from([1, 2, 300])), max_size=8), st.integers(0, 9))
+def test_keys_of_many_texts_are_those_of_each(shapes: list[tuple[str, int]], seed: int) -> None:
+    """Several lengths, rare and frequent, in any order; texts with a separator too."""
+    texts = [text[: len(text) - number % 2] + str(number) for text, count in shapes for number in range(count)]
+    random.Random(seed).shuffle(texts)
+    encodable = [text.encode("utf-8", "replace").decode() for text in texts]
+    prime = int.from_bytes(new_secret(), "big")
+    assert list(bulk_keys(encodable, prime)) == plain_keys(encodable, prime)
+    assert packed_in_order(bulk_keys(encodable, prime), 16) == sorted(
+        key << 16 | at for at, key in enumerate(plain_keys(encodable, prime))
+    )
+
+
+def test_keys_of_long_texts_do_not_overflow() -> None:
+    prime = (1 << KEY_BITS) - 17
+    texts = ["\x7f" * length + chr(97 + number % 26) for length in (1023, 4096, 9000) for number in range(300)]
+    assert list(bulk_keys(texts, prime)) == plain_keys(texts, prime)
+
+
+def test_a_batch_long_enough_for_numpy_gets_the_codes_of_a_short_one() -> None:
+    table = table_with(None)
+    texts = [f"x{'long' * (number % 7)}{number}" for number in range(2 * BULK)]
+    assert table.assign(texts, 1) == list(range(1, len(texts) + 1))
+    assert table.assign([*texts[:BULK], *(f"new {number}" for number in range(BULK))], len(texts) + 1) == [
+        *range(1, BULK + 1), *range(len(texts) + 1, len(texts) + 1 + BULK)
+    ]  # fmt: skip
+    table.forget()
+    assert table.look_up(texts[-3:]) == list(range(len(texts) - 2, len(texts) + 1))
+    assert table.look_up(texts) == list(range(1, len(texts) + 1))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
@@ -60,14 +61,13 @@ class CoordinateIndex:
         }
         columns = (rows.ordinals, rows.groups, rows.apps, rows.names, rows.tais, rows.signers, rows.data_lengths)
         prepared = [
-            (spaces[group, app], texts[name], texts[tai], ids[ordinal], table[subjects[ordinal]],
-             None if signer == NO_SIGNER else table[signer], length)
+            _summed(spaces[group, app], texts[name], texts[tai], ids[ordinal], table[subjects[ordinal]],
+                    None if signer == NO_SIGNER else table[signer], length)
             for ordinal, group, app, name, tai, signer, length in zip(*columns, strict=True)
             if ordinal in ids
         ]  # fmt: skip
-        prepared.sort(key=itemgetter(0, 1, 2, 3))  # in the tree's order
-        summed = [(*row, plain_sum(row)) for row in prepared]
-        self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?,?)", summed)
+        prepared.sort()  # in the tree's order; no two have the same record
+        self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?,?)", prepared)
 
     def remove(self, record: int, group: str, app: str, name: str, tai: str) -> None:
         """Take one record out of the index."""
@@ -152,6 +152,14 @@ class CoordinateIndex:
                 rows, hashes, signers, strict=True
             )
         ]  # fmt: skip
+
+
+def _summed(
+    space: int, name: str, tai: str, record: int, code: int, signer: int | None, length: int
+) -> tuple[int, str, str, int, int, int | None, int, int]:
+    """A row with its `plain_sum`, written out: a third of the time, and every record has one."""
+    line = f"{space}\n{name}\n{tai}\n{record}\n{code}\n{signer}\n{length}\n"
+    return space, name, tai, record, code, signer, length, crc32(line.encode())
 
 
 def in_tip_order(entries: Iterable[Entry]) -> Iterator[Entry]:

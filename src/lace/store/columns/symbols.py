@@ -22,12 +22,13 @@ BLOCK = 1 << BLOCK_BITS
 KEY_BITS = 44
 PACKED_BITS = 16  # of an ordinal beside its key in one 63-bit integer
 PACKED_TEXTS = 1 << PACKED_BITS
+BULK = 4096  # texts whose keys are worth loading numpy for
 MANY = 1000  # a batch of so many texts tells whether the next will be new too
 MAX_CODES = 1 << 32
 CACHED_TEXTS = 1 << 15
 CACHED_BLOCKS = 512
 ALWAYS = {"0": 0}  # the code that every dictionary begins with
-KeyFunction = Callable[[Iterable[str]], list[int]]
+KeyFunction = Callable[[Sequence[str]], Sequence[int]]
 
 
 def new_secret() -> bytes:
@@ -60,10 +61,19 @@ def keyed_hash(secret: bytes) -> KeyFunction:
     """
     prime = int.from_bytes(secret, "big")
 
-    def keys_of(texts: Iterable[str]) -> list[int]:
-        return [int.from_bytes(text.encode(), "big") % prime for text in texts]
+    def keys_of(texts: Sequence[str]) -> Sequence[int]:
+        if len(texts) >= BULK:
+            from lace.store.columns.bulkkeys import bulk_keys
+
+            return bulk_keys(texts, prime)
+        return plain_keys(texts, prime)
 
     return keys_of
+
+
+def plain_keys(texts: Iterable[str], prime: int) -> list[int]:
+    """The bytes of each text as a number, modulo the prime."""
+    return [int.from_bytes(text.encode(), "big") % prime for text in texts]
 
 
 class SymbolTable:
@@ -231,7 +241,7 @@ class SymbolTable:
             self._remember(dict(zip(new, range(next_code, next_code + len(new)), strict=True)))
         return _with_codes(known, next_code, len(texts))
 
-    def _index(self, keys: list[int], first_code: int) -> None:
+    def _index(self, keys: Sequence[int], first_code: int) -> None:
         """Index consecutive codes, each under its own key or the first free one behind it."""
         if self._insert(keys, first_code):
             return
@@ -241,7 +251,7 @@ class SymbolTable:
             waiting = [(key + 1, code) for key, code in waiting if taken.get(key, code) != code]
             self._connection.executemany("INSERT OR IGNORE INTO symbol_index VALUES (?, ?)", sorted(waiting))
 
-    def _insert(self, keys: list[int], first_code: int) -> bool:
+    def _insert(self, keys: Sequence[int], first_code: int) -> bool:
         """Index consecutive codes under their keys; False if some were taken, which stay as they are.
 
         One statement over packed integers, in the tree's order: half the time of one statement for each row.
@@ -250,8 +260,8 @@ class SymbolTable:
             SELECT value >> {PACKED_BITS}, ?1 + (value & {PACKED_TEXTS - 1}) FROM json_each(?2)"""
         before = self._connection.total_changes
         for start in range(0, len(keys), PACKED_TEXTS):
-            packed = sorted([key << PACKED_BITS | at for at, key in enumerate(keys[start : start + PACKED_TEXTS])])
-            self._connection.execute(insert, (first_code + start, f"[{','.join(map(str, packed))}]"))
+            packed = _in_order(keys[start : start + PACKED_TEXTS])
+            self._connection.execute(insert, (first_code + start, str(packed)))  # a list of integers is JSON as it is
         return self._connection.total_changes - before == len(keys)
 
     def _append(self, texts: list[str], next_code: int) -> None:
@@ -263,6 +273,15 @@ class SymbolTable:
         blocks = [SEPARATOR.join(texts[at : at + BLOCK]).encode() for at in range(0, len(texts), BLOCK)]
         rows = [(at, block, checksum(at, block)) for at, block in enumerate(blocks, number)]
         self._connection.executemany("INSERT OR REPLACE INTO symbol_blocks VALUES (?, ?, ?)", rows)
+
+
+def _in_order(keys: Sequence[int]) -> list[int]:
+    """Each key above its ordinal in one integer, in the tree's order."""
+    if isinstance(keys, memoryview):
+        from lace.store.columns.bulkkeys import packed_in_order
+
+        return packed_in_order(keys, PACKED_BITS)
+    return sorted([key << PACKED_BITS | at for at, key in enumerate(keys)])
 
 
 def _block_texts(number: int, data: bytes, said: int) -> list[str]:
