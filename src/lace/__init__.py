@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lace.porcelain.following import RuleChanges, RuleSnapshot, RuleView, follow_rules
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
-    from lace.porcelain.network import connect, serve
+    from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, Policy
     from lace.porcelain.opening import generate_key
@@ -124,6 +124,7 @@ __all__ = [
     "preview",
     "publish",
     "query",
+    "relay",
     "repair",
     "restore",
     "serve",
@@ -143,7 +144,7 @@ _HOMES = {
     "lace.porcelain.changes": "Change",
     "lace.porcelain.following": "RuleChanges RuleSnapshot RuleView follow_rules",
     "lace.porcelain.lace": "Lace",
-    "lace.porcelain.network": "connect serve",
+    "lace.porcelain.network": "connect relay serve",
     "lace.porcelain.node": "LinkEvent Policy",
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",

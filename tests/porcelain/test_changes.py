@@ -133,17 +133,37 @@ def test_a_batch_whose_block_fails_stores_nothing_more(notes: Lace) -> None:
         pass  # an empty one is fine
 
 
-def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for package, extra in (("pyspark", "spark"), ("pyarrow", "arrow"), ("starlette", "inspector")):
-        code = (
-            f"import sys; sys.modules[{package!r}] = None\n"
-            "import lace\n"
-            f"import lace.errors as e\n"
-            f"try:\n    with e.naming_extras():\n        import {package}.anything\n"
-            f"except lace.MissingExtra as error: print(error.extra)"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-        assert done.stdout == f"{extra}\n", done.stderr
+ANSWER = "answer = lace.open(':memory:').query('S(P) :- Have(P).')"
+DOORS = {
+    "pyspark": ("spark", "import lace.spark; lace.spark.spark_session()"),
+    "pyarrow": ("arrow", f"{ANSWER}; answer.__arrow_c_stream__()"),
+    "pandas": ("arrow", f"{ANSWER}; answer.to_pandas()"),
+    "cryptography": (
+        "tls",
+        "from lace.transports.certificate import write_self_signed as make; from pathlib import Path as P;"
+        " import datetime as d; make(P('c'), P('k'), ['h'], not_before=d.datetime.now(d.UTC), valid_days=1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_a_missing_package_is_named_with_its_extra_at_every_door(package: str) -> None:
+    extra, door = DOORS[package]
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\nimport lace\n"
+        f"try:\n    {door}\nexcept lace.MissingExtra as error:\n    print(error.package, error.extra)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{package} {extra}\n", done.stderr
+
+
+@pytest.mark.parametrize("package", ["starlette", "uvicorn"])
+def test_the_inspector_names_its_extra(package: str) -> None:
+    run = "from lace.cli import main; sys.argv = ['lace', 'inspect', '--node', 'tcp:x']; main()"
+    code = f"import sys; sys.modules[{package!r}] = None; {run}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "pip install 'lace-protocol[inspector]'" in done.stderr
+    assert done.returncode == 1
 
 
 def test_lace_knows_its_version() -> None:

@@ -39,3 +39,33 @@ def test_what_cannot_be_served_is_told_to_the_caller(tmp_path: Path) -> None:
             raise AssertionError("not reached")
         with pytest.raises(InvalidText), serve(opened, "http:x"):
             raise AssertionError("not reached")
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+def test_port_0_is_any_free_port_for_who_serves_and_none_for_who_dials(scheme: str) -> None:
+    with lace.open(":memory:") as far, lace.open(":memory:") as near:
+        far.put(b"one", group="u", app="a", name="1")
+        with serve(far, f"{scheme}:127.0.0.1:0", f"{scheme}:127.0.0.1:0", expose="all") as bound:
+            assert len(set(bound)) == 2
+            assert all(connect(near, address).is_complete for address in bound)
+        assert near.get("//u//a//1") == b"one"
+        with pytest.raises(InvalidText, match="1 to 65535"):
+            connect(near, f"{scheme}:127.0.0.1:0")
+
+
+def test_a_program_stands_between_two_servers_and_keeps_nothing(tmp_path: Path) -> None:
+    with lace.open(":memory:") as first, lace.open(":memory:") as second:
+        first.put(b"one", group="u", app="a", name="1")
+        first.put(b"two", group="v", app="a", name="2")
+        second.put(b"three", group="u", app="a", name="3")
+        serving = [serve(one, "tcp:127.0.0.1:0", expose="all") for one in (first, second)]
+        with serving[0] as here, serving[1] as there:
+            outcomes = lace.relay(here[0], there[0], select="//u")
+            assert all(outcome.is_complete for outcome in outcomes)
+            again = lace.relay(here[0], there[0], select="//u")
+        assert not any(outcome.result.received_hashes for outcome in again)
+        assert second.get("//u//a//1") == b"one"
+        assert first.get("//u//a//3") == b"three"
+        assert not list(second.list("//v"))
+        with pytest.raises(TransportError):
+            lace.relay(here[0], there[0])

@@ -46,7 +46,7 @@ def _exit_codes() -> str:
 
 ADDRESSES = """An address says which transport, and where.
 
-  tcp:HOST[:PORT]       port 4790 unless given; an IPv6 host in brackets
+  tcp:HOST[:PORT]       port 4790 unless given, 0 to serve on a free one; an IPv6 host in brackets
   unix:/PATH            a socket on this machine
   ws:HOST[:PORT]        WebSocket under /interlace; port 80
   wss:HOST[:PORT]       the same over TLS; port 443

@@ -50,11 +50,9 @@ def command(
     """
     if not paths and not node:
         raise click.UsageError("name a lace, an archive or a captured stream, or a running node with --node")
-    try:
-        from lace.inspector.opened import open_all
-        from lace.inspector.serving import Inspector
-    except ImportError as error:
-        raise click.ClickException(f"{error}. The inspector needs: pip install 'lace-protocol[inspector]'") from error
+    from lace.inspector.opened import open_all
+    from lace.inspector.serving import Inspector
+
     if (rules is None) != (goal is None) or (rules is not None and html is None):
         raise click.UsageError("--rules and --goal go together, with --html")
     inspected = open_all(paths, node=node, write=write)

@@ -38,11 +38,14 @@ class AddressType(click.ParamType[Any]):
 
     name = "address"
 
+    def __init__(self, *, listening: bool = False) -> None:
+        self._listening = listening
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
         from lace.iltp.address import parse_address
 
         try:
-            return parse_address(str(value))
+            return parse_address(str(value), listening=self._listening)
         except InvalidInput as error:
             self.fail(f"{error}. `lace help addresses` lists the forms.", param, ctx)
 

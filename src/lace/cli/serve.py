@@ -70,7 +70,7 @@ class Serving:
 
 @click.command("serve")
 @side_argument(required=False)
-@click.argument("addresses", type=AddressType(), nargs=-1, metavar="ADDRESS…")
+@click.argument("addresses", type=AddressType(listening=True), nargs=-1, metavar="ADDRESS…")
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take all from a lace.toml."
 )

@@ -77,8 +77,8 @@ class WebSocketAddress:
 Address = StdioAddress | UnixAddress | TcpAddress | WebSocketAddress
 
 
-def parse_address(text: str) -> Address:
-    """The address that a text spells, or InvalidText.
+def parse_address(text: str, *, listening: bool = False) -> Address:
+    """The address that a text spells, or InvalidText; port 0 is any free one, and only for whoever listens.
 
     >>> str(parse_address("wss:example.com"))
     'wss:example.com:443/interlace'
@@ -95,10 +95,10 @@ def parse_address(text: str) -> Address:
         case "unix":
             return _unix(rest, text)
         case "tcp":
-            host, port = _host_and_port(rest, TCP_PORT, text)
+            host, port = _host_and_port(rest, TCP_PORT, text, listening)
             return TcpAddress(host, port)
         case "ws" | "wss":
-            return _websocket(rest, secure=scheme == "wss", text=text)
+            return _websocket(rest, secure=scheme == "wss", text=text, listening=listening)
         case _:
             raise _refusal("the schemes are stdio, unix, tcp, ws and wss", text)
 
@@ -114,24 +114,26 @@ def _unix(path: str, text: str) -> UnixAddress:
     return UnixAddress(path)
 
 
-def _websocket(rest: str, *, secure: bool, text: str) -> WebSocketAddress:
+def _websocket(rest: str, *, secure: bool, text: str, listening: bool) -> WebSocketAddress:
     if rest.startswith("//"):
         _refuse("URL-style ws:// and wss:// are not Lace addresses", text)  # 060-ADDR-12
     authority, slash, path = rest.partition("/")
     if slash and slash + path != WEBSOCKET_PATH:
         # 060-ADDR-10, 060-ADDR-11: other paths, queries and fragments are not part of the standard form.
         _refuse(f"the path of a WebSocket address is {WEBSOCKET_PATH}", text)
-    host, port = _host_and_port(authority, WSS_PORT if secure else WS_PORT, text)
+    host, port = _host_and_port(authority, WSS_PORT if secure else WS_PORT, text, listening)
     return WebSocketAddress(host, port, secure)
 
 
-def _host_and_port(authority: str, default_port: int, text: str) -> tuple[str, int]:
+def _host_and_port(authority: str, default_port: int, text: str, listening: bool) -> tuple[str, int]:
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
         _refuse("an IPv6 host stands in brackets", text)  # 060-ADDR-07
     host, port = match["host"], match["port"]
     if port is None:
         return _host(host, text), default_port
+    if listening and port == "0":
+        return _host(host, text), 0
     if not _PORT.fullmatch(port) or int(port) > 65535:
         _refuse("a port is a decimal from 1 to 65535", text)  # 060-ADDR-08
     return _host(host, text), int(port)

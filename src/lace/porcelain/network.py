@@ -24,11 +24,14 @@ from lace.notation.identifiers import Verifier
 from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
-from lace.runtime.clock import SystemClock
+from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.hosting import MakeHost
 from lace.runtime.links import OnEvent
 from lace.runtime.node import Hooks, Node
 from lace.runtime.quotas import Quotas
+from lace.runtime.relay import OnEvent as RelayOnEvent
+from lace.runtime.relay import RelayLimits
+from lace.runtime.relay import relay as relay_between
 from lace.runtime.session import Outcome
 from lace.store.base import RecordStore
 from lace.transports.dial import TransportOptions
@@ -71,19 +74,56 @@ class Caller:
     ) -> Outcome:
         """One bounded exchange in an event loop of its own."""
         clock = SystemClock()
-        options = TransportOptions(
-            clock=clock.tai, signer=self.key, trusted=self.trusted, client_tls=self.tls or ClientTls()
-        )
-        here = self.key.verifier if self.key else None
 
         async def run() -> Outcome:
-            node = Node(store, options, clock, here=here, hooks=hooks, make_host=make_host)
+            node = Node(store, self.transport(clock), clock, here=self.here, hooks=hooks, make_host=make_host)
             try:
                 return await node.exchange(parse_address(address), terms)
             finally:
                 await node.shutdown()
 
         return asyncio.run(run())
+
+    @property
+    def here(self) -> Verifier | None:
+        """Who we are to peers."""
+        return self.key.verifier if self.key else None
+
+    def transport(self, clock: Clock) -> TransportOptions:
+        """How peers are dialled."""
+        tls = self.tls or ClientTls()
+        return TransportOptions(clock=clock.tai, signer=self.key, trusted=self.trusted, client_tls=tls)
+
+
+def relay(
+    first: str,
+    second: str,
+    *,
+    select: Select = None,
+    key: SigningKey | None = None,
+    trusted: Sequence[Verifier] = (),
+    tls: ClientTls | None = None,
+    max_held_bytes: int = RelayLimits().max_held_bytes,
+    on_event: RelayOnEvent | None = None,
+) -> tuple[Outcome, Outcome]:
+    """Stand between two servers until neither can get more from the other; how the exchange with each ended.
+
+    Each gets what the other exposes to us, `select` selects and its own rules take. No lace of ours is part of it:
+    records are held while they are on their way, up to `max_held_bytes`, and written nowhere. TransportError if one of
+    the two cannot be reached or is not trusted.
+    """
+    caller, clock = Caller(key=key, trusted=tuple(trusted), tls=tls), SystemClock()
+    standing = relay_between(
+        parse_address(first),
+        parse_address(second),
+        Terms(module=selector(select)),
+        caller.transport(clock),
+        clock,
+        limits=RelayLimits(max_held_bytes=max_held_bytes),
+        here=caller.here,
+        on_event=on_event,
+    )
+    return asyncio.run(standing)
 
 
 @contextmanager
@@ -101,7 +141,9 @@ def serve(
     """Accept peers in a thread of its own until the block ends; the addresses that are bound."""
     options = TransportOptions(clock=SystemClock().tai, signer=key, trusted=tuple(trusted), server_tls=tls)
     server = _Server(lace, options, key, Hooks(on_event=on_event), quotas)
-    server.start([parse_address(address) for address in addresses], terms_of(lace, select, expose, is_open=True))
+    server.start(
+        [parse_address(address, listening=True) for address in addresses], terms_of(lace, select, expose, is_open=True)
+    )
     try:
         yield server.bound
     finally:

@@ -127,10 +127,10 @@ class LaceNode:
         return self._node
 
     async def serve(self, *addresses: str) -> list[str]:
-        """Accept peers until the node ends; the addresses as they are really bound."""
+        """Accept peers until the node ends; the addresses as they are really bound (port 0 is any free one)."""
         offered = self._policy.terms(self._lace, is_open=True)
         terms = offered if self._policy_for is None else self._terms_for
-        return [str(await self._running.listen(parse_address(address), terms)) for address in addresses]
+        return [str(await self._running.listen(parse_address(address, listening=True), terms)) for address in addresses]
 
     async def connect(self, address: str, *, policy: Policy | None = None) -> Outcome:
         """Dial a peer, exchange until neither side wants more, and say how it ended."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lace.errors import naming_extras
 from lace.spark.java import java_home
 from lace.spark.master import require_master
 
@@ -48,9 +49,10 @@ def spark_session(
     master: str | None = None, *, app_name: str = "lace", config: Mapping[str, str] | None = None
 ) -> SparkSession:
     """The active session if there is one, else a new one on `master` (a URL, `local[*]`, or `sc://…` for Connect)."""
-    from pyspark.sql import SparkSession
+    with naming_extras():
+        from pyspark.sql import SparkSession
 
-    from lace.spark.source import register
+        from lace.spark.source import register
 
     active = SparkSession.getActiveSession()
     if active is not None and master is None:

@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lace.errors import TransportError
+from lace.errors import TransportError, naming_extras
 
 if TYPE_CHECKING:
     from cryptography.x509 import GeneralName
@@ -23,13 +23,11 @@ def write_self_signed(
     certificate_file: Path, key_file: Path, hosts: Sequence[str], *, not_before: datetime, valid_days: int
 ) -> bytes:
     """Write a new P-256 key and its certificate for some hosts; the SHA-256 to pin comes back."""
-    try:
+    with naming_extras():
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.x509.oid import NameOID
-    except ImportError as error:
-        raise TransportError("making a certificate needs the extra `tls` (pip install 'lace-protocol[tls]')") from error
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])])
     start = not_before.astimezone(UTC)
