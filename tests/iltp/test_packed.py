@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lace.errors import InvalidStream
 from lace.iltp.items import BlankLine, FactLines
 from lace.iltp.markers import PACKED
-from lace.iltp.packed import MAX_PACKED_BYTES, encode_packed
+from lace.iltp.packed import MAX_PACKED_BYTES, encode_packed, parse_head
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_facts, encode_preface
 from lace.notation.fact import Fact, Predicate
@@ -123,3 +123,15 @@ def test_the_block_goes_on_behind_a_packed_item() -> None:
     assert isinstance(read[-1], BlankLine)
     assert isinstance(read[0], FactLines)
     assert read[0].packed == len(item(LINES))
+
+
+@pytest.mark.parametrize("head", [b"5 5", b"5 9", b"1048577 5", b"05 1", b"5 0", b"5  4", b"5 4 ", b"", b"-5 4"])
+def test_a_head_that_promises_what_cannot_be_is_refused_before_anything_is_waited_for(head: bytes) -> None:
+    with pytest.raises(InvalidStream) as caught:
+        parse_head(head)
+    assert caught.value.rule == "packed-head"
+
+
+def test_a_head_may_promise_as_much_as_a_reader_takes() -> None:
+    assert parse_head(b"%d %d" % (MAX_PACKED_BYTES, MAX_PACKED_BYTES - 1)) == (MAX_PACKED_BYTES, MAX_PACKED_BYTES - 1)
+    assert parse_head(b"2 1") == (2, 1)

@@ -17,7 +17,7 @@ from iltp.stream_samples import (
 from lace.errors import InvalidStream, LocalProtocolError
 from lace.iltp.items import BlankLine, FactLines, Item, Preface, Resource
 from lace.iltp.reader import StreamReader
-from lace.iltp.resources import ResourceBook, check_resource, parse_marker_line
+from lace.iltp.resources import ResourceBook, check_resource, fault_of, parse_marker_line
 from lace.iltp.writer import encode_resource
 from lace.limits import EngineLimits, StreamLimits
 from lace.notation.digest import digest
@@ -244,6 +244,18 @@ def test_what_is_written_reads_back() -> None:
 def test_a_resource_that_no_reader_would_take_is_not_written(text: bytes) -> None:
     with pytest.raises(LocalProtocolError):
         encode_resource(RULES_ID, "lacegram", text)
+
+
+@pytest.mark.parametrize("text", [b"x" * (1 << 20), b"x\n" * 4095 + b"x"])
+def test_a_resource_may_be_exactly_as_large_as_a_stream_carries(text: bytes) -> None:
+    assert text in encode_resource(RULES_ID, "lacegram", text)
+
+
+def test_a_fault_is_found_under_the_limits_that_were_given() -> None:
+    text = b"SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- Have(P)."
+    resource = Resource(str(LacegramId.of(digest(text))), "lacegram", text)
+    assert fault_of(resource) is None
+    assert "max_rules" in str(fault_of(resource, EngineLimits(max_rules=1)))
 
 
 def test_a_resource_that_passed_once_is_judged_again_under_other_limits_and_names() -> None:

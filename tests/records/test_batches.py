@@ -127,3 +127,23 @@ def test_without_the_library_each_is_looked_at(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(curve, "_lib", None)
     tasks = [*GOOD[:4], spoiled(GOOD[4], "message", 3)]
     assert [reason is None for reason in verify_batch(tasks)] == [True] * 4 + [False]
+
+
+def test_good_signatures_of_few_keys_are_one_sum_and_none_is_checked_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_refusal", None)
+    assert verify_batch(MANY[:128]) == [None] * 128
+
+
+@pytest.mark.parametrize(("signers", "is_summed"), [(1, True), (32, True), (33, False), (128, False)])
+def test_a_sum_is_tried_where_each_key_signs_four_times(
+    signers: int, is_summed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed: list[int] = []
+    monkeypatch.setattr(keys, "_all_verify", lambda tasks: summed.append(len(tasks)) or True)
+    monkeypatch.setattr(keys, "_refusal", lambda combine, px, message, signature: None)
+    tasks = [((number % signers).to_bytes(32, "big"), bytes(32), bytes(64)) for number in range(128)]
+    assert verify_batch(tasks) == [None] * 128
+    assert summed == [128] * is_summed
+    summed.clear()
+    assert verify_batch(tasks[:127]) == [None] * 127
+    assert summed == []

@@ -104,8 +104,11 @@ def test_a_drawn_scalar_outside_the_range_is_not_used() -> None:
 
 @pytest.mark.clause("009-SEC-01", "009-SEC-02", "009-SEC-03")
 @pytest.mark.parametrize("bad", [bytes(32), be32(N), be32(N + 1), b"\xff" * 32])
-def test_the_next_xof_block_is_taken_when_one_is_no_scalar(bad: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = bad + bad + be32(9) + be32(8)
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_the_next_xof_block_is_taken_when_one_is_no_scalar(
+    bad: bytes, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = bad * count + be32(9) + be32(8) + be32(7)
     monkeypatch.setattr(keys, "_derive_scalar", lambda material, length: stream[:length])
     assert first_scalar(bytes(32)) == be32(9)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from lace.errors import InvalidRecord
@@ -496,6 +499,24 @@ def test_a_record_that_breaks_one_rule_is_refused_by_that_rule(rule: RecordRule,
     with pytest.raises(InvalidRecord) as caught:
         validate(bad)
     assert caught.value.rule is rule
+
+
+def test_what_a_refusal_says_is_what_it_said_when_it_was_recorded() -> None:
+    """Rule, place and finding are what a person goes by: a change of them is meant, or a mistake."""
+    said = {}
+    for case in CASES:
+        with pytest.raises(InvalidRecord) as caught:
+            validate(case.values[1])
+        said[case.id] = f"{caught.value.rule}: {caught.value}"
+    recorded = Path(__file__).with_name("refusals.json")
+    assert said == json.loads(recorded.read_text(encoding="utf-8"))
+
+
+@pytest.mark.clause("010-MARK-03")
+def test_bytes_that_begin_with_an_empty_line_are_refused_by_their_markline() -> None:
+    with pytest.raises(InvalidRecord) as caught:
+        validate(b"\n" + BLOB)
+    assert (caught.value.rule, caught.value.place) == (RULE.MARK_FORM, "line 1")
 
 
 PATH_CASES = [

@@ -86,6 +86,7 @@ class Imported:
     def __init__(self) -> None:
         self._functions: dict[str, list[FunctionType]] = defaultdict(list)
         self._caches: list[functools._lru_cache_wrapper[object]] = []
+        gc.unfreeze()  # what tests/conftest.py has set aside is not among the objects
         for thing in gc.get_objects():
             if isinstance(thing, FunctionType):
                 self._functions[thing.__code__.co_filename].append(thing)
@@ -93,17 +94,23 @@ class Imported:
                 self._caches.append(thing)
 
     def broken_by(self, mutant: Mutant) -> bool:
-        """Give the functions of its module the changed code; whether that could be done."""
-        sys.meta_path.insert(0, Breaking(mutant))  # should the module not have been imported yet
-        changed = {_place(code): code for code in _codes(compile(mutated(mutant), str(mutant.source), "exec"))}
+        """Give the function that it changes its new code; whether that could be done."""
+        sys.meta_path.insert(0, Breaking(mutant))
+        if mutant.module not in sys.modules:
+            return True  # whoever imports it will get it
         for cached in self._caches:
             cached.cache_clear()
-        try:
-            for function in self._functions[str(mutant.source)]:
-                function.__code__ = changed.get(_place(function.__code__), function.__code__)
-        except ValueError:  # other variables of the functions around it
-            return False
-        return True
+        changed = {_place(code): code for code in _codes(compile(mutated(mutant), str(mutant.source), "exec"))}
+        found = False
+        for function in self._functions[str(mutant.source)]:
+            code = changed.get(_place(function.__code__), function.__code__)
+            if code != function.__code__:
+                try:
+                    function.__code__ = code
+                except ValueError:  # it sees other variables of the functions around it
+                    return False
+                found = True
+        return found
 
 
 def _judged(
