@@ -12,6 +12,7 @@ from inspector.visiting import HOSTILE_NAME, HOSTILE_TEXT, Visitor, World, make_
 from lace.inspector.html import tag, visible
 from lace.inspector.opened import InspectorLimits, open_all
 from lace.inspector.serving import inspecting
+from lace.inspector.words import prose
 from lace.notation.tai import TAI
 
 
@@ -70,6 +71,11 @@ def test_a_flood_of_versions_moves_no_tip_of_a_known_key(tmp_path: Path, limit: 
             assert not row["tip_is_certain"]
         assert ("perhaps not the tip" in text) != row["tip_is_certain"]
     inspected.close()
+
+
+def test_code_in_our_sentences_is_code_and_nothing_else_is_markup() -> None:
+    assert prose("add `--x <b>`, or not") == "add <code>--x &lt;b&gt;</code>, or not"
+    assert prose("plain & plain") == "plain &amp; plain"
 
 
 def test_links_are_shown_both_ways(visitor: Visitor, world: World) -> None:

@@ -97,6 +97,19 @@ def test_somebody_sees_who_changed_what(reader: Reader, inspector: Inspector, wo
     reader.picture("difference")
 
 
+def test_somebody_on_a_phone_asks_whether_a_peer_would_get_a_record(
+    chromium: Browser, inspector: Inspector, world: World
+) -> None:
+    reader = Reader(chromium, inspector.address, **PHONE)
+    page = reader.page
+    page.goto(f"{inspector.plain_address}/lace/notes/record/{world.records['third']}")
+    page.get_by_role("link", name="Would a peer get this?").click()
+    expect(page.get_by_text("of 13 records are visible")).to_be_in_viewport()  # and not below three editors
+    expect(page.get_by_role("heading", name="The way of one record")).to_be_in_viewport()
+    reader.picture("asked-on-a-phone")
+    reader.leave()
+
+
 def test_somebody_types_rules_and_sees_errors_and_rows_at_once(reader: Reader, inspector: Inspector) -> None:
     page = reader.page
     page.goto(f"{inspector.plain_address}/lace/notes/rules")

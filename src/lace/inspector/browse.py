@@ -12,7 +12,21 @@ from lace.errors import LaceError
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page, Place
-from lace.inspector.words import copyable, count, empty, hash_link, instant, link, pager, signer, size, table, url, utc
+from lace.inspector.words import (
+    TIME,
+    copyable,
+    count,
+    empty,
+    hash_link,
+    instant,
+    link,
+    pager,
+    signer,
+    size,
+    table,
+    url,
+    utc,
+)
 from lace.limits import MIB
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
@@ -172,7 +186,7 @@ def _jump(opened: OpenedLace, space: Space, under: str, start: str) -> Markup:
 
 def _name_table(opened: OpenedLace, space: Space, under: str, rows: tuple[Child, ...]) -> Markup:
     shown = [_name_row(opened, space, under, child) for child in rows]
-    columns = ("Name", "Records", "Time", "Signed by", "Size")
+    columns = ("Name", "Records", TIME, "Signed by", "Size")
     return table("Names", columns, shown, right=frozenset({"Records", "Size"}))
 
 
@@ -257,7 +271,7 @@ def record_table(opened: OpenedLace, caption: str, rows: Sequence[Data]) -> Mark
         )
         for row in rows
     ]
-    return table(caption, ("Record", "Coordinate", "Time", "Signed by", "Size"), cells, right=frozenset({"Size"}))
+    return table(caption, ("Record", "Coordinate", TIME, "Signed by", "Size"), cells, right=frozenset({"Size"}))
 
 
 def _summary(record: RecordHash, body: bytes | None) -> Data:

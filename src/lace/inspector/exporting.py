@@ -18,7 +18,7 @@ from lace.inspector.html import Markup, join, raw_text_element, tag
 from lace.inspector.opened import Inspected, InspectorLimits, OpenedLace
 from lace.inspector.prooftree import show_explanation
 from lace.inspector.record import KINDS, read_content_head
-from lace.inspector.words import count, empty, fields, instant, link, notice, section, short, signer, size, table
+from lace.inspector.words import TIME, count, empty, fields, instant, link, notice, section, short, signer, size, table
 from lace.limits import EngineLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.model import ValidRecord
@@ -105,7 +105,7 @@ def _record(opened: OpenedLace, record: ValidRecord, here: frozenset[str], limit
     rows: list[tuple[str, object]] = [("Hash", tag("code", record.hash))]
     if parts.group:
         rows += [
-            ("Time", instant(parts.tai)),
+            (TIME, instant(parts.tai)),
             ("Signed by", tag("code", parts.signed_by) if parts.signed_by else signer(None)),
         ]
     rows += [(name, _value(value, here)) for name, value in parts.headers]

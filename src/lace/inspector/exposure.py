@@ -25,7 +25,7 @@ from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import OpenedLace
 from lace.inspector.page import Data, Page
 from lace.inspector.rules import error_data, row_pager
-from lace.inspector.words import copyable, count, empty, fields, figure, notice, section, table
+from lace.inspector.words import copyable, count, empty, fields, figure, notice, prose, section, table
 from lace.notation.decimal import natural
 from lace.policy.compile import ExchangePlan, agree
 from lace.policy.exposure import Exposure
@@ -291,7 +291,9 @@ def _outcome(opened: OpenedLace, shown: ExposureShown, start: int) -> Markup:
         ]
         return tag("div", tag("ul", items, class_="errors"), class_="notice bad", role="status")
     total = opened.lace.stat().records
-    warnings = [notice("warning", join(tag("strong", one.text), " ", one.remedy)) for one in shown.notices]
+    warnings = [
+        notice("warning", join(tag("strong", prose(one.text)), " ", prose(one.remedy))) for one in shown.notices
+    ]
     seen = _records(
         opened,
         "What its rules can see",

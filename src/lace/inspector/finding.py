@@ -10,7 +10,7 @@ from lace.inspector.content import Content
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page
-from lace.inspector.words import empty, hash_link, instant, pager, short, table, url
+from lace.inspector.words import TIME, empty, instant, link, pager, short, table, url
 from lace.limits import MIB
 from lace.notation.identifiers import RecordHash
 from lace.porcelain.search import find, is_searched
@@ -60,16 +60,16 @@ def _results(opened: OpenedLace, question: str, rows: list[Data], *, searched: b
     cells = [
         (
             join(
-                tag("span", row["coordinate"] or "no coordinate"),
+                link(row["coordinate"] or "no coordinate", record_url(opened, row["hash"])),
                 tag("div", _marked(row["excerpt"], question), class_="note"),
             ),
             instant(row["tai"]) if row["tai"] else "",
             tag("code", short(row["signer"]), title=row["signer"]) if row["signer"] else "",
-            hash_link(row["hash"], record_url(opened, row["hash"])),
+            tag("code", short(row["hash"]), title=row["hash"], class_="hash"),
         )
         for row in rows
     ]
-    return table("Found", ("Record", "Time", "Signed by", "Hash"), cells)
+    return table("Found", ("Record", TIME, "Signed by", "Hash"), cells)
 
 
 def _rows(opened: OpenedLace, records: Sequence[RecordHash], question: str) -> list[Data]:

@@ -8,7 +8,7 @@ from lace.errors import InvalidText
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import OpenedLace
 from lace.inspector.page import Data
-from lace.inspector.words import notice, section, short
+from lace.inspector.words import notice, prose, section, short
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
@@ -52,7 +52,9 @@ def show_walk(walked: Walk) -> Markup:
     """The gates in order, and what the last of them means."""
     stopped = walked.stopped
     if stopped is not None:
-        verdict = notice("bad", join(tag("strong", f"It stops {stopped.side}: {stopped.name}. "), stopped.remedy))
+        verdict = notice(
+            "bad", join(tag("strong", f"It stops {stopped.side}: {stopped.name}. "), prose(stopped.remedy))
+        )
     elif walked.unknown:
         verdict = notice("warning", "Every gate that can be told of from here is open.")
     else:
@@ -66,7 +68,7 @@ def show_walk(walked: Walk) -> Markup:
 def _gate(gate: Gate) -> Markup:
     said, kind = _MARKS[gate.passed]
     head = join(tag("strong", gate.name), " ", tag("span", f"{gate.side}, {said}", class_=f"badge {kind}"))
-    words = tag("p", gate.said, class_="note") if gate.said not in ("yes", "no", "") else None
+    words = tag("p", prose(gate.said), class_="note") if gate.said not in ("yes", "no", "") else None
     if not gate.because:
         return join(head, words)
     return join(tag("details", tag("summary", head), tag("pre", gate.because), open=gate.passed is False), words)

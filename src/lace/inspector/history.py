@@ -14,7 +14,21 @@ from lace.inspector.content import read_head
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Page
-from lace.inspector.words import count, empty, fields, hash_link, instant, link, notice, short, signer, size, table, url
+from lace.inspector.words import (
+    TIME,
+    count,
+    empty,
+    fields,
+    hash_link,
+    instant,
+    link,
+    notice,
+    short,
+    signer,
+    size,
+    table,
+    url,
+)
 from lace.records.model import ValidRecord
 from lace.store.base import Entry
 
@@ -63,7 +77,7 @@ def show_history(
             )
         )
     listing = table(
-        "Versions, newest first", ("Version", "Time", "Signed by", "Size", "Change"), rows, right=frozenset({"Size"})
+        "Versions, newest first", ("Version", TIME, "Signed by", "Size", "Change"), rows, right=frozenset({"Size"})
     )
     more = len(versions) > limits.versions
     return join(

@@ -62,7 +62,7 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
             perhaps_tip() if is_tip and not is_certain else None,
         ),
         _about(record, tip.hash if tip is not None and not is_tip else None, opened),
-        tag("p", link("Would a peer get this?", url(f"{opened.base}/exposure", {"record": record.hash}))),
+        tag("p", link("Would a peer get this?", url(f"{opened.base}/exposure", {"record": record.hash}) + "#outcome")),
         write and link("Remove this record", url(f"{opened.base}/delete", {"record": record.hash}), class_="button"),
         section("Content", shown),
         section("Headers", _headers(record)),
@@ -119,7 +119,7 @@ def _about(record: ValidRecord, newer: str | None, opened: OpenedLace) -> Markup
     rows: list[tuple[str, object]] = [("Hash", copyable(record.hash))]
     if record.type != "B":
         rows.append(("Coordinate", copyable(f"//{parts.group}//{parts.app}//{parts.name}")))
-        rows.append(("Time", join(instant(parts.tai), " ", tag("span", f"TAI {parts.tai}", class_="faint"))))
+        rows.append(("Time", join(instant(parts.tai), " UTC ", tag("span", f"TAI {parts.tai}", class_="faint"))))
         rows.append(("Signed by", copyable(parts.signed_by) if parts.signed_by else signer(None)))
     rows.append(("Size", f"{size(record.data_length)} of data, {size(len(record.stored))} stored"))
     if newer is not None:

@@ -15,6 +15,7 @@ from lace.limits import SECOND_NS
 from lace.notation.tai import TAI
 
 SHORT = 14
+TIME = "Time (UTC)"  # the name of every column of instants
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -51,6 +52,11 @@ def signer(verifier: str | None, names: Mapping[str, str] | None = None) -> Mark
         return tag("span", "unsigned", class_="faint")
     known = (names or {}).get(verifier)
     return tag("span", known or tag("code", short(verifier)), title=verifier, class_="signer")
+
+
+def prose(said: str) -> Markup:
+    """A sentence of ours; what stands between backticks is code."""
+    return join(*(tag("code", part) if place % 2 else part for place, part in enumerate(said.split("`"))))
 
 
 def instant(tai: str) -> Markup:
