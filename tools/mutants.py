@@ -22,10 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
 from mutation.changes import ROOT, Mutant, drawn
 from mutation.reach import Reach
-from mutation.trials import OPTIONS, Outcome, Trials, imported_trial
+from mutation.trials import Outcome, Trials, imported_trial, run_pytest
 
 os.environ["LACE_HYPOTHESIS_PROFILE"] = "mutants"
 CHILD = "--child"  # how this script starts itself
@@ -121,9 +120,9 @@ def main() -> int:
         most=chosen.seconds,
         told=trial.told,
     )
-    status = pytest.main([*OPTIONS, *trial.reach.files(mutants)], plugins=[plugin])
+    status = run_pytest(trial.reach.files(mutants), plugin)
     if len(trial.outcomes) != len(mutants):
-        raise SystemExit(f"pytest ended with {status!r} before every mutant was tried")
+        raise SystemExit(f"pytest ended with status {status} before every mutant was tried")
     noticed, of = summed_up(trial.outcomes)
     if chosen.json:
         print(json.dumps({"tried": of, "noticed": noticed, "share": round(noticed / of, 4)}))

@@ -28,11 +28,11 @@ def root_by_the_text(ids: Ids) -> bytes:
 
 
 def crowded(count: int, seed: int) -> Ids:
-    """Ids of few parts, some of which differ by their letter alone."""
+    """Ids of few parts, the first and the last among them, some of which differ by their letter alone."""
     rng = np.random.default_rng(seed)
     digests = rng.integers(0, 256, (count, 32), dtype=np.uint8)
     digests[:, 0] = rng.choice([0, 0xFF], count)
-    digests[:, 1] &= 0x1F
+    digests[:, 1] = rng.choice([0, 0x0F, 0x10, 0xEF, 0xF0, 0xFF], count)
     digests[count // 2 :, :] = digests[: count - count // 2, :]
     return ids_of_digests(digests, np.frombuffer(b"BPS", np.uint8)[rng.integers(0, 3, count)])
 

@@ -42,11 +42,11 @@ def _measure(packages: Iterable[str], workers: int, digests: dict[str, str]) -> 
     DIGESTS.unlink(missing_ok=True)
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-n", str(workers), "-m", "not spark and not slow"),
-        *("-p", "no:randomly", "-p", "mutation.times", "--cov-context=test", "--cov-report="),
+        *("-p", "no:randomly", "-p", "testtimes", "--cov-context=test", "--cov-report="),
         *(f"--cov={SOURCE / package}" for package in packages),
     ]
     told = {"COVERAGE_FILE": str(COVERAGE), "LACE_TEST_TIMES": str(TIMES), "LACE_HYPOTHESIS_PROFILE": "mutants"}
-    environment = {**os.environ, **told, "PYTHONPATH": str(ROOT / "tools")}
+    environment = {**os.environ, **told, "PYTHONPATH": str(Path(__file__).parent)}
     if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode != 0:
         raise SystemExit("the tests fail while nothing is broken: no mutant was tried")
     DIGESTS.write_text(json.dumps(digests, indent=1), encoding="utf-8")
