@@ -37,7 +37,7 @@ def parse_head(line: bytes) -> tuple[int, int]:
     """How many bytes of lines, and how many packed bytes follow."""
     found = _HEAD.fullmatch(line)
     whole, size = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not 0 < size < whole <= MAX_PACKED_BYTES:  # longer than what it holds it has no place
+    if not size < whole <= MAX_PACKED_BYTES:  # longer than what it holds it has no place
         raise InvalidStream("a packed item is shorter than its lines", rule="packed-head", found=repr(line[:40]))
     return whole, size
 
