@@ -130,6 +130,8 @@ def test_without_the_library_each_is_looked_at(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_good_signatures_of_few_keys_are_one_sum_and_none_is_checked_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not curve.has_library():
+        pytest.skip("without the library each signature is checked by itself")
     monkeypatch.setattr(keys, "_refusal", None)
     assert verify_batch(MANY[:128]) == [None] * 128
 
