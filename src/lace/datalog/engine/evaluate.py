@@ -84,6 +84,7 @@ class Evaluation:
         self._relations = self._load(own)
         self.completed = dict(ready or {})  # derived relations that are whole; some may come from another evaluation
         self._relations.update(self.completed)
+        self._released: dict[Predicate, int] = {}  # facts that somebody else keeps
         self.domain = self.dictionary.size
         self.ranks = ranked_predicates(checked.program)
         self._deferred = {predicate for predicate, _ in self.ranks}
@@ -152,11 +153,15 @@ class Evaluation:
         self._below = below
         for predicate in ranked.union(stratum.predicates):
             dropped = self._relations.pop(predicate, None)
-            if dropped is not None:
-                self.meter.hold(-dropped.rows * row_bytes(predicate))
+            held = self._released.pop(predicate, 0) if dropped is None else dropped.rows
+            self.meter.hold(-held * row_bytes(predicate))
         self._deferred = ranked.difference(stratum.predicates)
         self.executor.forget_ranks()
         self._complete(stratum)
+
+    def release(self, predicate: Predicate) -> None:
+        """Somebody else keeps the facts of a predicate from now on; they count as held until they are computed anew."""
+        self._released[predicate] = self._relations.pop(predicate).rows
 
     def _complete(self, stratum: Stratum) -> None:
         for _ in self._rounds(stratum):

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from lace.datalog.engine.difference import difference
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.living import WithRanks
 from lace.datalog.engine.moves import CARRIED_ROWS, Mover, Ranked, TurnedRule, lowest
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import CodeRow, Run
-from lace.datalog.engine.table import FixedSight, Table
+from lace.datalog.engine.sights import FixedSight
+from lace.datalog.engine.table import Table
 from lace.datalog.engine.triggers import Starts, StratumRules
 from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
 from lace.datalog.stratify import Stratum
@@ -87,15 +87,15 @@ class Follower:
         """Find what may have lost a derivation, by rank; prove it from lower ranks or let it go (030-INCR-03)."""
         doubtful: _Doubtful = {}
         waiting = sum([self._doubt(doubtful, move, rows) for move, rows in moves])
-        gone, each = 0, float(CARRIED_ROWS)  # each: rows that deciding one of the last facts took
+        again, each = 0, float(CARRIED_ROWS)  # rows that looking again will take, and that deciding one more fact took
         while doubtful:
-            self._meter.foresee(int(each * waiting) + CARRIED_ROWS * gone)
+            self._meter.foresee(int(each * waiting) + again)
             rank, began = min(doubtful), self._meter.rows
             decided = doubtful.pop(rank)
             for predicate, facts in decided.items():
                 lost = self.lost(rules, predicate, dict.fromkeys(facts, rank))
                 self._mover.table(predicate).take(lost)
-                gone += len(lost)
+                again += CARRIED_ROWS * len(lost) * len(rules.proofs[predicate])
                 rows = [(*row, rank) for row in lost]
                 for move in rules.inner(predicate, takes=True):
                     waiting += self._doubt(doubtful, move, rows)
@@ -179,10 +179,10 @@ class Follower:
     def _recompute(self, stratum: Stratum, tables: dict[Predicate, Table]) -> None:
         for predicate, relation in self.recomputed(stratum, tables).items():
             table = self._mover.table(predicate)
-            before = table.current()
             after = ranked_run(relation) if table.ranked else relation.whole()
-            self._meter.touch((before.rows + after.rows) // _COMPARED_AT_ONCE)
-            table.become(after, *difference(before, after, predicate.arity))
+            self._meter.touch((table.rows + after.rows) // _COMPARED_AT_ONCE)
+            if not table.become(after):
+                self._evaluation.release(predicate)
 
 
 def ranked_run(relation: Relation) -> Run:

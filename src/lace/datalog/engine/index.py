@@ -104,7 +104,8 @@ class Unique:
     def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
         rows = self._row_of[clipped(keys[0], self._domain)]
         places = np.flatnonzero(rows >= 0)
-        return places, rows[places].astype(np.int64)
+        found = rows if len(places) == len(rows) else rows[places]
+        return places, found.astype(np.int64)
 
     def find(self, key: Sequence[int]) -> Sequence[int]:
         row = self._cells[key[0]] if key[0] < self._domain else -1
@@ -131,7 +132,9 @@ class UniquePair:
     def _packed(self, keys: Sequence[Codes]) -> list[Codes]:
         """Codes given later are none of these: they fall on the pair that no row has."""
         first, second = (clipped(column, self._domain) for column in keys)
-        return [(first << self._bits) | second]
+        packed = first << self._bits
+        packed |= second
+        return [packed]
 
     def counts(self, keys: Sequence[Codes]) -> Rows:
         return self._rows.counts(self._packed(keys))
@@ -327,7 +330,8 @@ def build_index(columns: Sequence[Codes], domain: int) -> Index:
             unique = _build_unique(column, domain)
             if unique is not None:
                 return CheckedIndex(unique, (place,), columns)
-    if len(columns) == 2 and 2 * domain.bit_length() <= _PAIR_BITS:
+    pair_bits = 2 * domain.bit_length()
+    if len(columns) == 2 and pair_bits <= _PAIR_BITS and is_dense(1 << pair_bits, rows):
         pairs = UniquePair.build(columns, domain)
         if pairs is not None:
             return pairs

@@ -95,7 +95,12 @@ class Living(Run):
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         if self.rows == self._inner.rows:
             return self._inner.contains(positions, keys)
-        return self.index(positions).counts(keys) > 0
+        index = self.index(positions)
+        if index.most > 1:
+            return index.counts(keys) > 0
+        found = np.zeros(len(keys[0]), np.bool_)  # counting would order the dead rows too
+        found[index.expand(keys)[0]] = True
+        return found
 
     def at(self, position: int, rows: Rows) -> Codes:
         return self._inner.at(position, rows)
@@ -176,6 +181,12 @@ def place_of(run: Run, row: CodeRow, arity: int) -> Sequence[int]:
     return [place for place in places if all(cells[n][place] == row[n] for n in range(arity))]
 
 
+def rows_at(run: Run, places: Rows, arity: int) -> list[CodeRow]:
+    """The rows at some places of a run, by so many of their values."""
+    columns = [run.at(n, places).tolist() for n in range(arity)]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(places)
+
+
 def run_of(rows: Collection[CodeRow], width: int, domain: int) -> Run:
     """Rows as a run."""
     if not width:
@@ -198,6 +209,11 @@ class WithRanks(Run):
         self._arity = arity
         self._ranks = ranks
 
+    @classmethod
+    def instead(cls, run: Run, arity: int, ranks: Codes) -> WithRanks:
+        """The rows of a run with other ranks than it has."""
+        return cls(run._inner if isinstance(run, WithRanks) else run, arity, ranks)
+
     def column(self, position: int) -> Codes:
         return self._ranks if position == self._arity else self._inner.column(position)
 
@@ -218,6 +234,9 @@ class WithRanks(Run):
 
     def evenness(self, position: int) -> float:
         return self._inner.evenness(position)
+
+    def narrowest(self, arity: int) -> int:
+        return self._inner.narrowest(arity)
 
     def own_bytes(self) -> int:
         return self._inner.nbytes() + self._ranks.nbytes

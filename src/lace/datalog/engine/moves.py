@@ -22,8 +22,9 @@ from lace.datalog.engine.path import Sight
 from lace.datalog.engine.relation import distinct_rows
 from lace.datalog.engine.runs import CodeRow, Run, Selection
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule, TooManyRows
+from lace.datalog.engine.sights import TableSight
 from lace.datalog.engine.stats import Stats
-from lace.datalog.engine.table import Table, TableSight
+from lace.datalog.engine.table import Table
 from lace.datalog.engine.vector import Readable, VectorExecutor
 from lace.datalog.engine.verdicts import Verdicts
 from lace.datalog.meter import STEP_ROWS, Meter

@@ -6,7 +6,9 @@ looks for what depended on a row also those that are going.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from lace.datalog.engine.runs import CodeRow, Run, Selection
@@ -24,6 +26,13 @@ class Sight(Enum):
     EITHER = "either"  # the new rows and those that are going
 
 
+def _key_at(positions: tuple[int, ...]) -> Callable[[CodeRow], Key]:
+    """How a row's values at some positions are read; asked for every row beside the columns."""
+    if len(positions) > 1:
+        return itemgetter(*positions)
+    return lambda row: tuple([row[n] for n in positions])
+
+
 class Path:
     """Rows that match a selection, by key."""
 
@@ -31,6 +40,7 @@ class Path:
         self._table = table
         self._selection = selection
         self._positions = positions
+        self._key = _key_at(positions)
         self._width = table.width
         self._view: Run | None = None
         self._extra: dict[Key, dict[CodeRow, CodeRow]] = {}  # key → row → the same with its rank
@@ -58,13 +68,12 @@ class Path:
 
     def _matches(self, row: CodeRow) -> bool:
         constants, equal = self._selection
+        if not constants and not equal:
+            return True
         for n, code in constants:
             if row[n] != code:
                 return False
         return not equal or all(row[first] == row[second] for first, second in equal)
-
-    def _key(self, row: CodeRow) -> Key:
-        return tuple([row[n] for n in self._positions])
 
     def add(self, row: CodeRow, full: CodeRow) -> None:
         """A row came beside the columns."""

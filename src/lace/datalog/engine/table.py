@@ -18,18 +18,20 @@ from itertools import islice
 
 import numpy as np
 
-from lace.datalog.engine.changes import CodedRows, as_rows
+from lace.datalog.engine.beside import KeptRows
+from lace.datalog.engine.changes import CodedRows, as_rows, count_rows
+from lace.datalog.engine.difference import Overlap, difference, overlap
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.living import Living, WithRanks, place_of, places_of, run_of
+from lace.datalog.engine.living import Living, WithRanks, place_of, places_of, rows_at, run_of
 from lace.datalog.engine.path import Path, Sight
 from lace.datalog.engine.relation import empty_run
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, ColumnRun, Run, Selection
-from lace.datalog.plan import Version
 from lace.datalog.syntax import Predicate
 
 _BULK_ROWS = 64  # from here on rows are looked up as columns
 _FLUSH_FROM = 16_384  # rows beside the columns that are always cheap enough
 _FLUSH_PART = 16  # of the rows of the columns: what stands beside them is made a column for every larger change
+_SAME_PART = 64  # of the rows of the columns: what may stand beside them when the facts were computed anew
 
 
 class Table:
@@ -46,7 +48,9 @@ class Table:
         self.gone: dict[CodeRow, None] = {}  # taken out by it
         self._paths: dict[tuple[Selection, tuple[int, ...]], Path] = {}
         self._parts: dict[Selection, _Part] = {}
-        self._beside: dict[str, tuple[int, _Part]] = {}  # rows beside the columns, as columns
+        self._kept = KeptRows(self.width, predicate.arity)  # what was added, as columns
+        self._kept_part: _Part | None = None
+        self._fresh_part: Run | None = None  # what is fresh, as columns
         self._replaced: _Replaced | None = None
 
     @property
@@ -122,8 +126,7 @@ class Table:
         if len(unknown) < _BULK_ROWS or not self.main.rows or not arity:
             return beside.union(row for row in unknown if self._in_main(row))
         places = places_of(self.main, unknown, arity)
-        columns = [self.main.at(n, places).tolist() for n in range(arity)]
-        return beside.union(zip(*columns, strict=True))
+        return beside.union(rows_at(self.main, places, arity))
 
     def remove(self, row: CodeRow) -> bool:
         """Take a row out of the new state; whether it was there."""
@@ -143,18 +146,60 @@ class Table:
         added = [row for row in self.fresh if row not in self.gone]
         return added, [row for row in self.gone if row not in self.fresh]
 
-    def become(self, run: Run, came: Run, went: Run) -> None:
-        """The new state was computed anew as a run; what that adds and removes is told by the caller."""
+    def become(self, run: Run) -> bool:
+        """The new state was computed anew as a run; whether that is what is kept of it from now on.
+
+        Where nearly all of it stands in the columns these stay, and so do their indexes: only ranks are replaced.
+        """
         assert not self.fresh
         assert not self.gone
-        self._replaced = _Replaced(self.main, self._added, self._dead, came, went)
-        self._settle_on(run)
+        before = self.main, self._added, self._dead, self._kept
+        shared = overlap(self.main, run, self.predicate.arity)
+        if shared is None or shared.apart * _SAME_PART > self.main.rows:
+            self._replaced = _Replaced(*before, *difference(self.current(), run, self.predicate.arity))
+            self._settle_on(run)
+            return True
+        added, dead = self._beside_same(run, shared)
+        self._replaced = _Replaced(*before, *self._moved(added, dead))
+        if self.ranked:
+            ranks = np.zeros(self.main.rows, np.uint32)
+            ranks[shared.ours] = run.at(self.predicate.arity, shared.theirs)
+            self._settle_on(WithRanks.instead(self.main, self.predicate.arity, ranks))
+        else:
+            self._settle_on(self.main)
+        self._stand_beside(added, dead)
+        return False
+
+    def _beside_same(self, run: Run, shared: Overlap) -> tuple[dict[CodeRow, int], dict[CodeRow, None]]:
+        """What stands beside the same columns now: rows of a run that are not in them, rows that it does not have."""
+        arity = self.predicate.arity
+        more, less = shared.only_theirs(), shared.only_ours()
+        ranks = run.at(arity, more).tolist() if self.ranked else [0] * len(more)
+        added = dict(zip(rows_at(run, more, arity), ranks, strict=True))
+        return added, dict.fromkeys(rows_at(self.main, less, arity))
+
+    def _moved(self, added: dict[CodeRow, int], dead: dict[CodeRow, None]) -> tuple[list[CodeRow], list[CodeRow]]:
+        """What came and what went, if from now on these stand beside the same columns."""
+        came = [row for row in added if row not in self._added]
+        came += [row for row in self._dead if row not in dead and row not in self._added]
+        went = [row for row in dead if row not in self._dead or row in self._added]
+        went += [row for row in self._added if row not in added and row not in self._dead]
+        return came, went
 
     def _settle_on(self, run: Run) -> None:
         self.main = run if run.rows else empty_run(self.width, run.domain)
-        self._added, self._dead, self._parts, self._beside = {}, {}, {}, {}
+        self._added, self._dead, self._parts, self._kept_part = {}, {}, {}, None
+        self._kept = KeptRows(self.width, self.predicate.arity)
         for path in self._paths.values():
             path.reset()
+
+    def _stand_beside(self, added: dict[CodeRow, int], dead: dict[CodeRow, None]) -> None:
+        self._added, self._dead = added, dead
+        for row, rank in added.items():
+            full = self._full(row, rank)
+            self._kept.add(row, full)
+            for path in self._paths.values():
+                path.add(row, full)
 
     def commit(self) -> None:
         """End the change: what is gone leaves, what is fresh stays."""
@@ -164,6 +209,9 @@ class Table:
                     self._put_back(row)
                 else:
                     self._drop(row)
+            for row, rank in self.fresh.items():
+                if row not in self._added:
+                    self._kept.add(row, self._full(row, rank))
             self._added.update(self.fresh)
         self._end()
         if len(self._added) + len(self._dead) > max(_FLUSH_FROM, self.main.rows // _FLUSH_PART):
@@ -181,6 +229,7 @@ class Table:
             self._dead[row] = None
         else:
             del self._added[row]
+            self._kept.drop(row)
             if row not in self.fresh:
                 for path in self._paths.values():
                     path.drop(row)
@@ -190,22 +239,21 @@ class Table:
         if self._replaced is not None:
             before = self._replaced
             self._settle_on(before.main)
-            self.main, self._added, self._dead = before.main, before.added, before.dead
-            rows = self._added
+            self._stand_beside(before.added, before.dead)
+            self._kept = before.kept
         else:
             for row in self.fresh:
                 for path in self._paths.values():
                     path.drop(row)
-            rows = {row: rank for row, rank in self._added.items() if row in self.fresh}
-        for row, rank in rows.items():
-            for path in self._paths.values():
-                path.add(row, self._full(row, rank))
+            for row in self.fresh.keys() & self._added.keys():
+                for path in self._paths.values():
+                    path.add(row, self._full(row, self._added[row]))
         self._end()
 
     def _end(self) -> None:
         self.fresh, self.gone, self._replaced = {}, {}, None
-        self._beside = {}
-        for part in self._parts.values():
+        self._fresh_part = None
+        for part in (*self._parts.values(), *filter(None, [self._kept_part])):
             part.end()
         for path in self._paths.values():
             path.end()
@@ -236,10 +284,11 @@ class Table:
             part = self._parts[selection] = _Part(self.main.select(selection), self.predicate.arity)
         taken = self.gone if sight is Sight.NEW and self._replaced is None else {}
         found = [part.run(self._dead, taken)]
-        if self._replaced is None:
-            found.append(self._beside_run("added", self._added).run({}, taken).select(selection))
-            found.append(self._beside_run("fresh", self.fresh).run({}, {}).select(selection))
-        elif sight is Sight.EITHER:
+        if self._added:
+            found.append(self._added_run().run({}, taken).select(selection))
+        if self.fresh:
+            found.append(self._fresh_run().select(selection))
+        if self.has_ghosts and sight is Sight.EITHER:
             # No rule reads the ranks of what was computed anew and is going.
             found.append(self._ghost_run().select(selection))
         return found
@@ -247,17 +296,25 @@ class Table:
     def _ghost_run(self) -> Run:
         assert self._replaced is not None
         went = self._replaced.went
+        if not isinstance(went, Run):
+            went = run_of(went, self.predicate.arity, self._domain_of(went))
         return WithRanks(went, self.predicate.arity, np.zeros(went.rows, np.uint32)) if self.ranked else went
 
-    def _beside_run(self, name: str, rows: dict[CodeRow, int]) -> _Part:
-        """Rows that do not stand in the columns."""
-        known = self._beside.get(name)
-        if known is None or known[0] != len(rows):
-            full = [self._full(row, rank) for row, rank in rows.items()]
-            domain = max(self.main.domain, max(map(max, rows), default=0) + 1) if self.predicate.arity else 0
-            part = _Part(run_of(full, self.width, domain), self.predicate.arity)
-            known = self._beside[name] = (len(rows), part)
-        return known[1]
+    def _added_run(self) -> _Part:
+        run = self._kept.run()
+        if self._kept_part is None or self._kept_part.view is not run:
+            self._kept_part = _Part(run, self.predicate.arity)
+        return self._kept_part
+
+    def _fresh_run(self) -> Run:
+        if self._fresh_part is None or self._fresh_part.rows != len(self.fresh):
+            full = [self._full(row, rank) for row, rank in self.fresh.items()]
+            self._fresh_part = run_of(full, self.width, self._domain_of(self.fresh))
+        return self._fresh_part
+
+    def _domain_of(self, rows: Collection[CodeRow]) -> int:
+        """No code of these rows is beyond it."""
+        return max(self.main.domain, max(map(max, rows), default=0) + 1) if self.predicate.arity else 0
 
     def hides(self, row: CodeRow, sight: Sight) -> bool:
         """Whether a row of the columns is not to be seen."""
@@ -275,7 +332,7 @@ class Table:
     @property
     def has_ghosts(self) -> bool:
         """Whether there is any."""
-        return self._replaced is not None and self._replaced.went.rows > 0
+        return self._replaced is not None and count_rows(self._replaced.went) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +342,9 @@ class _Replaced:
     main: Run
     added: dict[CodeRow, int]
     dead: dict[CodeRow, None]
-    came: Run
-    went: Run
+    kept: KeptRows
+    came: CodedRows
+    went: CodedRows
 
 
 def _joined(columns: list[Codes]) -> Codes:
@@ -297,7 +355,7 @@ class _Part:
     """A view of the columns, and which of its rows are dead."""
 
     def __init__(self, view: Run, arity: int) -> None:
-        self._view = view
+        self.view = view
         self._arity = arity
         self._dead_known = 0
         self._standing: Living | None = None
@@ -307,13 +365,13 @@ class _Part:
     def run(self, dead: dict[CodeRow, None], gone: dict[CodeRow, None]) -> Run:
         """The rows that are neither dead nor gone; both only grow until the change ends."""
         if len(dead) > self._dead_known:
-            self._standing = self._standing or Living(self._view, self._arity)
+            self._standing = self._standing or Living(self.view, self._arity)
             self._standing.kill(list(islice(dead, self._dead_known, None)))
             self._dead_known = len(dead)
         if not gone:
-            return self._standing or self._view
+            return self._standing or self.view
         if self._new is None:
-            self._new = Living(self._view, self._arity, self._standing.dead if self._standing else None)
+            self._new = Living(self.view, self._arity, self._standing.dead if self._standing else None)
         self._new.kill(list(islice(gone, self._gone_known, None)))
         self._gone_known = len(gone)
         return self._new
@@ -321,33 +379,3 @@ class _Part:
     def end(self) -> None:
         """The change is over."""
         self._new, self._gone_known = None, 0
-
-
-class TableSight:
-    """A table as a relation that an executor reads, under one sight."""
-
-    def __init__(self, table: Table, sight: Sight) -> None:
-        self._table = table
-        self._sight = sight
-
-    def views(self, version: Version, selection: Selection) -> list[Run]:
-        """The runs that match a selection."""
-        assert version is Version.ALL
-        return self._table.views(selection, self._sight)
-
-
-class FixedSight:
-    """The new state of a table that does not change while it is read: whole columns, found once."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._views: dict[Selection, list[Run]] = {}
-
-    def views(self, version: Version, selection: Selection) -> list[Run]:
-        """The runs that match a selection."""
-        assert version is Version.ALL
-        found = self._views.get(selection)
-        if found is None:
-            standing = self._table.views(selection, Sight.NEW)
-            found = self._views[selection] = [run.compact() for run in standing if run.rows]
-        return found

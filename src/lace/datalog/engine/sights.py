@@ -1,0 +1,41 @@
+"""Tables as executors read them (030, incremental evaluation).
+
+Rule: a sight says which rows of a table are seen; it holds none of its own.
+"""
+
+from __future__ import annotations
+
+from lace.datalog.engine.path import Sight
+from lace.datalog.engine.runs import Run, Selection
+from lace.datalog.engine.table import Table
+from lace.datalog.plan import Version
+
+
+class TableSight:
+    """A table as a relation that an executor reads, under one sight."""
+
+    def __init__(self, table: Table, sight: Sight) -> None:
+        self._table = table
+        self._sight = sight
+
+    def views(self, version: Version, selection: Selection) -> list[Run]:
+        """The runs that match a selection."""
+        assert version is Version.ALL
+        return self._table.views(selection, self._sight)
+
+
+class FixedSight:
+    """The new state of a table that does not change while it is read: whole columns, found once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._views: dict[Selection, list[Run]] = {}
+
+    def views(self, version: Version, selection: Selection) -> list[Run]:
+        """The runs that match a selection."""
+        assert version is Version.ALL
+        found = self._views.get(selection)
+        if found is None:
+            standing = self._table.views(selection, Sight.NEW)
+            found = self._views[selection] = [run.compact() for run in standing if run.rows]
+        return found
