@@ -77,7 +77,7 @@ def _shared(left: Sequence[Codes], right: Sequence[Codes], domain: int) -> tuple
     """Which rows of each side the other side has."""
     packing = Packing(len(left), domain)
     if packing.total > 64:
-        return _among(left, right, domain), _among(right, left, domain)
+        return among(left, right, domain), among(right, left, domain)
     ours, theirs = packing.pack(left), packing.pack(right)
     if packing.total <= _BITMAP_BITS:
         marks = np.zeros(1 << packing.total, np.uint8)
@@ -91,6 +91,10 @@ def _in_sorted(keys: PackedKeys, others: PackedKeys) -> Mask:
     return in_sorted(np.sort(others), keys) if len(others) else np.zeros(len(keys), np.bool_)
 
 
-def _among(columns: Sequence[Codes], others: Sequence[Codes], domain: int) -> Mask:
+def among(columns: Sequence[Codes], others: Sequence[Codes], domain: int) -> Mask:
+    """Which rows stand among others."""
+    packing = Packing(len(columns), domain)
+    if packing.total <= 64:
+        return _in_sorted(packing.pack(columns), packing.pack(others))
     run = ColumnRun(others, len(others[0]), domain)
     return run.index(tuple(range(len(columns)))).counts(columns) > 0

@@ -12,10 +12,10 @@ is taken out that has to come back.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.engine.grids import Doubtful, SomeRows, rank_of, tuples, unranked, without
 from lace.datalog.engine.living import WithRanks
 from lace.datalog.engine.moves import CARRIED_ROWS, Mover, Ranked, TurnedRule, lowest
 from lace.datalog.engine.ranking_state import Delta, RankStates
@@ -28,12 +28,11 @@ from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
 from lace.datalog.stratify import Stratum
 from lace.datalog.syntax import Predicate
 
-SHARE = 0.42  # of what computing a stratum took: what following may take
+SHARE = 0.4  # of what computing a stratum took: what following may take
 ALLOWANCE = 16_384  # rows touched that are always worth trying
 _COMPARED_AT_ONCE = 4  # rows of two runs that are compared in the time of one row touched
 _TELLING = 64  # facts that tell what deciding one more will take
 _ANY_RANK = (1 << 32) - 1
-_Doubtful = dict[int, dict[Predicate, list[CodeRow]]]  # facts by rank
 Size = Callable[[Predicate], int]  # how many facts of a predicate changed
 
 
@@ -85,52 +84,54 @@ class Follower:
 
     def _take_out(self, rules: StratumRules, moves: Iterable[tuple[TurnedRule, list[CodeRow]]]) -> None:
         """Find what may have lost a derivation, by rank; prove it from lower ranks or let it go (030-INCR-03)."""
-        doubtful: _Doubtful = {}
-        waiting = sum([self._doubt(doubtful, move, rows) for move, rows in moves])
+        doubtful = Doubtful()
+        for move, rows in moves:
+            doubtful.add(move.head, self._mover.below(move, rows))
         again, each = 0, float(CARRIED_ROWS)  # rows that looking again will take, and that deciding one more fact took
         while doubtful:
-            self._meter.foresee(int(each * waiting) + again)
-            rank, began = min(doubtful), self._meter.rows
-            decided = doubtful.pop(rank)
-            for predicate, facts in decided.items():
-                lost = self.lost(rules, predicate, dict.fromkeys(facts, rank))
-                self._mover.table(predicate).take(lost)
-                again += CARRIED_ROWS * len(lost) * len(rules.proofs[predicate])
-                rows = [(*row, rank) for row in lost]
+            self._meter.foresee(int(each * doubtful.waiting) + again)
+            began, decided = self._meter.rows, 0
+            for predicate, facts in doubtful.lowest():
+                lost = self._lost(rules, predicate, facts)
+                self._meter.touch(CARRIED_ROWS * len(lost))
+                self._mover.table(predicate).take([row[: predicate.arity] for row in tuples(lost)])
                 for move in rules.inner(predicate, takes=True):
-                    waiting += self._doubt(doubtful, move, rows)
-            count = sum(map(len, decided.values()))
-            waiting -= count
-            if count >= _TELLING:
-                each = (self._meter.rows - began) / count
+                    doubtful.add(move.head, self._mover.below(move, lost))
+                again += CARRIED_ROWS * len(lost)
+                decided += len(facts)
+            if decided >= _TELLING:
+                each = (self._meter.rows - began) / decided
 
-    def _doubt(self, doubtful: _Doubtful, move: TurnedRule, rows: list[CodeRow]) -> int:
-        """Add what rows lead to; how many that are."""
-        gone = self._mover.table(move.head).gone
-        by_rank: defaultdict[int, list[CodeRow]] = defaultdict(list)
-        for fact, rank in self._mover.below(move, rows).items():
-            if fact not in gone:
-                by_rank[rank].append(fact)
-        for rank, facts in by_rank.items():
-            doubtful.setdefault(rank, {}).setdefault(move.head, []).extend(facts)
-        return sum(map(len, by_rank.values()))
+    def _lost(self, rules: StratumRules, predicate: Predicate, facts: SomeRows) -> SomeRows:
+        """The facts that nothing of lower rank derives; all have the same rank, their last value.
 
-    def lost(self, rules: StratumRules, predicate: Predicate, facts: Ranked) -> list[CodeRow]:
-        """The facts that nothing of lower rank derives."""
-        left = dict(facts)
-        ranked = self._mover.table(predicate).ranked
+        A fact of rank 0 once came from below its stratum, any other one from within: only such rules are asked. If
+        others derive it by now, it is found when those that went are looked for again.
+        """
+        left, table, domain = facts, self._mover.table(predicate), self._evaluation.dictionary.size
+        within = bool(len(facts) and rank_of(facts))
         for proof in rules.proofs[predicate]:
-            asked = [(*row, rank) if ranked else row for row, rank in left.items()]
-            for fact in self._mover.below(proof, asked):
-                left.pop(fact, None)
-        return list(left)
+            if within == (proof.read_ranks > 0):
+                asked = left if table.ranked else unranked(left)
+                left = without(left, self._mover.below(proof, asked), predicate.arity, domain)
+        return left
+
+    def unproven(self, rules: StratumRules, predicate: Predicate, ranks: Ranked) -> list[CodeRow]:
+        """The facts that nothing of a lower rank than given derives; there is none among those that stand."""
+        doubtful = Doubtful()
+        doubtful.add(predicate, [(*row, rank) for row, rank in ranks.items()])
+        left: list[CodeRow] = []
+        while doubtful:
+            for _, facts in doubtful.lowest():
+                left += tuples(unranked(self._lost(rules, predicate, facts)))
+        return left
 
     # what comes
 
     def _look_again(self, rules: StratumRules, found: dict[Predicate, Ranked]) -> None:
         """Whether what went follows from what is left, whatever the ranks."""
         for predicate in rules.stratum.predicates:
-            asked = [(*row, _ANY_RANK) for row in self._mover.table(predicate).gone]
+            asked = self._mover.carried([(*row, _ANY_RANK) for row in self._mover.table(predicate).gone])
             for proof in rules.proofs[predicate]:
                 self._collect(found, predicate, self._mover.found(proof, asked))
 

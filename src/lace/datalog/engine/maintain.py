@@ -171,7 +171,7 @@ class Materialized:
 
     def unproven(self, rules: StratumRules, predicate: Predicate, ranks: Mapping[CodeRow, int]) -> list[CodeRow]:
         """The facts that nothing of a lower rank than given derives; there is none among those that stand."""
-        return self._follower.lost(rules, predicate, dict(ranks))
+        return self._follower.unproven(rules, predicate, dict(ranks))
 
     def _admit(self, facts: Iterable[Fact]) -> list[Fact]:
         """The facts that the program reads, checked."""

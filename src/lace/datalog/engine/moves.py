@@ -9,18 +9,19 @@ the rank of the fact it asks about, if it asks about one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.engine.grids import Grid, SomeRows, grid_of, tuples
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.living import run_of
 from lace.datalog.engine.path import Sight
 from lace.datalog.engine.relation import distinct_rows
-from lace.datalog.engine.runs import CodeRow, Run, Selection
+from lace.datalog.engine.runs import CodeRow, ColumnRun, Run, Selection
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule, TooManyRows
 from lace.datalog.engine.sights import TableSight
 from lace.datalog.engine.stats import Stats
@@ -33,7 +34,9 @@ from lace.datalog.syntax import Atom, Predicate, Rule, Term, Variable
 
 _FEW = 12  # rows that are followed one by one
 _FOLLOWED = 96  # rows that these may lead to, before columns are the better way
-CARRIED_ROWS = 32  # what a row costs on its way into columns and out of them
+CARRIED_ROWS = 32  # what a row costs on its way into columns, and out of them
+_MOVE_ROWS = 8 * STEP_ROWS  # what it costs to run a rule over tables that change, whatever the rows
+_HANDED_ROWS = 4  # what it costs where it comes as columns, and where it is left in them
 Ranked = dict[CodeRow, int]  # facts of one predicate and their ranks
 START = "?start"
 _RANKED = "?ranked"
@@ -137,26 +140,45 @@ class Mover:
         name, mark, _ = predicate.name.partition(_RANKED)
         return self._table(Predicate(name, predicate.arity - 1) if mark else predicate)
 
-    def below(self, move: TurnedRule, rows: Sequence[CodeRow]) -> Ranked:
+    def carried(self, rows: list[CodeRow]) -> SomeRows:
+        """SomeRows for several moves: as columns, if they are many."""
+        if len(rows) <= _FEW:
+            return rows
+        self._meter.touch(CARRIED_ROWS * len(rows))
+        return grid_of(rows, len(rows[0])) if rows[0] else rows
+
+    def below(self, move: TurnedRule, rows: SomeRows) -> SomeRows:
         """The facts that rows lead to by way of facts of lower rank than they stand at, with that rank."""
-        return self._run(move, rows, below=True)
+        few = self._one_by_one(move, rows, below=True)
+        if few is not None:
+            return [(*fact, rank) for fact, rank in few.items()]
+        parts = list(self._as_columns(move, rows, below=True))
+        return parts[0] if len(parts) == 1 else _merged(parts)
 
-    def found(self, move: TurnedRule, rows: Sequence[CodeRow]) -> Ranked:
+    def found(self, move: TurnedRule, rows: SomeRows) -> Ranked:
         """The facts that rows lead to, with the lowest rank that a derivation gives them."""
-        return self._run(move, rows, below=False)
+        facts = self._one_by_one(move, rows, below=False)
+        if facts is not None:
+            return facts
+        facts = {}
+        for part in self._as_columns(move, rows, below=False):
+            self._meter.touch(CARRIED_ROWS * len(part))
+            facts = lowest(facts, {row[:-1]: row[-1] for row in part.rows()})
+        return facts
 
-    def _run(self, move: TurnedRule, rows: Sequence[CodeRow], *, below: bool) -> Ranked:
+    def _one_by_one(self, move: TurnedRule, rows: SomeRows, *, below: bool) -> Ranked | None:
+        """The same row by row; None where rows are many, or lead to many."""
         if not rows:
             return {}
         self._meter.enter(move.origin)
-        if len(rows) <= _FEW:
-            try:
-                return self._one_by_one(move, rows, below)
-            except TooManyRows:
-                pass
-        return self._as_columns(move, rows, below)
+        if len(rows) > _FEW:
+            return None
+        try:
+            return self._followed(move, tuples(rows), below)
+        except TooManyRows:
+            return None
 
-    def _one_by_one(self, move: TurnedRule, rows: Sequence[CodeRow], below: bool) -> Ranked:
+    def _followed(self, move: TurnedRule, rows: Sequence[CodeRow], below: bool) -> Ranked:
         found: dict[CodeRow, None] = {}
         self._compiler.left = _FOLLOWED
         self._meter.follow(len(rows))
@@ -170,18 +192,25 @@ class Mover:
                 facts[fact] = rank
         return facts
 
-    def _as_columns(self, move: TurnedRule, rows: Sequence[CodeRow], below: bool) -> Ranked:
-        self._meter.touch(2 * STEP_ROWS + CARRIED_ROWS * len(rows))
-        self._start.run = run_of(rows, len(rows[0]), self._dictionary.size)
-        facts: Ranked = {}
+    def _as_columns(self, move: TurnedRule, rows: SomeRows, *, below: bool) -> Iterator[Grid]:
+        each = _HANDED_ROWS if isinstance(rows, Grid) else CARRIED_ROWS
+        self._meter.touch(_MOVE_ROWS + each * len(rows))
+        domain = self._dictionary.size
+        if isinstance(rows, Grid):
+            self._start.run = ColumnRun(rows.columns, len(rows), domain)
+        else:
+            self._start.run = run_of(rows, len(rows[0]), domain)
         for columns, count in self.executors[move.sight].head_rows(move.plan.root):
             terms, ranks = move.settle(columns, count, below=below)
-            self._meter.touch(CARRIED_ROWS * len(ranks))
-            listed = [column.tolist() for column in terms]
-            fresh = zip(*listed, strict=True) if listed else [()] * len(ranks)
-            found = dict(zip(fresh, ranks.tolist(), strict=True))
-            facts = lowest(facts, found) if facts else found
-        return facts
+            self._meter.touch(_HANDED_ROWS * len(ranks))
+            yield Grid([*terms, ranks])
+
+
+def _merged(parts: list[Grid]) -> SomeRows:
+    """Facts with the rank they stand at, each once."""
+    if not parts:
+        return []
+    return Grid(distinct_rows([np.concatenate(columns) for columns in zip(*(p.columns for p in parts), strict=True)]))
 
 
 def lowest(facts: Ranked, more: Ranked) -> Ranked:
