@@ -19,8 +19,10 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import psutil
 from network import ENVIRONMENT, Memory, free_port, interlace, served
 from report import Report
@@ -30,9 +32,8 @@ from lace.differences.choose import CompareLimits, Way, choose, more_symbols
 from lace.differences.compare import SetView, agrees, measured, measured_set
 from lace.differences.ids import EMPTY, Ids, digests_of, ids_of_digests
 from lace.differences.idset import IdSet, set_of
-from lace.differences.keyed import derive_key, keyed_ids
+from lace.differences.keyed import U64, KeyedIds, derive_key, keyed_ids
 from lace.differences.peel import Peeler
-from lace.differences.sums import bucket_sums, range_sums
 from lace.differences.tree import UNKNOWN, told_root
 from lace.differences.wire import encode_root, encode_short_ids, encode_summary, encode_symbols
 from lace.notation.tai import TAI
@@ -150,6 +151,40 @@ def negentropy_cost(a: Ids, b: Ids, moment: Callable[[bytes], int]) -> tuple[int
     size, turns = reconcile(*sides)
     assert len(sides[0].have) + len(sides[0].need) == len(a.without(b)) + len(b.without(a))
     return size, turns
+
+
+class PartSums(NamedTuple):
+    """Counts and keyed sums, one of each for every part."""
+
+    counts: npt.NDArray[np.int64]
+    short: U64
+    tail: U64
+
+    def plus(self, other: PartSums) -> PartSums:
+        """The sums of two sets that share nothing."""
+        return PartSums(self.counts + other.counts, self.short + other.short, self.tail + other.tail)
+
+    def differing(self, other: PartSums) -> npt.NDArray[np.int64]:
+        """The parts in which two sets differ."""
+        same = (self.counts == other.counts) & (self.short == other.short) & (self.tail == other.tail)
+        return np.flatnonzero(~same)
+
+
+def bucket_sums(keyed: KeyedIds, bits: int) -> PartSums:
+    """Sums by the first bits of the short id: parts that are alike in size whatever the records are."""
+    return _sums_of_parts(keyed, (keyed.short >> np.uint64(64 - bits)).astype(np.int64), 1 << bits)
+
+
+def range_sums(keyed: KeyedIds, order: npt.NDArray[np.int64], cuts: npt.NDArray[np.int64]) -> PartSums:
+    """Sums by ranges of something both sides order records by (a time, a hash): one more part than there are cuts."""
+    return _sums_of_parts(keyed, np.searchsorted(cuts, order, side="right"), len(cuts) + 1)
+
+
+def _sums_of_parts(keyed: KeyedIds, part: npt.NDArray[np.int64], parts: int) -> PartSums:
+    short, tail = np.zeros(parts, np.uint64), np.zeros(parts, np.uint64)
+    np.add.at(short, part, keyed.short)
+    np.add.at(tail, part, keyed.tail)
+    return PartSums(np.bincount(part, minlength=parts), short, tail)
 
 
 def ways_compared(report: Report, a: Ids, b: Ids, newest: bool) -> None:

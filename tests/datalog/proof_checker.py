@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from executors.reference import Relations, bindings
 from lace.datalog.comparisons import cardinality_holds, compare, text_shape
 from lace.datalog.explain import (
     Absence,
@@ -21,7 +22,6 @@ from lace.datalog.explain import (
     WrongCount,
 )
 from lace.datalog.explain import TestFailed as BuiltinFailed
-from lace.datalog.reference import Relations, bindings
 from lace.datalog.syntax import (
     Anonymous,
     Atom,

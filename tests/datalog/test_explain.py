@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from datalog.proof_checker import Checker, absent_facts
+from executors import reference
 from executors.cases import NAMES, read_case
 from executors.programs import VALUES, Scenario, scenarios
-from lace.datalog import reference
 from lace.datalog.annotations import canonicalize
 from lace.datalog.engine import Base, evaluate
 from lace.datalog.engine.asking import AskedFacts, BaseFacts

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.programs import BASE, LEVELS, VALUES, random_facts, random_program
 from engine.rankings import RANKED, rank_fact
-from lace.datalog import reference
+from executors import reference
 from lace.datalog.demand import demand
 from lace.datalog.engine import answering, evaluate
 from lace.datalog.meter import Meter

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.programs import random_facts, random_program
 from engine.rankings import CANDIDATE, EXISTING, GROUPED, NOT_EXISTING, NOT_RANKED, ORDERS, RANKED, rank_fact
-from lace.datalog import reference
+from executors import reference
 from lace.datalog.beyond import existence_counted
 from lace.datalog.engine import evaluate
 from lace.datalog.parser import parse_program

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.programs import random_facts, random_program
-from lace.datalog import reference
+from executors import reference
 from lace.datalog.engine import evaluate
 from lace.datalog.formatting import format_literal
 from lace.datalog.parser import parse_program

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.programs import BASE, random_fact, random_facts, random_program
 from engine.rankings import ORDERS, rank_fact
-from lace.datalog import reference
+from executors import reference
 from lace.datalog.engine import Materialized, evaluate, materialize
 from lace.datalog.engine import follow as follow_module
 from lace.datalog.engine import table as table_module

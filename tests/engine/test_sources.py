@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.columns import ArraySource
 from engine.programs import BASE, random_fact, random_facts, random_program
-from lace.datalog import reference
+from executors import reference
 from lace.datalog.comparisons import text_shape
 from lace.datalog.engine import Base, evaluate, materialize
 from lace.datalog.parser import parse_atom, parse_program

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from executors.executors import Relations, run_embedded, run_incremental, run_reference
 from executors.programs import Scenario, scenarios
+from executors.reference import evaluate
 from executors.solvers import nemo_can_say, run_clingo, run_nemo
 from lace.datalog import engine
 from lace.datalog.canonical import canonical_text
 from lace.datalog.formatting import format_program
 from lace.datalog.parser import parse_program
-from lace.datalog.reference import evaluate
 from lace.datalog.syntax import (
     Anonymous,
     Atom,

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from lace.datalog.admission import check_fact
 from lace.datalog.source import MemorySource
 from lace.errors import InvalidRecord, InvalidText, LimitExceeded
 from lace.facts.derive import derive_facts, field_occurrences, link_occurrences
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK, RECORD_PREDICATES
-from lace.notation.fact import Fact, check_fact
+from lace.limits import EngineLimits
+from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
 from lace.porcelain.opening import open_lace
@@ -185,19 +187,19 @@ def test_identifiers_are_exact(change: object) -> None:
 @pytest.mark.clause("020-FACT-13")
 def test_a_value_over_the_limit_is_refused_and_one_of_exactly_the_limit_is_not() -> None:
     for value in ("x" * 1024, "é" * 512):
-        check_fact(Fact(FIELD, ("P", "N", "0", value)), 1024)
+        check_fact(Fact(FIELD, ("P", "N", "0", value)), EngineLimits(max_value_bytes=1024))
         with pytest.raises(LimitExceeded):
-            check_fact(Fact(FIELD, ("P", "N", "0", value)), 1023)
+            check_fact(Fact(FIELD, ("P", "N", "0", value)), EngineLimits(max_value_bytes=1023))
     stored = plex_bytes(extras=b"A: " + b"x" * 1021 + b"\n")
     for fact in derive_facts(validate(stored)):
-        check_fact(fact, 1024)
+        check_fact(fact, EngineLimits(max_value_bytes=1024))
 
 
 @pytest.mark.clause("020-FACT-11", "020-FACT-12")
 @pytest.mark.parametrize("value", ["e\u0301", "\ud800", "ok\udc80"])
 def test_a_value_that_is_no_nfc_text_is_refused(value: str) -> None:
     with pytest.raises(InvalidText):
-        check_fact(Fact(FIELD, ("P", "N", "0", value)), 1024)
+        check_fact(Fact(FIELD, ("P", "N", "0", value)), EngineLimits(max_value_bytes=1024))
 
 
 @pytest.mark.clause("020-FACT-15", "020-FACT-14")

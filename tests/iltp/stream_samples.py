@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from lace.errors import InvalidStream
-from lace.iltp.items import Item, merge_runs
+from lace.iltp.items import FactLines, Item
 from lace.iltp.reader import StreamReader
 from lace.limits import RecordLimits, StreamLimits
 from lace.notation.digest import digest
+from lace.notation.fact import Fact
 from lace.notation.identifiers import LacegramId
 
 PREFACE = b"\xf0\x9f\xaa\xa2: iltp/1\n"
@@ -21,6 +22,23 @@ RULES_ID = "R.V3wv7Ug32jVLxA5Q6An85cW~HQfME12J4bJK7MpVBHS"
 RULES_BLOCK = PIECE_MARK + RULES_ID.encode() + b" lacegram\n" + RULES + b"\n\n"
 
 Outcome = tuple[list[Item], str | None]
+
+
+def merge_runs(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items with adjacent fact runs joined: equal for every way to cut up the same bytes."""
+    facts: list[Fact] = []
+    size = 0
+    for item in items:
+        if isinstance(item, FactLines):
+            facts += item.facts
+            size += item.size
+            continue
+        if facts:
+            yield FactLines(tuple(facts), size)
+            facts, size = [], 0
+        yield item
+    if facts:
+        yield FactLines(tuple(facts), size)
 
 
 def read_in_pieces(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog import reference
+from executors import reference
 from lace.datalog.canonical import Lacegram
 from lace.datalog.syntax import Predicate
 from lace.notation.fact import Fact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lace.datalog import reference
+from executors import reference
 from lace.differences.ids import ids_of_texts
 from lace.differences.idset import set_of
 from lace.errors import LaceError

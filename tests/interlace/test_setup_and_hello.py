@@ -749,20 +749,21 @@ def test_the_schema_is_what_both_can(ours: set[str] | None, theirs: set[str] | N
             {"HelloAdvertisedField": None},
             False,
             id="missing",
-            marks=mark.clause("050-ADVF-11", "050-SCHEMA-07", "050-ERR-05", "050-ADVF-10"),
+            marks=mark.clause("050-ADVF-11", "050-SCHEMA-07", "050-ERR-05", "050-ADVF-10", "040-ADVREQ-05"),
         ),
         pytest.param(
             group_module("u"),
             {"HelloAdvertisedField": None, "HelloAllAdvertisedFields": "HelloAllAdvertisedFields()"},
             True,
             id="met-by-all",
+            marks=mark.clause("040-ADVREQ-05"),
         ),
         pytest.param(
             Module.author("SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- AdvertisedField(P,S,_,_,'x')."),
             {"HelloAllAdvertisedFields": None, "HelloAdvertisedField": "HelloAdvertisedField('Group')"},
             False,
             id="all-needed",
-            marks=mark.clause("050-ADVF-12", "050-SCHEMA-08", "050-ERR-05"),
+            marks=mark.clause("050-ADVF-12", "050-SCHEMA-08", "050-ERR-05", "040-ADVREQ-06"),
         ),
         pytest.param(
             Module.author("SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- AdvertisedField(P,S,_,_,'x')."),

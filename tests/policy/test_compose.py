@@ -11,7 +11,7 @@ from lace.datalog.syntax import Fact
 from lace.errors import InvalidExchangePlan, InvalidText
 from lace.facts.predicates import ADVERTISED_FIELD, FIELD, HAVE
 from lace.notation.identifiers import RecordHash
-from lace.policy.compose import intersection, union
+from lace.policy.compose import union
 from lace.policy.operand import Module
 from lace.policy.select import select, select_all, select_coordinate, select_hash
 from policy.hostile import hostile_module, worlds
@@ -30,11 +30,10 @@ def selection(module: Module, facts: list[Fact]) -> tuple[set[str], set[tuple[st
 
 @pytest.mark.clause("040-TERM-05")
 @pytest.mark.parametrize("seed", range(12))
-def test_a_composed_operand_means_the_union_or_the_intersection(seed: int) -> None:
+def test_a_composed_operand_means_the_union(seed: int) -> None:
     modules, facts = [hostile_module(seed), hostile_module(seed + 100)], worlds(seed).first
     parts = [selection(module, facts) for module in modules]
     assert selection(union(modules), facts) == (parts[0][0] | parts[1][0], parts[0][1] | parts[1][1])
-    assert selection(intersection(modules), facts) == (parts[0][0] & parts[1][0], parts[0][1] & parts[1][1])
 
 
 @pytest.mark.clause("040-TERM-05")
@@ -42,7 +41,6 @@ def test_helpers_and_exports_of_the_parts_do_not_meet() -> None:
     facts = [*record("a"), *record("b", link="a"), *record("c")]
     good = [selector("Have(P), Good(P)", helpers=f"Good('{name}') :- true.") for name in "ab"]
     assert selection(union(good), facts)[0] == {"a", "b"}
-    assert selection(intersection(good), facts)[0] == set()
     # The second part follows links from its own selection only.
     closing = selector(
         "Start(P)", helpers="Start('b') :- true.\nSelectHave(Q) :- SelectHave(P), RecordLink(P,_,_,_,Q)."
@@ -56,7 +54,7 @@ def test_helpers_and_exports_of_the_parts_do_not_meet() -> None:
 
 def test_composition_nests_and_stays_a_shareable_operand() -> None:
     module = hostile_module(3)
-    nested = union([intersection([module, union([module, module])]), module])
+    nested = union([union([module, union([module, module])]), module])
     facts = worlds(5).first
     assert selection(nested, facts) == selection(module, facts)
     assert Module.receive(nested.text.encode(), announced=nested.id) == nested
@@ -65,11 +63,8 @@ def test_composition_nests_and_stays_a_shareable_operand() -> None:
 def test_one_part_is_itself_and_none_is_refused() -> None:
     module = select_all()
     assert union([module]) is module
-    assert intersection([module]) is module
     with pytest.raises(InvalidExchangePlan):
         union([])
-    with pytest.raises(InvalidExchangePlan):
-        intersection([])
 
 
 # selectors by coordinate and hash

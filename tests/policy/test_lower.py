@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.reference import evaluate
+from executors.reference import evaluate
 from lace.datalog.source import MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.facts.predicates import MAY_REQUEST, MAY_SEND, PEER, TRANSPORT_ENCRYPTED

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
+from executors.reference import evaluate
 from lace.datalog import engine
-from lace.datalog.reference import evaluate
 from lace.datalog.source import MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import CheckedProgram, check_program

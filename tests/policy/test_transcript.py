@@ -130,24 +130,6 @@ def test_one_name_in_both_operands_is_required_once() -> None:
     assert agree(module, module).transcript.count("RequireAdvertisedField") == 1
 
 
-@pytest.mark.clause("040-ADVREQ-04", "040-ADVREQ-05", "040-ADVREQ-06")
-@pytest.mark.parametrize(
-    ("requirements", "schema", "all_fields", "met"),
-    [
-        (FieldRequirements(), [], False, True),
-        (FieldRequirements(frozenset({"A"})), ["A", "B"], False, True),
-        (FieldRequirements(frozenset({"A"})), ["B"], False, False),
-        (FieldRequirements(frozenset({"A"})), [], True, True),
-        (FieldRequirements(all_fields=True), ["A", "B"], False, False),
-        (FieldRequirements(all_fields=True), [], True, True),
-    ],
-)
-def test_a_schema_meets_the_requirements(
-    requirements: FieldRequirements, schema: list[str], all_fields: bool, met: bool
-) -> None:
-    assert requirements.met_by(schema, all_fields=all_fields) is met
-
-
 @pytest.mark.clause("040-LOWER-08", "040-EID-03")
 def test_each_lowering_is_another_plan() -> None:
     module = Module.author(ALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lace.datalog.reference import evaluate
+from executors.reference import evaluate
 from lace.datalog.syntax import Fact, Predicate
 from lace.facts.predicates import (
     ADVERTISED,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import lace
 from engine.programs import random_fact, random_facts, random_program
+from executors.reference import evaluate
 from lace.datalog.formatting import format_rule
-from lace.datalog.reference import evaluate
 from lace.datalog.validate import RAW_PROFILE, check_program
 
 EDGE, PATH, SHOWN, PICKED = (

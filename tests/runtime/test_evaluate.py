@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from executors import reference
 from interlace.pair import ALL, VERIFIER_A, blob, group_module, plex
-from lace.datalog import reference
 from lace.datalog.syntax import Fact
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts

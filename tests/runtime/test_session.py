@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from iltp.stream_samples import merge_runs
 from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, config_of, group_module, plex
 from lace.errors import LaceError
 from lace.iltp import packed as packed_module
 from lace.iltp import reader as reader_module
-from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource, merge_runs
+from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_resource
 from lace.interlace.reasons import AbortReason

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from executors import reference
 from interlace.fakehost import FakeHost
-from lace.datalog import reference
 from lace.datalog.syntax import Constant
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import ADVERTISED_FIELD, CLOCK_SKEW_SECONDS, FIELD, HERE, PEER, START_TAI, TICK_TAI

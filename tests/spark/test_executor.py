@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pyspark.sql import DataFrame, SparkSession
 
+from executors import reference
 from executors.cases import NAMES, Case, read_case
 from executors.programs import Scenario, scenarios
-from lace.datalog import reference
 from lace.datalog.formatting import format_fact
 from lace.datalog.parser import parse_program
 from lace.datalog.source import Row

@@ -40,12 +40,12 @@ def check_fact(fact: Fact, limits: EngineLimits) -> None:
     if predicate.arity > limits.max_tuple_arity:
         raise LimitExceeded("max_tuple_arity", limits.max_tuple_arity, str(predicate))
     for value in values:
-        check_value(value, limits)
+        check_value(value, limits, f"a value of {predicate}")
 
 
-def check_value(value: str, limits: EngineLimits) -> None:
+def check_value(value: str, limits: EngineLimits, what: str = "a fact value") -> None:
     """Refuse a value that is not UTF-8 NFC text or is too long."""
     require_nfc(value)
     allowed = limits.max_value_bytes
     if len(value) > allowed or (len(value) * 4 > allowed and len(value.encode()) > allowed):
-        raise LimitExceeded("max_value_bytes", allowed, "a fact value")
+        raise LimitExceeded("max_value_bytes", allowed, what)

@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from lace.datalog.syntax import Fact, Predicate
 from lace.errors import InvalidLacegram
+from lace.notation.fact import facts_of
 
 Row = tuple[str, ...]
 Codes = memoryview  # format "I"
@@ -54,6 +55,13 @@ class ColumnSource(FactSource, Protocol):
 
     def slices(self, predicate: Predicate, position: int) -> Mapping[int, Sequence[Codes]] | None:
         """The relation split by the code at `position` (Field by its Name), or None where it is not kept so."""
+
+
+def all_facts(*sources: FactSource) -> Iterator[Fact]:
+    """Everything that some sources hold, source by source."""
+    for source in sources:
+        for predicate in source.predicates():
+            yield from facts_of(predicate, source.iterate(predicate))
 
 
 def require_places(predicate: Predicate, values: Sequence[str | None]) -> None:

@@ -1,12 +1,10 @@
-"""Keyed sums of sets, whole or by parts (070).
+"""Keyed sums of sets (070).
 
 Rule: everything here is linear. Sums are plain arrays of 64-bit words that wrap; the sums of two parts of a set that
 share no record add up to the sums of both, wherever the parts were summed.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,23 +13,6 @@ from lace.differences.keyed import U64, KeyedIds
 
 COUNTERS = 24  # of an estimate
 _COUNTER_BYTES = COUNTERS // 8
-
-
-class PartSums(NamedTuple):
-    """Counts and keyed sums, one of each for every part."""
-
-    counts: npt.NDArray[np.int64]
-    short: U64
-    tail: U64
-
-    def plus(self, other: PartSums) -> PartSums:
-        """The sums of two sets that share nothing."""
-        return PartSums(self.counts + other.counts, self.short + other.short, self.tail + other.tail)
-
-    def differing(self, other: PartSums) -> npt.NDArray[np.int64]:
-        """The parts in which two sets differ."""
-        same = (self.counts == other.counts) & (self.short == other.short) & (self.tail == other.tail)
-        return np.flatnonzero(~same)
 
 
 def measure(keyed: KeyedIds) -> U64:
@@ -46,23 +27,6 @@ def measure(keyed: KeyedIds) -> U64:
         for bit in range(8):
             measured[3 + 8 * byte + bit] = np.count_nonzero(column & np.uint8(1 << bit))
     return measured
-
-
-def bucket_sums(keyed: KeyedIds, bits: int) -> PartSums:
-    """Sums by the first bits of the short id: parts that are alike in size whatever the records are."""
-    return _sums_of_parts(keyed, (keyed.short >> np.uint64(64 - bits)).astype(np.int64), 1 << bits)
-
-
-def range_sums(keyed: KeyedIds, order: npt.NDArray[np.int64], cuts: npt.NDArray[np.int64]) -> PartSums:
-    """Sums by ranges of something both sides order records by (a time, a hash): one more part than there are cuts."""
-    return _sums_of_parts(keyed, np.searchsorted(cuts, order, side="right"), len(cuts) + 1)
-
-
-def _sums_of_parts(keyed: KeyedIds, part: npt.NDArray[np.int64], parts: int) -> PartSums:
-    short, tail = np.zeros(parts, np.uint64), np.zeros(parts, np.uint64)
-    np.add.at(short, part, keyed.short)
-    np.add.at(tail, part, keyed.tail)
-    return PartSums(np.bincount(part, minlength=parts), short, tail)
 
 
 def estimate(ours: U64, theirs: U64) -> float:

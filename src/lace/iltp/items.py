@@ -6,7 +6,7 @@ Comments are framing and never become items.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ class Preface:
 class FactLines:
     """A run of consecutive fact lines of one block and their bytes, LFs included.
 
-    Where one run ends and the next begins is an accident of how the bytes arrived: `merge_runs` takes it away.
+    Where one run ends and the next begins is an accident of how the bytes arrived.
     """
 
     facts: Sequence[Fact]
@@ -62,20 +62,3 @@ Item = Preface | FactLines | Resource | RecordItem | BlankLine | EndOfStream
 
 PREFACE_ITEM = Preface()
 BLANK_LINE = BlankLine()
-
-
-def merge_runs(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items with adjacent fact runs joined: equal for every way to cut up the same bytes."""
-    facts: list[Fact] = []
-    size = 0
-    for item in items:
-        if isinstance(item, FactLines):
-            facts += item.facts
-            size += item.size
-            continue
-        if facts:
-            yield FactLines(tuple(facts), size)
-            facts, size = [], 0
-        yield item
-    if facts:
-        yield FactLines(tuple(facts), size)

@@ -1,6 +1,7 @@
 """Predicates and ground facts: the values every layer passes around.
 
-Rule: plain tuples of texts; a value is UTF-8 NFC and no longer than the profile allows (020), which `check_fact` holds.
+Rule: plain tuples of texts. That a value is UTF-8 NFC and no longer than the profile allows (020) is held where facts
+are admitted, in `datalog.admission`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,6 @@ from functools import partial
 from itertools import repeat
 from operator import eq
 from typing import NamedTuple, cast, overload
-
-from lace.errors import LimitExceeded
-from lace.notation.text import require_nfc
 
 
 class Predicate(NamedTuple):
@@ -73,11 +71,3 @@ class FactColumn(Sequence[Fact]):
 
     def __repr__(self) -> str:
         return f"FactColumn({self.predicate}, {len(self)} facts)"
-
-
-def check_fact(fact: Fact, max_value_bytes: int) -> None:
-    """Raise unless every value is encodable NFC text (020-FACT-11, 020-FACT-12) within the limit (020-FACT-13)."""
-    for position, value in enumerate(fact.values):
-        require_nfc(value, f"{fact.predicate} argument {position + 1}")
-        if len(value) > max_value_bytes or (not value.isascii() and len(value.encode()) > max_value_bytes):
-            raise LimitExceeded("max_value_bytes", max_value_bytes, f"a value of {fact.predicate}")

@@ -6,7 +6,7 @@ never repaired.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -89,10 +89,6 @@ class FieldRequirements:
                 case _:  # 040-ADVREQ-02
                     all_fields = True
         return cls(frozenset() if all_fields else frozenset(names), all_fields)
-
-    def met_by(self, schema: Collection[str], *, all_fields: bool = False) -> bool:
-        """Whether a negotiated advertisement schema satisfies the plan (040-ADVREQ-05, 040-ADVREQ-06)."""
-        return all_fields or (not self.all_fields and self.names.issubset(schema))
 
     def facts(self) -> list[str]:
         """Its transcript lines; beside the all-fields line no single name stands (P3)."""

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from lace.datalog.annotations import read_annotated
 from lace.datalog.engine import LateRows, Materialized, Meter, RowSource, materialize
-from lace.datalog.source import FactSource, MemorySource
+from lace.datalog.source import FactSource, MemorySource, all_facts
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import CursorExpired, InvalidInput, NotFound
@@ -240,8 +240,8 @@ class _LaceOrigin(_Origin):
             changes = self._store.changes(self._cursor)
             if changes is None or _count(changes.added) + _count(changes.removed) > self._max_followed:
                 return None
-            added = added + list(_all_facts(changes.added))
-            removed = removed + [fact for fact in _all_facts(changes.removed) if fact not in beside]
+            added = added + list(all_facts(changes.added))
+            removed = removed + [fact for fact in all_facts(changes.removed) if fact not in beside]
             cursor = changes.cursor
         return _Step(added, removed, cursor, beside)
 
@@ -336,7 +336,3 @@ def _size(changes: RuleChanges) -> int:
 
 def _count(source: FactSource) -> int:
     return sum(source.count(predicate) for predicate in source.predicates())
-
-
-def _all_facts(source: FactSource) -> Iterator[Fact]:
-    return (Fact(predicate, row) for predicate in source.predicates() for row in source.iterate(predicate))

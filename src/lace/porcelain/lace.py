@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from lace.errors import InvalidText, NotFound
 from lace.facts.derive import derive_facts
 from lace.intake.batch import Batch, BatchLimits
 from lace.limits import HORIZON_S, RecordLimits
 from lace.notation import b64a
+from lace.notation.closing import Closing
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash, Verifier
 from lace.porcelain.changes import ChangeStream, change_stream, format_cursor
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
 
 
-class Lace(PutVerbs):
+class Lace(PutVerbs, Closing):
     """One store with the verbs of a developer; `lace.open` makes it."""
 
     def __init__(
@@ -258,14 +258,6 @@ class Lace(PutVerbs):
     def close(self) -> None:
         """Release the store; what was put stays."""
         self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _unwatched(_: int) -> None:

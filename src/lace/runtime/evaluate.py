@@ -13,7 +13,7 @@ from typing import Protocol
 
 from lace.datalog.engine import Materialized, evaluate, materialize
 from lace.datalog.meter import Meter
-from lace.datalog.source import ColumnSource
+from lace.datalog.source import ColumnSource, all_facts
 from lace.datalog.syntax import Atom, Variable
 from lace.errors import LocalProtocolError
 from lace.facts.derive import derive_facts
@@ -292,8 +292,8 @@ class StoreEvaluator:
             changes = self.store.changes(self._cursor)
             if changes is None or not (self._is_small(changes.added) and self._is_small(changes.removed)):
                 return None
-            removed += _all_facts(changes.removed)
-            added += _all_facts(changes.added)
+            removed += all_facts(changes.removed)
+            added += all_facts(changes.added)
             cursor = changes.cursor
         self._cursor, self._runtime = cursor, runtime
         if not added and not removed:
@@ -367,9 +367,3 @@ class _Watch:
 
     def __call__(self) -> bool:
         return self.call.is_cancelled
-
-
-def _all_facts(source: ColumnSource) -> Iterator[Fact]:
-    for predicate in source.predicates():
-        for row in source.iterate(predicate):
-            yield Fact(predicate, row)

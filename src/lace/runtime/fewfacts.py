@@ -8,12 +8,12 @@ facts of the last one, and texts, and after a number of those everything is begu
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from lace.datalog.engine import materialize
 from lace.datalog.engine.maintain import Materialized
 from lace.datalog.meter import Meter
-from lace.datalog.source import FactSource
+from lace.datalog.source import FactSource, all_facts
 from lace.datalog.syntax import Predicate
 from lace.interlace.host import Call
 from lace.limits import EngineLimits
@@ -47,7 +47,7 @@ class FewFacts:
             return None
         try:
             self._call = call
-            return self._ask(goal, list(_facts_of(sources)), frozenset(runtime))
+            return self._ask(goal, list(all_facts(*sources)), frozenset(runtime))
         except BaseException:
             self._forget()  # what was left behind must not be what the next one finds
             raise
@@ -81,10 +81,3 @@ class FewFacts:
         """Let go of what was compiled."""
         with self._busy:
             self._forget()
-
-
-def _facts_of(sources: Sequence[FactSource]) -> Iterator[Fact]:
-    for source in sources:
-        for predicate in source.predicates():
-            for row in source.iterate(predicate):
-                yield Fact(predicate, row)

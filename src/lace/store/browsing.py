@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from lace.limits import StoreLimits
+from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.connect import connect, store_errors
@@ -65,7 +66,7 @@ class Children(NamedTuple):
     next: str | None  # where the next page starts; None: there is none
 
 
-class Browser:
+class Browser(Closing):
     """A second, reading pair of eyes on a store file; threads take turns."""
 
     def __init__(self, path: str | Path, *, limits: StoreLimits | None = None) -> None:
@@ -210,12 +211,6 @@ class Browser:
         """Release the file."""
         with self._lock:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _coordinate(space: Space) -> tuple[str, str]:

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
 
 from lace.errors import InvalidInput, InvalidStream, StoreError
 from lace.limits import RecordLimits
+from lace.notation.closing import Closing
 from lace.records.frame import MARKLINE, MARKLINE_BYTES, delimit, delimit_run, frame_end, max_head_bytes
 from lace.records.grammar import MARK
 from lace.records.validate import validate
@@ -53,7 +53,7 @@ class RejectedBytes:
         return cls(frame.offset, frame.data, error.rule or type(error).__name__, str(error))
 
 
-class BundleWriter:
+class BundleWriter(Closing):
     """Writes records to a bundle and its index; memory stays small."""
 
     def __init__(self, path: Path, *, index_every: int = INDEX_EVERY) -> None:
@@ -79,14 +79,6 @@ class BundleWriter:
         self._file.close()
         index = {"lace-bundle-index": 1, "bytes": self.bytes, "records": self.records, "every": self._every}
         index_path(self._path).write_text(json.dumps({**index, "offsets": self._offsets}) + "\n")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def index_path(path: Path) -> Path:

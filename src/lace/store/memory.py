@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
-from types import TracebackType
-from typing import Self
 
 from lace.datalog.source import Codes, MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, RECORD_PREDICATES
+from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord, reread
 from lace.store import ledger
@@ -111,7 +110,7 @@ class _Kept:
         return list(derive_facts(self.record))
 
 
-class MemoryStore:
+class MemoryStore(Closing):
     """A RecordStore that ends with its process."""
 
     def __init__(self, *, max_kept_removals: int = 4096) -> None:
@@ -273,14 +272,6 @@ class MemoryStore:
 
     def close(self) -> None:
         """Nothing to release."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _brought(kept: _Kept) -> ledger.Brought:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from lace.datalog.source import Codes
 from lace.errors import StoreDamaged
 from lace.limits import StoreLimits
+from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
@@ -48,7 +48,7 @@ class _WrittenRows(NamedTuple):
     new: list[bool]
 
 
-class SQLiteStore:
+class SQLiteStore(Closing):
     """A RecordStore in one file; safe to share between threads, which then take turns."""
 
     def __init__(self, path: str | Path, *, create: bool, read_only: bool, limits: StoreLimits | None = None) -> None:
@@ -383,11 +383,3 @@ class SQLiteStore:
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
