@@ -17,12 +17,13 @@ from lace.iltp.address import TcpAddress
 from lace.interlace import events as ev
 from lace.interlace.claims import PeerClaims
 from lace.interlace.effects import PreparePolicy
-from lace.interlace.host import Call
+from lace.interlace.host import Call, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.records.model import ValidRecord
+from lace.runtime.bodies import RecentBodies
 from lace.runtime.clock import SystemClock
 from lace.runtime.evaluate import Evaluator
 from lace.runtime.generation import Generation
@@ -31,7 +32,7 @@ from lace.runtime.links import Hooks, LinkInfo, NodeLimits
 from lace.runtime.node import Node
 from lace.runtime.policybook import PolicyBook, SharingKey
 from lace.runtime.quotas import QuotaGate
-from lace.runtime.sends import Sends
+from lace.runtime.sends import Sends, SharedSends
 from lace.runtime.session import Outcome
 from lace.store import MemoryStore
 from lace.store.base import StoreCursor
@@ -54,7 +55,21 @@ class _Overlay:
         return self._above.cursor
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
-        now = self._above.current(runtime, claims, call)
+        return self._upon(self._above.current(runtime, claims, call))
+
+    def at_once(self) -> Generation | None:
+        now = self._above.at_once()
+        return None if now is None else self._upon(now)
+
+    def refresh(self, call: Call) -> None:
+        if isinstance(self._above, SharedSends):
+            self._above.refresh(call)
+
+    @property
+    def is_ready(self) -> bool:
+        return self._above.is_ready
+
+    def _upon(self, now: Generation) -> Generation:
         if now is not self._seen:
             came, went = now.ids.since(self._seen.ids)
             self._newest, self._seen = self._newest.then(came.texts(), went.texts()), now
@@ -68,6 +83,9 @@ class _Overlay:
 
     def all_of(self, records: Sequence[str]) -> Generation:
         return self._above.all_of(records)
+
+    def leave(self, payer: Payer | None) -> None:
+        self._above.leave(payer)
 
     def close(self) -> None:
         self._above.close()
@@ -108,7 +126,7 @@ class Follower:
         self._link: asyncio.Task[Outcome] | None = None
 
     def _host(self, terms: Terms, gate: QuotaGate) -> LocalHost:
-        return LocalHost(self.store, terms, policies=_Book(self._base), gate=gate)
+        return LocalHost(self.store, terms, policies=_Book(self._base), gate=gate, bodies=RecentBodies(self.store))
 
     def _event(self, _: LinkInfo, event: ev.Event) -> None:
         if isinstance(event, ev.Received):

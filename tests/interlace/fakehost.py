@@ -34,6 +34,10 @@ Judged = tuple[list[ValidRecord], dict[str, str]]
 class FakeHost:
     """Everything a machine may ask for, without haste."""
 
+    at_once = None
+
+    at_once = None
+
     def __init__(self, store: RecordStore, terms: Terms) -> None:
         self.store = store
         self.terms = terms

@@ -75,6 +75,13 @@ class IdSet:
         now, then = self.ids(), earlier.ids()
         return now.without(then), then.without(now)
 
+    def is_near(self, earlier: IdSet, most: int) -> bool:
+        """Whether this is an earlier generation, or the one after it, with few ids between them."""
+        if self is earlier:
+            return True
+        step = self.step
+        return step is not None and step.since is earlier.mark and len(step.came) + len(step.went) <= most
+
     def ids(self) -> Ids:
         """All ids, sorted."""
         return self.base.without(self.removed).with_(self.added)

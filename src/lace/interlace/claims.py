@@ -66,6 +66,18 @@ class PeerClaims:
         """Whether they are known as ours but for what differs."""
         return self._like is not None
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is known what they sum up to (070)."""
+        return self._measured is not None
+
+    def has_beyond(self, own: OwnSet, most: int) -> bool:
+        """Whether any of them is about a record that is not in this set of ours, or that takes longer to say."""
+        if self._like is None or len(self._like.foreign) > most:
+            return True
+        foreign = list(self._like.foreign)
+        return bool(foreign) and len(own.among(foreign)) < len(foreign)
+
     def beyond(self, own: OwnSet) -> list[Advertisement]:
         """The claims about records that are not in our set."""
         if self._like is not None:

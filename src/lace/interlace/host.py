@@ -105,8 +105,40 @@ class Call:
 Judged = TypeVar("Judged")
 
 
+class AtOnce(Protocol):
+    """What a host answers where it neither waits nor does much: a driver may ask on its event loop."""
+
+    def answer(self, effect: HostEffect) -> given.HostAnswer | None:
+        """The answer that the host would give; None if it has to be asked itself."""
+
+    def listed(self, wanted: SendListing) -> Sequence[Advertisement] | None:
+        """All that `list` would give."""
+
+    def loaded(self, wanted: SendRecords) -> Loaded | None:
+        """All that `load` would give."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `rest` has nothing to do."""
+
+    @property
+    def shared(self) -> Shared | None:
+        """What this link has in common with others that have the same object here."""
+
+
+class Shared(Protocol):
+    """What is worked out once for several links."""
+
+    def refresh(self, call: Call) -> None:
+        """Follow the store."""
+
+
 class Host(Protocol, Generic[Judged]):
     """One side of one link."""
+
+    @property
+    def at_once(self) -> AtOnce | None:
+        """Quick answers, if this host has any."""
 
     @property
     def cursor(self) -> object:

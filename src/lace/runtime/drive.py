@@ -64,7 +64,7 @@ class Driver:
     ) -> None:
         self._stream = stream
         self.session = session
-        self._host = host
+        self.host = host
         self._time = SteadyTai(clock)
         self.meter = LinkMeter(rates or LinkRates(), self.now_ns, peer_account)
         self._calls = HostCalls(threads, evaluators, self.meter, self._time)
@@ -79,7 +79,7 @@ class Driver:
         self._wake_work = asyncio.Event()
         self._wake_send = asyncio.Event()
         self._wake_timer = asyncio.Event()
-        self._over = asyncio.Event()
+        self.over = asyncio.Event()
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
@@ -109,7 +109,7 @@ class Driver:
         loops = (self._receive(), self._send(), self._perform(), self._commit(), self._watch_time())
         tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
         try:
-            await self._over.wait()
+            await self.over.wait()
             await self._settle(sending=tasks[1], performing=tasks[2])
         finally:
             await self._cancel(tasks)
@@ -133,13 +133,13 @@ class Driver:
 
     def tell(self, news: given.LocalChanged | given.OperandChanged | given.CloseRequested) -> None:
         """News of our own side, from the event loop's thread."""
-        if self.session.outcome is None and not self._over.is_set():
+        if self.session.outcome is None and not self.over.is_set():
             self._answer(news)
 
     def cut(self, why: str = "") -> None:
         """End now, wherever the exchange stands."""
         self._cut_because = why
-        self._over.set()
+        self.over.set()
         self._stream.abort()
         self._after()
 
@@ -160,7 +160,7 @@ class Driver:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        self._host.close()
+        self.host.close()
         self.session.close()
 
     async def _guarded(self, loop: Coroutine[Any, Any, None]) -> None:
@@ -171,16 +171,16 @@ class Driver:
             raise
         except BaseException as error:  # noqa: BLE001 - re-raised by `run`, which is waiting for it
             self._failure = self._failure or error
-            self._over.set()
+            self.over.set()
             self._after()
 
     # --- the loops ---------------------------------------------------------------------------------------------
 
     async def _receive(self) -> None:
-        while not self._over.is_set():
+        while not self.over.is_set():
             await self._waiting.wait_for_room()
             data = await self._stream.receive()
-            if self._over.is_set():
+            if self.over.is_set():
                 return
             if self._tap is not None and data:
                 self._tap.received(data)
@@ -188,7 +188,7 @@ class Driver:
             self._is_taking = True
             for piece in slices(data, BULK_BLOCKS if is_bulk else BLOCKS_AT_ONCE, holds_records=is_bulk):
                 await self._take(piece)
-                if self._over.is_set():
+                if self.over.is_set():
                     return
             self._is_taking = False
             if not data or self._is_lost:
@@ -209,7 +209,7 @@ class Driver:
     def _go_on(self) -> None:
         """Read on after the others had their turn, at the peer's cost."""
         self._is_going_on = False
-        if not self._over.is_set() and self.session.is_behind:
+        if not self.over.is_set() and self.session.is_behind:
             with self._charging():
                 self.session.go_on(self.now_ns)
             self._after()
@@ -224,24 +224,24 @@ class Driver:
 
     async def _afford(self) -> None:
         """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
-        while not self._over.is_set() and (debt := self.meter.debt(self.now_ns)) is not None:
+        while not self.over.is_set() and (debt := self.meter.debt(self.now_ns)) is not None:
             if self._on_limited is not None:
                 self._on_limited(debt)
             if debt.wait_s > self.meter.rates.max_wait_s:
                 self.cut(f"used more {debt.account} than a link may")
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), debt.wait_s)
+                await asyncio.wait_for(self.over.wait(), debt.wait_s)
 
     async def _give_up(self) -> None:
         """The peer says no more: what it left is worked off if that takes a moment, but no evaluation goes on for it.
         Records that came are still stored."""
-        while not self._over.is_set():
+        while not self.over.is_set():
             before = self.session.blocks_in
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), self._limits.leftover_s)
+                await asyncio.wait_for(self.over.wait(), self._limits.leftover_s)
             is_stuck = self.session.blocks_in == before and not self._waiting.storing_bytes
-            if is_stuck and not self._over.is_set():
+            if is_stuck and not self.over.is_set():
                 self.session.lose(self.now_ns)
                 self._after()
                 return
@@ -266,7 +266,7 @@ class Driver:
                     self.cut("the peer takes no bytes")
                     return
                 self._room.set()
-            if self._over.is_set():
+            if self.over.is_set():
                 return
             await self._wake_send.wait()
 
@@ -279,7 +279,7 @@ class Driver:
             self._after()
 
     async def _watch_time(self) -> None:
-        while not self._over.is_set():
+        while not self.over.is_set():
             self._wake_timer.clear()
             due = self.session.next_timer
             delay = None if due is None else max(0.0, (due - self.now_ns) / 1e9)
@@ -296,9 +296,9 @@ class Driver:
             self._wake_work.clear()
             while self._work:
                 request = self._work.popleft()
-                if not self._over.is_set() or isinstance(request, asked.Report | asked.KeepClaims):
+                if not self.over.is_set() or isinstance(request, asked.Report | asked.KeepClaims):
                     await self._perform_one(request)
-            if self._over.is_set():
+            if self.over.is_set():
                 return
             await self._wake_work.wait()
 
@@ -320,8 +320,11 @@ class Driver:
                 is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
                 if is_long:
                     await self._afford()  # what was sent ahead waits as well
-                call = self._calls.evaluate if is_long else self._calls.call
-                answer = await call(partial(perform, self._host, request))
+                quick = self.host.at_once
+                answer = self._calls.at_once(quick.answer, request) if quick is not None else None
+                if answer is None:
+                    call = self._calls.evaluate if is_long else self._calls.call
+                    answer = await call(partial(perform, self.host, request))
                 if answer is not None:
                     self._answer(answer)
 
@@ -330,8 +333,9 @@ class Driver:
             self._charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
         if self._on_event is not None:
             self._on_event(event)
-        if isinstance(event, FixedPoint) and self.session.terms.is_open:
-            await self._calls.call(self._host.rest)
+        is_ready = self.host.at_once is not None and self.host.at_once.is_ready
+        if isinstance(event, FixedPoint) and self.session.terms.is_open and not is_ready:
+            await self._calls.call(self.host.rest)
 
     async def _gather(self, first: ReceivedRecords) -> list[Arrived]:
         """One batch of what arrives close together: many records are judged and stored in half the time of few."""
@@ -348,7 +352,7 @@ class Driver:
         """Whether the next request holds records too; waits for it a moment while records are outstanding."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_s):
-                while not self._work and self.session.machine.expects_records and not self._over.is_set():
+                while not self._work and self.session.machine.expects_records and not self.over.is_set():
                     self._wake_work.clear()
                     await self._wake_work.wait()
         return bool(self._work) and isinstance(self._work[0], ReceivedRecords)
@@ -383,7 +387,7 @@ class Driver:
                 self._waiting.storing_bytes += sum([len(data) for _, data in request.records])
             self._work.append(request)
         if self.session.outcome is not None:
-            self._over.set()
+            self.over.set()
         if not self.session.machine.is_resting:
             self._rested_at_ns = None
         elif self._rested_at_ns is None:

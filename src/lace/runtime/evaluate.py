@@ -207,6 +207,8 @@ class StoreEvaluator:
 
     def get_ready(self) -> None:
         """From here on small changes are likely: prepare to follow them."""
+        if self._recordwise is not None:
+            self._recordwise.get_ready(self._runtime)
         if self._derived is not None:
             self._derived.get_ready()
             self._is_ready = True

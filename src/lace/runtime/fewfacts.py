@@ -54,6 +54,14 @@ class FewFacts:
         finally:
             self._busy.release()
 
+    def get_ready(self, runtime: Collection[Fact]) -> None:
+        """Compile the rules, if nobody is at them."""
+        if self._busy.acquire(blocking=False):
+            try:
+                self._begun(frozenset(runtime))
+            finally:
+                self._busy.release()
+
     def _ask(self, goal: Predicate, facts: Sequence[Fact], runtime: frozenset[Fact]) -> list[str]:
         derived = self._begun(runtime)
         self._texts += sum(len(fact.values) for fact in facts)

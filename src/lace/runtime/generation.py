@@ -72,6 +72,12 @@ class Generation:
             return self._made(list(records))
         return sorted(claim for record in records if (claim := self._standard.get(record)) is not None)
 
+    def some_at_once(self, records: Sequence[str]) -> list[Advertisement] | None:
+        """The same where they are at hand and nobody is at them."""
+        recent = self._recent  # what is in it stays as it is
+        found = [claim for record in records if (claim := recent.get(record)) is not None]
+        return sorted(found) if len(found) == len(records) else None
+
     def listing(self) -> list[Advertisement]:
         """All advertisements, sorted."""
         return self._advertise(self.ids.ids().texts()) if self._standard is None else self._standard.listing()
@@ -83,7 +89,7 @@ class Generation:
             unknown = [record for record in records if record not in self._recent]
             if unknown:
                 if len(self._recent) + len(unknown) > _MOST_RECENT:
-                    self._recent.clear()
+                    self._recent = {}
                     unknown = list(records)
                 self._recent.update((claim.hash, claim) for claim in self._advertise(unknown))
             return sorted(self._recent[record] for record in dict.fromkeys(records) if record in self._recent)

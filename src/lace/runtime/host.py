@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lace.errors import LaceError, LocalProtocolError
 from lace.intake.judge import Verify
@@ -26,12 +26,14 @@ from lace.interlace.terms import Terms
 from lace.interlace.transfer import choose_requests
 from lace.limits import MIB
 from lace.records.keys import verify_batch
+from lace.runtime.bodies import RecentBodies
 from lace.runtime.comparer import Comparer
 from lace.runtime.cursors import CursorBook
 from lace.runtime.generation import Generation
 from lace.runtime.linkhost import Agreed, LinkHost
 from lace.runtime.loading import stored_batches
 from lace.runtime.policybook import PolicyBook, SharingKey
+from lace.runtime.quickly import FEW, Quick
 from lace.runtime.quotas import GateRules, QuotaGate
 from lace.runtime.workers import Workers
 from lace.store.base import RecordStore, StoreCursor
@@ -39,7 +41,7 @@ from lace.store.base import RecordStore, StoreCursor
 if TYPE_CHECKING:
     from lace.runtime.evaluate import Evaluator
     from lace.runtime.guesthouse import GuestHouse
-    from lace.runtime.sends import Sends
+    from lace.runtime.sends import Sends, SharedSends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         guest: str = "",
         gate: QuotaGate | None = None,
         cursors: CursorBook | None = None,
+        bodies: RecentBodies | None = None,
     ) -> None:
         super().__init__(terms, gate or QuotaGate(store, GateRules()), cursors or CursorBook(store))
         self.store = store
@@ -89,6 +92,8 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._sends: Sends | None = None
         self._sharing: SharingKey | None = None
         self._payer: Payer | None = None  # of what is evaluated for this link
+        self._bodies = bodies  # that links over this store share
+        self.at_once = Quick(self, bodies) if bodies is not None else None
 
     @property
     def cursor(self) -> StoreCursor:
@@ -119,8 +124,12 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         policy, sends = self._prepared(), self._sends_under(wanted)
         call.check()
         self._payer = call.payer
-        own = policy.own = sends.current(wanted.runtime, policy.claims, call)
-        under = policy.wanted
+        return self.evaluated(sends, sends.current(wanted.runtime, policy.claims, call), wanted, call)
+
+    def evaluated(self, sends: Sends, own: Generation, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
+        """The answer, where it is known what may be sent."""
+        policy = self._prepared()
+        policy.own, under = own, policy.wanted
         policy.claims.follow(own, keeps_fields=under.schema != NO_FIELDS)
         requests: Sequence[str] = ()
         if wanted.max_requests:
@@ -149,6 +158,21 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             self._sends, self._sharing = self._policies.take(self._evaluator, self._terms, under, wanted.runtime)
             self._evaluator = None
         return self._sends
+
+    @property
+    def agreed(self) -> _Policy | None:
+        """What is worked with now."""
+        return self._agreed
+
+    @property
+    def sends(self) -> Sends | None:
+        """What may be sent under the policy, once that was asked for."""
+        return self._sends
+
+    @property
+    def shared_sends(self) -> SharedSends | None:
+        """The same, if other links may use it too."""
+        return cast("SharedSends", self._sends) if self._sharing is not None else None
 
     def _let_go(self) -> None:
         if self._sharing is not None:
@@ -267,7 +291,10 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         if len(sendable) != len(wanted.hashes):
             found = set(sendable)
             yield [(record, None) for record in wanted.hashes if record not in found]
+        moment = self._bodies.moment if self._bodies is not None else 0
         for batch in stored_batches(self.store, sendable, self._bounds.load_records, self._bounds.load_bytes):
+            if self._bodies is not None and len(sendable) <= FEW:
+                self._bodies.note(moment, batch)
             call.charge(rows=len(batch), size=sum([len(data) for _, data in batch if data is not None]))
             yield batch
 

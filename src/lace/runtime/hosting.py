@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lace.interlace.host import Host
 from lace.interlace.terms import Terms
 from lace.policy.exposure import shows_everything
 from lace.runtime.admission import peer_key
+from lace.runtime.bodies import RecentBodies
 from lace.runtime.crew import Crew
 from lace.runtime.cursors import CursorBook
 from lace.runtime.host import HostBounds, LocalHost
@@ -42,6 +43,10 @@ class Hosting:
     make: MakeHost | None
     quotas: Quotas | None  # None: FOR_STRANGERS, where others can reach us
     horizon: Callable[[], str] | None
+    bodies: RecentBodies = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bodies", RecentBodies(self.store))
 
     def host(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool) -> Host[Any]:
         gate = self._gate(proof, info, is_known)
@@ -58,6 +63,7 @@ class Hosting:
             guest=peer_key(proof),
             gate=gate,
             cursors=self.cursors,
+            bodies=self.bodies,
         )
 
     def holds_nothing(self, terms: Terms) -> bool:

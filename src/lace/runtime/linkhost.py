@@ -15,7 +15,7 @@ from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.claims import PeerClaims
 from lace.interlace.cursor import decode_cursor
-from lace.interlace.host import Call, committed
+from lace.interlace.host import AtOnce, Call, committed
 from lace.interlace.likeness import OwnSet
 from lace.interlace.terms import Terms
 from lace.runtime.comparer import SetComparer
@@ -42,6 +42,8 @@ Under = TypeVar("Under", bound=Agreed[Any, Any])
 
 class LinkHost(ABC, Generic[Own, Claims, Under]):
     """One link's side, as far as it does not depend on where records are."""
+
+    at_once: AtOnce | None = None  # but for a host that has quick answers
 
     def __init__(self, terms: Terms, gate: QuotaGate, cursors: CursorBook) -> None:
         self._terms = terms

@@ -37,6 +37,7 @@ from lace.runtime.pulse import Pulse
 from lace.runtime.quotas import Quotas, horizon_after
 from lace.runtime.reports import Reports
 from lace.runtime.session import Outcome, Session
+from lace.runtime.spreading import Spreading
 from lace.runtime.waitingroom import WaitingRoom
 from lace.store.base import RecordStore
 from lace.transports.base import ByteStream, Listener, TransportProof
@@ -95,6 +96,7 @@ class Node:
             quotas=quotas,
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
         )
+        self._spreading = Spreading(self._crew.evaluators, self._spawn)
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._strangers = Budget(self._limits.max_held_bytes)
@@ -334,7 +336,8 @@ class Node:
                 continue
             if now != seen:
                 seen = now
-                self._tell_all(given.LocalChanged())
+                self.store.news.tell()  # another process may have been the one that stored something
+                self._spreading.tell([found.driver for found in self._links.values()])
 
     # --- the end -----------------------------------------------------------------------------------------------
 

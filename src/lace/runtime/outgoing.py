@@ -38,6 +38,10 @@ class Outgoing:
 
     async def list(self, request: asked.SendListing) -> given.ListingSent:
         """Advertisement records as the host lists them: a listing may be large."""
+        if self._host.at_once is not None and (listed := self._host.at_once.listed(request)) is not None:
+            self._session.put_listing(listed, request.source)
+            await self._flow()
+            return given.ListingSent()
         with self._calls.calling() as call:
             batches = self._host.list(request, call)
             while batch := await self._calls.in_thread(next, batches, None):
@@ -49,6 +53,10 @@ class Outgoing:
         """Stored records until a bound is reached; the rest is deferred (050-XFER-01)."""
         service = Service(request)
         started = self._time.now_ns
+        if self._host.at_once is not None and (loaded := self._host.at_once.loaded(request)) is not None:
+            self._session.put_records([stored for _, stored in service.take_all(loaded)])
+            await self._flow()
+            return given.RecordsSent(service.sent, service.missing)
         with self._calls.calling() as call:
             batches = self._host.load(request, call)
             while not service.is_full and (batch := await self._calls.in_thread(next, batches, None)):

@@ -171,7 +171,7 @@ class QuotaGate:
 
     def affordable(self, records: Sequence[str], claim_of: ClaimOf) -> Sequence[str]:
         """Those for which there is room, as far as their advertisements tell."""
-        if not self._rules.counts:
+        if not records or not self._rules.counts:
             return records
         reckoning = _Reckoning(self._store, self._rules)
         kept: list[str] = []

@@ -73,6 +73,10 @@ class Recordwise:
         sources = [RowSource(self._facts_of(held)), claimed(claims, source)]
         return self._asked(self._policy.requestable, sources, runtime, call)
 
+    def get_ready(self, runtime: Collection[Fact]) -> None:
+        """From here on few records are likely to come at a time."""
+        self._few.get_ready(runtime)
+
     def close(self) -> None:
         """Let go of what is kept to look at few records."""
         self._few.close()

@@ -33,6 +33,7 @@ _KEPT_ANSWERS = 64
 _FEW_CLAIMS = 64  # up to which an answer is kept for whoever makes the same claims
 _WORTH_SHARING_S = 0.001  # below, whoever asks pays: to tell everybody would cost more
 _LOOK_S = 0.02  # how often a thread that waits for its turn looks whether anybody still waits for it
+NO_CLAIMS = PeerClaims("", 0)  # of nobody: shared sets hang on none
 
 
 _Asked = tuple[StoreCursor, str, tuple[Advertisement, ...]]
@@ -55,6 +56,9 @@ class Sends(Protocol):
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation: ...
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]: ...
     def rest(self) -> None: ...
+    def at_once(self) -> Generation | None: ...
+    @property
+    def is_ready(self) -> bool: ...
     def all_of(self, records: Sequence[str]) -> Generation: ...
     def leave(self, payer: Payer | None) -> None: ...
     def close(self) -> None: ...
@@ -109,6 +113,15 @@ class PrivateSends(_Generations):
         """From here on small changes are likely."""
         self._evaluator.get_ready()
 
+    def at_once(self) -> Generation | None:
+        """Not without an evaluation."""
+        return None
+
+    @property
+    def is_ready(self) -> bool:
+        """As far as is known without asking."""
+        return False
+
 
 class _ForAll(Call):
     """A call on behalf of everybody who waits for its answer: given up when all of them have."""
@@ -150,6 +163,9 @@ class SharedSends(_Generations):
         self._kept: int | None = None  # the generation that is kept
         if name:
             self._recall()
+        self._heard = -1  # of the store's news, when the newest set was worked out
+        self._runtime: RuntimeFacts | None = None  # of the last evaluation; what the rules read of it never changes
+        self.is_ready = False  # whether it was prepared to be followed
         self._answers: dict[_Asked, list[str]] = {}  # that links with like claims share
         self._long: WeakKeyDictionary[PeerClaims, _LongAnswer] = WeakKeyDictionary()  # one for each link
         self._payers: dict[int, Payer] = {}  # of the links that have a part in it
@@ -180,7 +196,7 @@ class SharedSends(_Generations):
             call.cpu_s += for_all.cpu_s
             call.rows += for_all.rows
         spent, payers = thread_time() - started + for_all.cpu_s, list(self._payers.values())
-        if call.payer is not None and spent > _WORTH_SHARING_S:
+        if call.payer is None or spent > _WORTH_SHARING_S:
             others = [payer for payer in payers if payer is not call.payer]
             for other in others:
                 other.pay(spent / len(payers))
@@ -188,6 +204,22 @@ class SharedSends(_Generations):
         return found
 
     def _evaluated(self, runtime: RuntimeFacts, call: Call) -> Generation:
+        heard, self._runtime = self._store.news.count, runtime
+        self._newest = self._worked_out(runtime, call)
+        self._heard = heard
+        return self._newest
+
+    def refresh(self, call: Call) -> None:
+        """Follow the store, for all links that will ask."""
+        runtime = self._runtime
+        if runtime is not None:
+            self.current(runtime, NO_CLAIMS, call)
+
+    def at_once(self) -> Generation | None:
+        """The newest set, if nothing was stored since it was worked out; nobody is waited for."""
+        return self._newest if self._heard == self._store.news.count else None
+
+    def _worked_out(self, runtime: RuntimeFacts, call: Call) -> Generation:
         if self._recalled is not None and self._recalled == self._store.cursor():
             return self._newest
         before = self._evaluator.cursor
@@ -199,8 +231,8 @@ class SharedSends(_Generations):
         whole = delta.whole if followed or delta.whole is not None else list(delta.send_added)
         self._recalled = None
         if whole is not None:
-            self._newest = self._newest.anew(whole)
-            return self._newest
+            self.is_ready = False
+            return self._newest.anew(whole)
         return self._follow(delta)
 
     @contextmanager
@@ -213,6 +245,7 @@ class SharedSends(_Generations):
             try:
                 yield
             except BaseException:
+                self._heard = -1
                 self._evaluator.start_over()
                 raise
         finally:
@@ -280,3 +313,4 @@ class SharedSends(_Generations):
         """From here on small changes are likely."""
         with self._busy:
             self._evaluator.get_ready()
+            self.is_ready = True

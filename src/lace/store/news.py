@@ -19,6 +19,7 @@ class StoreNews:
         self._listeners: dict[int, Tell] = {}
         self._lock = Lock()
         self._numbers = 0
+        self.count = 0  # how often something was committed: who finds it as it was has missed nothing of this process
 
     def listen(self, tell: Tell) -> Callable[[], None]:
         """Have this called after each commit, in the thread that committed; what is returned ends that."""
@@ -35,6 +36,8 @@ class StoreNews:
 
     def tell(self) -> None:
         """Something was committed."""
+        with self._lock:
+            self.count += 1
         if self._listeners:
             with self._lock:
                 listeners = list(self._listeners.values())

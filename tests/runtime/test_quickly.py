@@ -1,0 +1,175 @@
+"""Quick answers are the answers: a link whose host gives them sends the bytes of one whose host is always asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interlace.pair import ALL, blob, config_of, group_module, plex
+from lace.interlace import effects as asked
+from lace.interlace.host import Call
+from lace.interlace.inputs import HostAnswer, LocalChanged
+from lace.interlace.terms import Terms
+from lace.policy.operand import Module
+from lace.policy.select import telling
+from lace.records.validate import validate
+from lace.runtime.bodies import RecentBodies
+from lace.runtime.host import LocalHost
+from lace.runtime.policybook import PolicyBook
+from lace.runtime.quickly import Quick
+from lace.store.base import RecordStore
+from lace.store.memory import MemoryStore
+from runtime.memory_link import End, MemoryLink
+
+RECORDS = [validate(plex(f"n/{n}", group="u" if n % 3 else "v")) for n in range(9)]
+RECORDS += [validate(blob(b"%d" % n)) for n in range(3)]
+MODULES = {"all": ALL, "a group": group_module("u"), "all, told with a field": telling(ALL, ["Name"])}
+STEP = st.tuples(st.sampled_from([0, 1]), st.booleans(), st.sets(st.sampled_from(range(len(RECORDS))), max_size=3))
+
+
+class Counting(Quick):
+    """Counts what was answered at once."""
+
+    def __init__(self, host: LocalHost, bodies: RecentBodies, seen: Counter[str]) -> None:
+        super().__init__(host, bodies)
+        self._seen = seen
+
+    def answer(self, effect: asked.HostEffect) -> HostAnswer | None:
+        found = super().answer(effect)
+        self._seen[type(effect).__name__] += found is not None
+        return found
+
+    def listed(self, wanted: asked.SendListing) -> Any:
+        found = super().listed(wanted)
+        self._seen["SendListing"] += found is not None
+        return found
+
+    def loaded(self, wanted: asked.SendRecords) -> Any:
+        found = super().loaded(wanted)
+        self._seen["SendRecords"] += found is not None
+        return found
+
+
+class Hub:
+    """A server of some links over one store, and what was sent on each of them."""
+
+    def __init__(self, module: Module, held: list[set[int]], *, quick: bool, links: int = 2) -> None:
+        self.seen: Counter[str] = Counter()
+        self.server = MemoryStore()
+        self.server.put([RECORDS[n] for n in sorted(held[0])])
+        policies, bodies = PolicyBook(), RecentBodies(self.server)
+
+        def make(store: RecordStore, terms: Terms) -> LocalHost:
+            host = LocalHost(store, terms, policies=policies, bodies=bodies)
+            host.at_once = Counting(host, bodies, self.seen) if quick else None
+            return host
+
+        self.links = []
+        for number in range(links):
+            near = MemoryStore()
+            near.put([RECORDS[n] for n in sorted(held[1])])
+            options: dict[str, Any] = {"is_open": True, "min_compared": 1}
+            ends = [
+                End(config_of(0, module, salt=10 + number, **options), near, LocalHost),
+                End(config_of(1, salt=20 + number, **options), self.server, make),
+            ]
+            self.links.append(MemoryLink(ends))
+            self.links[-1].run()
+
+    def step(self, side: int, is_put: bool, which: set[int]) -> None:
+        store = self.server if side else self.links[0].ends[0].store
+        records = [RECORDS[n] for n in sorted(which)]
+        if is_put:
+            store.put(records)
+        else:
+            store.delete(*(record.hash for record in records))
+        self.settle()
+
+    def settle(self) -> None:
+        """Tell everybody until nobody sends any more."""
+        before = -1
+        while before != (before := sum(len(end.sent) for link in self.links for end in link.ends)):
+            for link in self.links:
+                for end in link.ends:
+                    end.session.answer(LocalChanged(), link.now_ns)
+                while [True for index, end in enumerate(link.ends) if link._step(end, link.ends[1 - index])]:
+                    pass
+
+    @property
+    def sent(self) -> list[bytes]:
+        return [bytes(end.sent) for link in self.links for end in link.ends]
+
+    @property
+    def held(self) -> list[set[str]]:
+        return [end.have for link in self.links for end in link.ends]
+
+
+@pytest.mark.parametrize("name", MODULES)
+@settings(max_examples=12, deadline=None)
+@given(
+    held=st.lists(st.sets(st.sampled_from(range(len(RECORDS)))), min_size=2, max_size=2),
+    steps=st.lists(STEP, max_size=4),
+)
+def test_a_link_with_quick_answers_sends_the_same_bytes(
+    name: str, held: list[set[int]], steps: list[tuple[int, bool, set[int]]]
+) -> None:
+    quick, plain = (Hub(MODULES[name], held, quick=is_quick) for is_quick in (True, False))
+    for step in steps:
+        quick.step(*step)
+        plain.step(*step)
+    assert quick.sent == plain.sent
+    assert quick.held == plain.held
+
+
+def test_one_new_record_asks_the_second_link_nothing_that_takes_long() -> None:
+    hub = Hub(ALL, [{0, 1, 2}, {0, 1, 2}], quick=True, links=3)
+    hub.seen.clear()
+    hub.step(1, True, {5})
+    assert all(str(RECORDS[5].hash) in held for held in hub.held)
+    assert hub.seen["SendListing"] == hub.seen["SendRecords"] == 2  # all but the first link
+    assert min(hub.seen[one] for one in ("Evaluate", "Measure", "TakeChange", "TakeDifference")) >= 2
+
+
+def test_bytes_that_were_sent_are_forgotten_when_the_store_changes() -> None:
+    store = MemoryStore()
+    store.put(RECORDS[:2])
+    bodies, first = RecentBodies(store, max_records=2), str(RECORDS[0].hash)
+    moment = bodies.moment
+    bodies.note(moment, [(first, RECORDS[0].stored), ("gone", None)])
+    assert bodies.get([first]) == [RECORDS[0].stored]
+    assert bodies.get([first, "gone"]) is None
+    store.delete(RECORDS[0].hash)
+    assert bodies.get([first]) is None
+    bodies.note(moment, [(first, RECORDS[0].stored)])  # read before it went
+    assert bodies.get([first]) is None
+
+
+def test_bytes_that_were_sent_are_few() -> None:
+    store = MemoryStore()
+    bodies = RecentBodies(store, max_records=2, max_bytes=10)
+    bodies.note(bodies.moment, [("a", b"12345"), ("b", b"123456"), ("c", b"1")])
+    assert bodies.get(["a"]) == [b"12345"]
+    assert bodies.get(["b"]) is None
+    assert bodies.get(["c"]) is None
+
+
+def test_a_set_that_the_store_has_left_behind_is_not_told_at_once() -> None:
+    store = MemoryStore()
+    store.put(RECORDS[:3])
+    hub = Hub(ALL, [{0, 1, 2}, {0, 1, 2}], quick=True, links=1)
+    host = hub.links[0].ends[1].host
+    assert isinstance(host, LocalHost)
+    sends = host.shared_sends
+    assert sends is not None
+    known = sends.at_once()
+    assert known is not None
+    hub.server.put([RECORDS[7]])
+    assert sends.at_once() is None
+    sends.refresh(Call())
+    later = sends.at_once()
+    assert later is not None
+    assert len(later) == len(known) + 1
