@@ -36,8 +36,6 @@ class FakeHost:
 
     at_once = None
 
-    at_once = None
-
     def __init__(self, store: RecordStore, terms: Terms) -> None:
         self.store = store
         self.terms = terms
