@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TextIO
 
 from lace.errors import StoreError
-from lace.intake.check import Checked, checkers
+from lace.intake.check import Checked
+from lace.intake.checkers import checkers
 from lace.limits import IngestLimits, RecordLimits
 from lace.records.model import DEFAULT_LIMITS
 from lace.store.base import RecordStore

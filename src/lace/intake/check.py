@@ -1,17 +1,16 @@
-"""Judging many framed records and encoding the good ones, here or in worker processes.
+"""Judging many framed records and encoding the good ones.
 
-Rule: pure; what goes in and what comes out are plain bytes and values that may cross a process border.
+Rule: pure; what goes in and what comes out are plain bytes and values that may cross a process border. A worker
+imports this before its first job, so nothing of the near side of a pool belongs here: `checkers` has that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import eq
-from typing import IO, Protocol
+from typing import IO
 
 from lace.intake.judge import Verify, judge_all
 from lace.limits import RecordLimits
@@ -21,7 +20,7 @@ from lace.records.model import ValidRecord
 from lace.records.sheet import Sheet, read_sheet
 from lace.records.validate import signature_tasks
 from lace.store.columns.encode import EncodedBatch, PackedColumns, encode_batch, encode_sheet
-from lace.workers.pool import PIPE_BYTES, WorkerPool
+from lace.workers.process import PIPE_BYTES
 
 Refused = tuple[int, str, str]  # ordinal, rule, reason
 OTHER_RECORD = "other-record"  # the rule against a record that came under the hash of another
@@ -109,27 +108,3 @@ def _frames(pipe: IO[bytes], lengths: list[int]) -> list[bytes]:
 def check_job(frames: Sequence[bytes], limits: RecordLimits, claimed: Sequence[str] | None = None) -> CheckJob:
     """The job of checking frames, which go along with it."""
     return CheckJob(limits, [len(frame) for frame in frames], claimed)
-
-
-class Checker(Protocol):
-    """Has chunks of frames checked, somewhere."""
-
-    def __call__(
-        self, frames: Sequence[bytes], limits: RecordLimits, claimed: Sequence[str] | None = None, /
-    ) -> Future[Checked]: ...
-
-
-@contextmanager
-def checkers(count: int) -> Iterator[Checker]:
-    """A way to have chunks checked: by `count` processes or right here."""
-    if count == 0:
-        yield lambda frames, limits, claimed=None: _done(check(frames, limits, claimed=claimed))
-        return
-    with closing(WorkerPool(count)) as pool:
-        yield lambda frames, limits, claimed=None: pool.ask(check_job(frames, limits, claimed), frames)
-
-
-def _done(checked: Checked) -> Future[Checked]:
-    future: Future[Checked] = Future()
-    future.set_result(checked)
-    return future

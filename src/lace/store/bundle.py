@@ -175,9 +175,12 @@ class _Window:
 
     def take_run(self, stop: int, limits: RecordLimits) -> Iterator[Frame]:
         """The frames before `stop` that are here whole and leave no question."""
-        ends = delimit_run(self.buffer, self.at, stop - self._base, limits)
-        for start, end in pairwise([self.at, *ends]):
-            yield self.take(end - start)
+        base, buffer = self._base, self.buffer
+        for start, end in pairwise([self.at, *delimit_run(buffer, self.at, stop - base, limits)]):
+            if end - start > READ_BYTES:  # `take` does not hold its bytes twice
+                return
+            self.at = end
+            yield Frame(base + start, buffer[start:end])
 
 
 class _Damage:

@@ -19,9 +19,8 @@ from typing import TypeVar, cast
 
 import lace
 from lace.errors import LaceError
-from lace.workers.process import Job, receive, send
+from lace.workers.process import PIPE_BYTES, Job, receive, send
 
-PIPE_BYTES = 1 << 20
 PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from lace.workers.process import main; main()"
 
 T = TypeVar("T")

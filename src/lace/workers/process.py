@@ -14,6 +14,7 @@ from typing import IO, Protocol, TypeVar, cast
 
 from lace.errors import LaceError
 
+PIPE_BYTES = 1 << 20
 _SIZE = struct.Struct("<Q")
 COLLECT_EVERY = 200_000  # allocations that were not freed again
 

@@ -28,11 +28,11 @@ class BodyTable:
 
     def insert(self, rows: Iterable[tuple[int, int, bytes]]) -> None:
         """Add bodies under their ids and the codes of their hashes."""
-        by_length: tuple[list[tuple[int, int, bytes]], list[tuple[int, int, bytes]]] = ([], [])
-        for row in rows:
-            by_length[len(row[2]) > LONG_BODY_BYTES].append(row)
-        self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", by_length[False])
-        for record, code, body in by_length[True]:  # written in place: as a parameter SQLite would copy it twice
+        given = list(rows)
+        short = [row for row in given if len(row[2]) <= LONG_BODY_BYTES]
+        long = [row for row in given if len(row[2]) > LONG_BODY_BYTES] if len(short) < len(given) else []
+        self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", short)
+        for record, code, body in long:  # written in place: as a parameter SQLite would copy it twice
             self._connection.execute("INSERT INTO records VALUES (?, ?, zeroblob(?))", (record, code, len(body)))
             with self._connection.blobopen("records", "body", record) as blob:
                 blob.write(body)
