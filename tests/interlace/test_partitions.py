@@ -18,7 +18,7 @@ from lace.interlace.claims import PeerClaims
 from lace.interlace.cursor import AdvertisementCursor, decode_cursor
 from lace.interlace.effects import EndBlock, Finish, SendFacts, SetHandle, Summarise, TakeClaims
 from lace.interlace.host import Call
-from lace.interlace.merkle import EMPTY, partition_root
+from lace.interlace.merkle import EMPTY, partition_root, roots_without_one
 from lace.interlace.negotiate import FieldSchema
 from lace.interlace.partitions import AdvertisementSet, Partition
 from lace.interlace.phases import Phase
@@ -88,6 +88,13 @@ def test_the_root_of_one_record_is_its_leaf() -> None:
 @examples(st.lists(st.binary(min_size=32, max_size=32), max_size=20, unique=True))
 def test_the_root_is_that_of_the_plain_reading(digests: list[bytes]) -> None:
     assert partition_root(digests) == naive_root(digests)
+
+
+@mark.clause("050-PART-06", "050-PART-11")
+@examples(st.lists(st.binary(min_size=32, max_size=32), max_size=40))
+def test_roots_without_one_record_are_those_of_the_others(digests: list[bytes]) -> None:
+    others = [digests[:at] + digests[at + 1 :] for at in range(len(digests))]
+    assert list(roots_without_one(digests)) == [naive_root(rest) for rest in others]
 
 
 @mark.clause("050-PART-01", "050-PART-02", "050-PART-03", "050-PART-05")

@@ -16,7 +16,7 @@ from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
 from lace.interlace.likeness import Likeness, OwnSet, adds_up, as_theirs, measure_of
-from lace.interlace.merkle import partition_root
+from lace.interlace.merkle import roots_without_one
 from lace.interlace.partitions import START_LENGTH, AdvertisementSet, ClaimChanges, Partition, Parts, summarise
 from lace.notation import b64a
 
@@ -319,11 +319,11 @@ class _Settling:
         if count > self._guesses or count * count > self._guessed_rows:  # a hostile peer could make us try in vain
             return None
         digests = record_digests(claims, self._source, self._max_line_bytes)
-        for left_out in range(count):
+        for left_out, root in enumerate(roots_without_one(digests)):
             self._guesses -= 1
             self._guessed_rows -= count
             self._call.charge(rows=count)
-            if b64a.encode(partition_root(digests[:left_out] + digests[left_out + 1 :])) == partition.root:
+            if b64a.encode(root) == partition.root:
                 return claims[:left_out] + claims[left_out + 1 :]
         return None
 

@@ -5,7 +5,7 @@ Rule: leaves stand in the order of the sorted record digests; the row is padded 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 
@@ -40,6 +40,46 @@ def partition_roots(partitions: Iterable[Iterable[bytes]]) -> list[bytes]:
 def partition_root(record_digests: Iterable[bytes]) -> bytes:
     """The root of one partition."""
     return partition_roots([record_digests])[0]
+
+
+def roots_without_one(record_digests: Sequence[bytes]) -> Iterator[bytes]:
+    """The root of a partition without its first record, without its second, and so on.
+
+    What stands before the one left out is as in the tree without the last, what stands behind it as in the tree without
+    the first: a root takes one path of nodes instead of all of them.
+    """
+    order = sorted(range(len(record_digests)), key=record_digests.__getitem__)
+    leaves = digest_each([_LEAF + record_digests[at] for at in order])
+    before, behind = _levels(leaves[:-1]), _levels(leaves[1:])
+    places = {at: place for place, at in enumerate(order)}
+    for at in range(len(order)):
+        yield _root_without(places[at], before, behind)
+
+
+def _levels(leaves: list[bytes]) -> list[list[bytes]]:
+    """Every level of a tree from its leaves up; all but the last are padded to whole pairs."""
+    levels, empty = [leaves or [EMPTY]], EMPTY
+    while len(row := levels[-1]) > 1:
+        if len(row) % 2:
+            row.append(empty)
+        levels.append(digest_each([_NODE + left + right for left, right in zip(row[::2], row[1::2], strict=True)]))
+        empty = _doubled(empty)
+    return levels
+
+
+def _root_without(place: int, before: list[list[bytes]], behind: list[list[bytes]]) -> bytes:
+    """The root of the leaves of one tree up to a place and of the other from there on."""
+    top = len(before) - 1
+    node = b""  # the one that holds leaves of both
+    for level in range(top):
+        left = place >> level + 1 << 1
+        middle = left + 1 << level
+        if place == left << level:  # nothing is mixed yet
+            continue
+        first = node if place < middle else before[level][left]
+        second = node if place > middle else behind[level][left + 1]
+        node = digest(_NODE + first + second)
+    return node or (before if place else behind)[top][0]
 
 
 @lru_cache(maxsize=64)
