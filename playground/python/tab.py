@@ -1,12 +1,14 @@
 """Python in a browser tab: what the machine around it lends to Lace.
 
 Rule: three stand-ins, each with the surface of what it stands for and the same answers: JavaScript's BLAKE3 for the
-`blake3` wheel, JavaScript's curve for libsecp256k1, `smallnumpy` for numpy. Call `install` before Lace is imported.
+`blake3` wheel, JavaScript's curve for libsecp256k1, `smallnumpy` for numpy. A tab's one thread takes all the time that
+its process takes. Call `install` before Lace is imported.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from types import ModuleType
 from typing import Any
 
@@ -58,6 +60,8 @@ def install() -> None:
     module.blake3 = blake3  # type: ignore[attr-defined]
     sys.modules["blake3"] = module
     smallnumpy.install()
+    if not hasattr(time, "thread_time"):  # WebAssembly has no clock of a thread
+        time.thread_time = time.process_time
     from lace.records import curve
 
     curve.use_host_curve(curve.HostCurve(combine, public_point))
