@@ -102,8 +102,11 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
         )
 
     def rest(self, call: Call) -> None:
-        """Nothing is to be prepared: changes are files."""
+        """The root of the set is worked out aside: whoever comes next with an equal set hears so without a pass."""
         call.check()
+        agreed = self._prepared()
+        if agreed.own is not None and agreed.comparer is not None:
+            agreed.own.foresee_root()
 
     # --- our set -----------------------------------------------------------------------------------------------
 

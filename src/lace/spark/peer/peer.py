@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,8 @@ class ArchivePeer(Arrivals):
         self._seen: tuple[int, State] | None = None
         self._looking = threading.Lock()
         self._selections: Selections | None = None
+        self.ending = Call()  # given up when the archive is served no more: what is done for links to come
+        self._aside = ThreadPoolExecutor(1, "lace-archive-aside")  # starts its thread with the first work
 
     @property
     def selections(self) -> Selections:
@@ -111,6 +114,16 @@ class ArchivePeer(Arrivals):
             found = with_hash(self.rows("records", files).select("hash"), records).collect()
         return {row["hash"] for row in found}
 
+    def later(self, work: Callable[[], object]) -> None:
+        """Prepare something aside, one thing at a time; what fails is told to whoever asks for it."""
+        self._aside.submit(work)
+
+    def settle(self) -> None:
+        """Wait until all that was begun aside is done."""
+        self._aside.submit(lambda: None).result()
+
     def close(self) -> None:
         """Take in what peers sent last."""
+        self.ending.cancel()
+        self._aside.shutdown(cancel_futures=True)
         self.landing.take_in()

@@ -78,6 +78,7 @@ class ArchiveSet:
         # The root follows from that of the set before; where that has none, nothing is gained by holding it.
         self._before = before if before is not None and before._parts is not None else None
         self._making = threading.Lock()
+        self._is_foreseen = False
         self._since: tuple[int, tuple[Ids, Ids] | None] | None = None
 
     def __len__(self) -> int:
@@ -251,6 +252,12 @@ class ArchiveSet:
                 self._root = self._kept_root() or self._work_out_root()
             return self._root
 
+    def foresee_root(self) -> None:
+        """Work the root out aside, once, for links to come; of rows that one link holds there is nobody to come."""
+        if self.rows.files and not self._is_foreseen:
+            self._is_foreseen = True
+            self._peer.later(lambda: self.root(Call()))
+
     def _followed(self, parts: dict[str, bytes], changed: tuple[Ids, Ids]) -> dict[str, bytes]:
         """The digests of the parts before a change, with those that it touched worked out anew."""
         touched = {record[2 : 2 + START_LENGTH] for ids in changed for record in ids.texts()}
@@ -275,7 +282,7 @@ class ArchiveSet:
     def _work_out_root(self) -> bytes:
         before, self._before = self._before, None
         changed = self.since(before) if before is not None else None
-        with self.job("work out the root", Call()):
+        with self.job("work out the root", self._peer.ending):
             if before is None or before._parts is None or changed is None:
                 self._parts = aggregates.part_digests(self.hashes) if len(self) else {}
             else:
