@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -84,29 +86,38 @@ def test_a_text_that_names_no_master_is_refused(master: str) -> None:
         require_master(master)
 
 
+@contextmanager
+def speaking(answer: bytes) -> Iterator[int]:
+    """A server that hears a greeting, says something and hangs up; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            link, _ = server.accept()
+            with link:
+                link.recv(100)
+                link.sendall(answer)
+
+        talking = threading.Thread(target=serve)
+        talking.start()
+        yield server.getsockname()[1]
+        talking.join()
+
+
 def test_one_master_of_several_is_enough_and_a_silent_one_is_not_waited_for_long() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as there:
-        require_master(f"spark://127.0.0.1:1,127.0.0.1:{there.getsockname()[1]}")
+    with socket.create_server(("127.0.0.1", 0)) as silent, speaking(b"x") as port:
+        require_master(f"spark://127.0.0.1:1,127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{port}", seconds=60)
     with pytest.raises(TransportError, match=r"192\.0\.2\.1 port 7077"):  # an address that belongs to nobody
         require_master("spark://192.0.2.1", seconds=0.2)
 
 
-def test_somebody_who_listens_and_says_nothing_is_no_connect_server() -> None:
+@pytest.mark.parametrize("scheme", ["sc", "spark"])
+def test_somebody_who_listens_and_says_nothing_is_no_spark(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(TransportError, match="says nothing"):
-        require_master(f"sc://127.0.0.1:{silent.getsockname()[1]}", seconds=0.3)
+        require_master(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}", seconds=0.3)
 
 
-def test_a_connect_server_that_hangs_up_or_speaks_is_left_to_spark() -> None:
-    for answer in (b"", bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])):
-        with socket.create_server(("127.0.0.1", 0)) as server:
-
-            def serve(said: bytes = answer, at: socket.socket = server) -> None:
-                link, _ = at.accept()
-                with link:
-                    link.recv(100)
-                    link.sendall(said)
-
-            talking = threading.Thread(target=serve)
-            talking.start()
-            require_master(f"sc://127.0.0.1:{server.getsockname()[1]}", seconds=5)
-            talking.join()
+@pytest.mark.parametrize("answer", [b"", bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])])
+@pytest.mark.parametrize("scheme", ["sc", "spark"])
+def test_a_server_that_hangs_up_or_speaks_is_left_to_spark(scheme: str, answer: bytes) -> None:
+    with speaking(answer) as port:
+        require_master(f"{scheme}://127.0.0.1:{port}", seconds=5)

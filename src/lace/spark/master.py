@@ -5,8 +5,11 @@ Rule: asked before a JVM starts, answered within seconds, in words; Spark itself
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import re
 import socket
+import struct
 import threading
 import time
 from urllib.parse import urlsplit
@@ -15,9 +18,14 @@ from lace.errors import InvalidInput, TransportError
 
 _KNOWN = re.compile(r"local(-cluster)?(\[[^\]]+\])?|(spark|sc|k8s|mesos)://.+|yarn")
 _DEFAULT_PORTS = {"spark": 7077, "sc": 15002}
-# What a client of HTTP/2 says first; any server of it answers at once. A standalone master has no such question that it
-# would not log as an error, so there a connection must do.
-_GREETINGS = {"sc": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])}
+# What a client of either says first, and any server of it answers at once. Connect speaks HTTP/2. A standalone master
+# is asked for a file that it does not have (a frame: its length, the type StreamRequest, a text), which is no error to
+# it. Whoever only accepts connections, as a proxy does for a machine that is gone, is found out.
+_NO_FILE = b"/files/lace"
+_GREETINGS = {
+    "sc": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]),
+    "spark": struct.pack(">qbi", 8 + 1 + 4 + len(_NO_FILE), 6, len(_NO_FILE)) + _NO_FILE,
+}
 ANSWER_SECONDS = 6.0  # how long a master may take to accept a connection
 _GRACE_SECONDS = 0.5  # for the thread that waits to say what it waited for
 
@@ -32,9 +40,9 @@ def require_master(master: str, seconds: float = ANSWER_SECONDS) -> None:
     if scheme not in _DEFAULT_PORTS:
         return
     addresses = [_address(scheme, part) for part in master.partition("://")[2].split("/")[0].split(",")]
-    reasons: list[str] = []
-    end = time.monotonic() + seconds
-    if not any(_answers(address, _GREETINGS.get(scheme, b""), end, reasons) for address in addresses):
+    addresses = list(dict.fromkeys(addresses))
+    reasons = _reasons(addresses, _GREETINGS[scheme], seconds)
+    if len(reasons) == len(addresses):
         raise TransportError(
             f"no Spark answers at {master}: {'; '.join(reasons)}. Is it running, and reachable from here?"
         )
@@ -48,31 +56,41 @@ def _address(scheme: str, part: str) -> tuple[str, int]:
         raise InvalidInput(f"no host and port: {error}", rule="master", found=part) from None
 
 
-def _answers(address: tuple[str, int], greeting: bytes, end: float, reasons: list[str]) -> bool:
-    """Whether somebody accepts a connection before `end`, and answers a greeting.
+def _reasons(addresses: list[tuple[str, int]], greeting: bytes, seconds: float) -> list[str]:
+    """Why those that do not answer a greeting in time do not; all of them are asked at once.
 
-    A thread waits, since looking up a name has no timeout. Whoever hangs up has answered: Spark itself will say why.
+    Threads wait, since looking up a name has no timeout. Whoever hangs up has answered: Spark itself will say why.
     """
-    outcome: list[str] = []
+    end = time.monotonic() + seconds
+    told: queue.SimpleQueue[tuple[tuple[str, int], str]] = queue.SimpleQueue()
 
-    def connect() -> None:
-        try:
-            with socket.create_connection(address, timeout=max(0.1, end - time.monotonic())) as link:
-                if greeting:
-                    link.settimeout(max(0.1, end - time.monotonic()))
-                    link.sendall(greeting)
-                    link.recv(1)
-            outcome.append("")
-        except TimeoutError:
-            outcome.append("somebody listens there and says nothing" if greeting else "no answer")
-        except ConnectionResetError:
-            outcome.append("")
-        except OSError as error:
-            outcome.append(str(error.strerror or error))
+    def ask(address: tuple[str, int]) -> None:
+        told.put((address, _outcome(address, greeting, end)))
 
-    waiting = threading.Thread(target=connect, daemon=True)
-    waiting.start()
-    waiting.join(max(0.1, end - time.monotonic()) + _GRACE_SECONDS)
-    if outcome != [""]:
-        reasons.append(f"{address[0]} port {address[1]}: {outcome[0] if outcome else 'no answer'}")
-    return outcome == [""]
+    for address in addresses:
+        threading.Thread(target=ask, args=(address,), daemon=True).start()
+    outcomes: dict[tuple[str, int], str] = {}
+    with contextlib.suppress(queue.Empty):
+        while len(outcomes) < len(addresses) and "" not in outcomes.values():  # one that answers is enough
+            address, outcome = told.get(timeout=max(0.1, end - time.monotonic()) + _GRACE_SECONDS)
+            outcomes[address] = outcome
+    found = {address: outcomes.get(address, "no answer") for address in addresses}
+    return [f"{host} port {port}: {why}" for (host, port), why in found.items() if why]
+
+
+def _outcome(address: tuple[str, int], greeting: bytes, end: float) -> str:
+    """Why there is no answer; empty if there is one."""
+    silent = "no answer"
+    try:
+        with socket.create_connection(address, timeout=max(0.1, end - time.monotonic())) as link:
+            silent = "somebody listens there and says nothing"
+            link.settimeout(max(0.1, end - time.monotonic()))
+            link.sendall(greeting)
+            link.recv(1)
+    except TimeoutError:
+        return silent
+    except ConnectionResetError:
+        return ""
+    except OSError as error:
+        return str(error.strerror or error)
+    return ""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lace.errors import naming_extras
+from lace.errors import TransportError, naming_extras
 from lace.spark.java import java_home
 from lace.spark.master import require_master
 
@@ -60,11 +60,26 @@ def spark_session(
     where = master or os.environ.get("MASTER") or DEFAULT_MASTER
     require_master(where)
     if where.startswith("sc://"):
-        remote = SparkSession.builder.remote(where)
-        return register(_configured(remote, SESSION_SETTINGS | dict(config or {})).getOrCreate())
-    _prepare_environment()
-    builder = SparkSession.builder.appName(app_name).master(where)
-    return register(_configured(builder, {**settings(os.cpu_count() or 2), **(config or {})}).getOrCreate())
+        builder = _configured(SparkSession.builder.remote(where), SESSION_SETTINGS | dict(config or {}))
+    else:
+        _prepare_environment()
+        builder = SparkSession.builder.appName(app_name).master(where)
+        builder = _configured(builder, {**settings(os.cpu_count() or 2), **(config or {})})
+    return register(_started(builder, where))
+
+
+def _started(builder: SparkSession.Builder, where: str) -> SparkSession:
+    """The session of a builder; why there is none, in words."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from lace.spark.failure import reason_of
+
+    try:
+        return builder.getOrCreate()
+    except (Py4JJavaError, PySparkException) as error:
+        said = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+        raise TransportError(f"no session of Spark could be started at {where}: {reason_of(said)}") from error
 
 
 def _configured(builder: SparkSession.Builder, config: Mapping[str, str] | None) -> SparkSession.Builder:
