@@ -22,15 +22,18 @@ from lace.facts.derive import derive_facts
 from lace.notation.tai import TAI
 from lace.policy.operand import Module
 from lace.policy.select import select_coordinate
+from lace.records.frame import split_records
 from lace.records.model import ValidRecord
+from lace.records.validate import validate
 from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.publish import publish
 from lace.spark.archive.run import is_up_to_date, rules_mark, run
 from lace.spark.jobs.evaluate import PeerPolicy
 from spark.archives import make_records, write_bundle
 from spark.test_pipeline import check_partitions, peer
 
 ALL_BY_SPARK = FewLimits(bytes=0)
-TABLES = ("records", "quarantine", "coordinates", "selected", "advertisements", "partitions")
+TABLES = ("records", "quarantine", "coordinates", "selected", "advertisements", "partitions", "published")
 CLAIMS = "SelectAdvertised(P,S) :- Advertised(P,S).\n"
 UNTAGGED = "SelectHave(P) :- Have(P), not Field(P,'X-Tag',_,_).\n" + CLAIMS  # negation, said of one record
 JOINED = "SelectHave(P) :- Have(P), not Linked(P).\nLinked(T) :- RecordLink(_,_,_,_,T).\n" + CLAIMS
@@ -96,9 +99,21 @@ def test_whatever_the_batches_few_records_end_as_an_evaluation_from_scratch_does
         held |= {at: RECORDS[at] for at in batch}
         run(archive, PEERS)
         check(archive, list(held.values()))
+        publish(archive, PEERS, folder / "out")
+        check_published(archive, folder / "out")
         assert is_up_to_date(archive.log.state(), PEERS)
     state = archive.log.state()
     assert sum(batch.counts["valid"] for batch in state.batches) == len(held)
+
+
+def check_published(archive: Archive, out: Path) -> None:
+    """Every peer was given each record that it may have once, in a bundle, and the archive knows it."""
+    for one in PEERS:
+        wanted = sorted(row["hash"] for row in rows_of(archive, "selected") if row["rules"] == rules_mark(one))
+        bundles = sorted((out / one.name).rglob("*.bundle"))
+        given = [str(validate(stored).hash) for bundle in bundles for stored in split_records(bundle.read_bytes())]
+        assert sorted(given) == wanted
+        assert sorted(row["hash"] for row in rows_of(archive, "published") if row["peer"] == one.name) == wanted
 
 
 def test_damage_goes_to_quarantine_once_and_other_readers_see_the_rows(tmp_path: Path) -> None:
@@ -184,6 +199,8 @@ def test_both_ways_write_the_same_rows_and_follow_each_other(spark: SparkSession
             archive = Archive(root, no_spark) if alone else Archive(root, lambda: spark, few=ALL_BY_SPARK)
             archive.add([tmp_path / f"{number}.bundle"])
             run(archive, PEERS)
+            publish(archive, PEERS, tmp_path / f"{way}-out")
+        check_published(archive, tmp_path / f"{way}-out")
         read = Archive(root, lambda: spark)
         check(read, RECORDS)
         found[way] = {name: contents(read, name) for name in TABLES}

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import StructType
 
 from lace.datalog import engine
 from lace.facts.derive import derive_facts
@@ -24,7 +26,8 @@ from lace.spark.jobs.advertise import listed, summaries
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.reconcile import PREFIX_LENGTH
 from lace.spark.rows import record_arrays
-from lace.spark.schemas import WIDE
+from lace.spark.schemas import STORED, WIDE
+from lace.spark.writer import LaceWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +83,46 @@ def write_partitions(
 ) -> list[DataFile] | None:
     """Counts and roots of a peer's partitions, those that were touched anew; None if that takes looking at too much."""
     near = tables.holding(held, "prefix", touched)
-    if sum(file.rows for file in near) > archive.few.looked_through:
+    if rows_of(near) > archive.few.looked_through:
         return None
     among = pc.field("prefix").isin(list(touched))
     anew = summaries(few.select(archive.files, near, ["prefix", "digest"], among))
     kept = few.select(archive.files, old, anew.schema.names, ~among) if old else anew.slice(0, 0)
     return few.write(archive.files, "partitions", _named(pa.concat_tables([anew, kept.cast(anew.schema)]), peer))
+
+
+def unpublished(
+    archive: Archive, state: State, selected: Sequence[DataFile], batches: Sequence[str], given: Sequence[DataFile]
+) -> list[ValidRecord] | None:
+    """What some files select of some batches and others do not name yet, by hash; None where that is not few."""
+    most = archive.few
+    if sum(file.bytes for file in selected) > most.bytes or rows_of(given) > most.looked_through:
+        return None
+    records = FewRecords.of(archive, state, batches)
+    if records is None:
+        return None
+    chosen = few.select(archive.files, selected, ["hash"], pc.field("batch").isin(list(batches)))["hash"].to_pylist()
+    there = few.select(archive.files, given, ["hash"], pc.field("hash").isin(chosen)) if chosen else None
+    fresh = sorted(set(chosen) - set([] if there is None else there["hash"].to_pylist()))
+    # A new record may let an older one go to a peer: its bytes are not among these.
+    return None if not records.by_hash.keys() >= set(fresh) else [records.by_hash[text] for text in fresh]
+
+
+def rows_of(files: Sequence[DataFile]) -> int:
+    """How many rows stand in some files."""
+    return sum(file.rows for file in files)
+
+
+def write_published(archive: Archive, peer: str, records: Sequence[ValidRecord], place: Path) -> list[DataFile]:
+    """Records as a bundle for a peer, and that it was given them."""
+    if not records:
+        return []
+    writer = LaceWriter(str(place), StructType([STORED]), overwrite=True)
+    stored = pa.record_batch({STORED.name: pa.array([valid.stored for valid in records], pa.binary())})
+    writer.commit([writer.write(iter([stored]))])
+    hashes = [str(valid.hash) for valid in records]
+    columns = {"prefix": [prefix_of(text) for text in hashes], "hash": hashes}
+    return few.write(archive.files, "published", _named(pa.table(columns), peer))
 
 
 def _named(rows: pa.Table, peer: str) -> pa.Table:

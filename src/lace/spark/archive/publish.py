@@ -10,12 +10,13 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.errors import InvalidInput
-from lace.spark.archive import tables
+from lace.spark.archive import fewrun, tables
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.run import rules_mark
@@ -89,6 +90,22 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
         raise InvalidInput(
             "what this peer may have was not worked out: run first", rule="publish-order", found=peer.name
         )
+    unseen = _unseen(state, peer, mark)
+    few = fewrun.unpublished(archive, state, unseen.files, unseen.batches, held_by(state, peer.name))
+    if few is not None:
+        rows, made = len(few), fewrun.write_published(archive, peer.name, few, place)
+    else:
+        rows, made = _publish_by_jobs(archive, state, peer, mark, place)
+    counts = {f"published {peer.name}": rows}
+    archive.progress(f"publish for {peer.name}", f"{rows:,} new records")
+    seconds = round(time.monotonic() - began, 3)
+    done = StepResult(mark=mark, batches=selected.batches, removals=selected.removals, counts=counts, seconds=seconds)
+    return made, done
+
+
+def _publish_by_jobs(
+    archive: Archive, state: State, peer: PeerPolicy, mark: str, place: Path
+) -> tuple[int, list[DataFile]]:
     fresh = _fresh(archive, state, peer, mark).persist()
     low, high, rows = fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0]
     made: list[DataFile] = []
@@ -100,24 +117,33 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
         given = fresh.select(F.lit(peer.name).alias("peer"), partition_prefix(), "hash")
         made = tables.write(archive.spark, archive.files, "published", given, by=("hash",), rows=rows)
     fresh.unpersist()
-    counts = {f"published {peer.name}": rows}
-    archive.progress(f"publish for {peer.name}", f"{rows:,} new records")
-    seconds = round(time.monotonic() - began, 3)
-    return made, StepResult(
-        mark=mark, batches=selected.batches, removals=selected.removals, counts=counts, seconds=seconds
-    )
+    return rows, made
+
+
+class _Unseen(NamedTuple):
+    """What was selected since a peer was last given something: the files that say so, and the batches."""
+
+    files: list[DataFile]
+    batches: list[str]
+
+
+def _unseen(state: State, peer: PeerPolicy, mark: str) -> _Unseen:
+    files = [file for file in state.table("selected") if file.low.get("rules") == mark]
+    before = state.results.get(_key(peer.name))
+    # Removed records may make others selected, and other rules any: then every selected row is looked at.
+    if before is None or (before.mark, before.removals) != (mark, state.removals):
+        return _Unseen(files, list(state.batch_ids))
+    seen = set(before.batches)
+    files = [file for file in files if not seen.issuperset(file.batches)]
+    return _Unseen(files, [batch for batch in state.batch_ids if batch not in seen])
 
 
 def _fresh(archive: Archive, state: State, peer: PeerPolicy, mark: str) -> DataFrame:
-    """The hashes that a peer may have and was not given: read from what was selected since, where that is enough."""
-    files = [file for file in state.table("selected") if file.low.get("rules") == mark]
-    before = state.results.get(_key(peer.name))
-    selected = tables.read(archive.spark, archive.files, "selected", files)
-    # Removed records may make others selected, and other rules any: then every selected row is looked at.
-    if before is not None and before.mark == mark and before.removals == state.removals:
-        seen = set(before.batches)
-        files = [file for file in files if not seen.issuperset(file.batches)]
-        selected = tables.read(archive.spark, archive.files, "selected", files).where(~F.col("batch").isin(*seen))
+    """The hashes that a peer may have and was not given."""
+    unseen = _unseen(state, peer, mark)
+    selected = tables.read(archive.spark, archive.files, "selected", unseen.files)
+    if len(unseen.batches) < len(state.batch_ids):
+        selected = selected.where(F.col("batch").isin(*unseen.batches))
     given = tables.read(archive.spark, archive.files, "published", held_by(state, peer.name)).select("hash")
     return selected.select("hash").join(given, on="hash", how="left_anti")
 
