@@ -394,36 +394,38 @@ def main() -> None:
     records = option("--records", 1)
     size = int(records[0]) if records else 8_000 if report.quick else 1_000_000
     scale = option("--scale", 2)
-    spark = spark_session("local[2]", config={"spark.sql.shuffle.partitions": "4", "spark.driver.memory": HEAP})
     with tempfile.TemporaryDirectory(prefix="lace-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        archive = Archive(str(folder / "root"), lambda: spark)
-        if _ON_ONE_ARCHIVE & set(chosen):  # the others of these ask what `batches` left
-            bench_batches(report, archive, folder, size)
-        sections: dict[str, Callable[[], State | None]] = {
-            "peers": lambda: bench_peers(report, archive),
-            "nothing": lambda: bench_nothing_new(report, archive, folder),
-            "five": lambda: bench_five(report, archive, folder, size),
-            "lookups": lambda: bench_lookups(report, archive, size),
-            "programs": lambda: bench_programs(Bench(report, spark, folder)),
-        }
-        for section in ("peers", "nothing", "five", "lookups", "programs"):
-            if section in chosen:
-                sections[section]()
-                spark.catalog.clearCache()
-        if scale is not None:
-            bench_scale(
-                report, spark, folder, (int(scale[0]), int(scale[1])) if len(scale) == 2 else (2_000_000, 10_000_000)
-            )
-        spark.stop()
+        if {*_ON_ONE_ARCHIVE, "programs"} & set(chosen) or scale is not None:
+            in_one_session(report, folder, chosen, size, scale)
         if "rounds" in chosen:
             bench_rounds(report, folder)
         if "cold" in chosen:
             bench_cold(report, folder)
-    if chosen == list(SECTIONS) and not records:
-        report.finish()
-    else:
-        print("\n".join(report.lines()))
+    report.end(is_whole=chosen == list(SECTIONS) and not records)
+
+
+def in_one_session(report: Report, folder: Path, chosen: list[str], size: int, scale: list[str] | None) -> None:
+    """The sections that share a JVM."""
+    spark = spark_session("local[2]", config={"spark.sql.shuffle.partitions": "4", "spark.driver.memory": HEAP})
+    archive = Archive(str(folder / "root"), lambda: spark)
+    if _ON_ONE_ARCHIVE & set(chosen):  # the others of these ask what `batches` left
+        bench_batches(report, archive, folder, size)
+    sections: dict[str, Callable[[], State | None]] = {
+        "peers": lambda: bench_peers(report, archive),
+        "nothing": lambda: bench_nothing_new(report, archive, folder),
+        "five": lambda: bench_five(report, archive, folder, size),
+        "lookups": lambda: bench_lookups(report, archive, size),
+        "programs": lambda: bench_programs(Bench(report, spark, folder)),
+    }
+    for section, work in sections.items():
+        if section in chosen:
+            work()
+            spark.catalog.clearCache()
+    if scale is not None:
+        small, large = (int(scale[0]), int(scale[1])) if len(scale) == 2 else (2_000_000, 10_000_000)
+        bench_scale(report, spark, folder, (small, large))
+    spark.stop()
 
 
 if __name__ == "__main__":

@@ -282,7 +282,7 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as name:
             run(report, Path(name), sizes)
-    report.finish()
+    report.end(is_whole=True)
 
 
 if __name__ == "__main__":
