@@ -118,7 +118,6 @@ class _ProgramRun:
         self.ranks = {place: rank for place, rank in ranked_predicates(self.program, wanted).items() if supported(rank)}
         self.keyed: dict[Predicate, int] = {}  # relations with one row a record, and where the record stands in it
         self.round_seconds: list[float] = []
-        self.unit = spark.range(1).selectExpr(f"true as {UNIT}")
 
     def evaluate(self) -> SparkEvaluation:
         ranked = {predicate for predicate, _ in self.ranks}
@@ -244,7 +243,10 @@ class _ProgramRun:
         return len(rows) <= most
 
     def _runner(self, read: Callable[[Scan], Sized]) -> PlanRunner:
-        return PlanRunner(read, self.unit, self.settings.joins)
+        return PlanRunner(read, self._unit, self.settings.joins)
+
+    def _unit(self) -> DataFrame:
+        return self.spark.range(1).selectExpr(f"true as {UNIT}")
 
     def _whole(self, scan: Scan) -> Sized:
         return self._read(scan.predicate)

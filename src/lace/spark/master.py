@@ -86,7 +86,7 @@ def _outcome(address: tuple[str, int], greeting: bytes, end: float) -> str:
             silent = "somebody listens there and says nothing"
             link.settimeout(max(0.1, end - time.monotonic()))
             link.sendall(greeting)
-            link.recv(1)
+            link.recv(4096)  # all of it: hanging up on something unread would be a reset in its log
     except TimeoutError:
         return silent
     except ConnectionResetError:

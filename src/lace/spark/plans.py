@@ -48,19 +48,20 @@ class PlanRunner:
     """Runs plans over relations; `read` gives the relation (and version) that a scan names."""
 
     read: Callable[[Scan], Sized]
-    unit: DataFrame  # one row, for bodies that bind nothing
+    unit: Callable[[], DataFrame]  # one row, for bodies that bind nothing
     joins: JoinSettings
 
     def head_rows(self, plan: RulePlan) -> DataFrame:
         """The rows that a rule derives; repeats are left in."""
-        *nodes, project = chain(plan.root)
+        first, *nodes, project = chain(plan.root)
         assert isinstance(project, Project)
-        frame, most = self.unit, None
+        if isinstance(first, Scan):
+            frame, most = self._scan(first).frame, self.read(first).rows
+        else:
+            assert isinstance(first, Unit)
+            frame, most = self.unit(), None
         for node in nodes:
-            assert not isinstance(node, Project)
-            if isinstance(node, Scan):
-                most = self.read(node).rows
-            elif isinstance(node, Join) and node.binds:
+            if isinstance(node, Join) and node.binds:
                 # A short relation that meets a long one is sent to every task; Spark does not know which is which.
                 frame = self._hinted(Sized(frame, most)) if node.on else frame
                 most = None
@@ -69,12 +70,8 @@ class PlanRunner:
         values = [_value(term).alias(name) for term, name in zip(project.terms, names, strict=False)]
         return frame.select(*(values or [F.lit(True).alias(UNIT)]))
 
-    def _apply(self, node: Node, frame: DataFrame) -> DataFrame:
+    def _apply(self, node: Node | Project, frame: DataFrame) -> DataFrame:
         match node:
-            case Unit():
-                return frame
-            case Scan():
-                return self._scan(node).frame
             case Join():
                 return self._join(node, frame)
             case Without(scan=scan, on=on):
@@ -83,6 +80,8 @@ class PlanRunner:
                 return self._counted(node, frame)
             case Filter(test=test):
                 return frame.where(_passes(test))
+            case Unit() | Scan() | Project():
+                raise AssertionError("a plan begins with its first relation and ends with the head")
             case _:
                 assert_never(node)
 
