@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,12 +61,23 @@ def spark_session(
     where = master or os.environ.get("MASTER") or DEFAULT_MASTER
     require_master(where)
     if where.startswith("sc://"):
-        builder = _configured(SparkSession.builder.remote(where), SESSION_SETTINGS | dict(config or {}))
-    else:
-        _prepare_environment()
-        builder = SparkSession.builder.appName(app_name).master(where)
-        builder = _configured(builder, {**settings(os.cpu_count() or 2), **(config or {})})
-    return register(_started(builder, where))
+        with _without_master():
+            builder = _configured(SparkSession.builder.remote(where), SESSION_SETTINGS | dict(config or {}))
+            return register(_started(builder, where))
+    _prepare_environment()
+    builder = SparkSession.builder.appName(app_name).master(where)
+    return register(_started(_configured(builder, {**settings(os.cpu_count() or 2), **(config or {})}), where))
+
+
+@contextmanager
+def _without_master() -> Iterator[None]:
+    """MASTER out of the environment: PySpark takes it for a second master beside a remote one, whatever it says."""
+    master = os.environ.pop("MASTER", None)
+    try:
+        yield
+    finally:
+        if master is not None:
+            os.environ["MASTER"] = master
 
 
 def _started(builder: SparkSession.Builder, where: str) -> SparkSession:
