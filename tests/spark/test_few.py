@@ -37,11 +37,16 @@ TABLES = ("records", "quarantine", "coordinates", "selected", "advertisements", 
 CLAIMS = "SelectAdvertised(P,S) :- Advertised(P,S).\n"
 UNTAGGED = "SelectHave(P) :- Have(P), not Field(P,'X-Tag',_,_).\n" + CLAIMS  # negation, said of one record
 JOINED = "SelectHave(P) :- Have(P), not Linked(P).\nLinked(T) :- RecordLink(_,_,_,_,T).\n" + CLAIMS
+CLOSURE = (
+    "SelectHave(P) :- Have(P), Reached(P).\nReached(P) :- Field(P,'App',_,'ding').\n"
+    "Reached(T) :- Reached(P), RecordLink(P,_,_,_,T), Cardinality(RecordLink(_,_,_,_,T),'<','3').\n" + CLAIMS
+)
 PEERS = [
     peer("adds", select_coordinate("//u//ding//")),
     peer("negates", Module.author(UNTAGGED)),
     peer("twin", select_coordinate("//u//ding//")),
 ]
+MANY_EYED = [peer("joins", Module.author(JOINED)), peer("reaches", Module.author(CLOSURE))]
 RECORDS = make_records(40, seed=31)
 
 
@@ -97,11 +102,11 @@ def test_whatever_the_batches_few_records_end_as_an_evaluation_from_scratch_does
         write_bundle(folder / f"{number}.bundle", [RECORDS[at] for at in batch])  # repeats in it, and of others
         archive.add([folder / f"{number}.bundle"])
         held |= {at: RECORDS[at] for at in batch}
-        run(archive, PEERS)
-        check(archive, list(held.values()))
+        run(archive, [*PEERS, *MANY_EYED])
+        check(archive, list(held.values()), [*PEERS, *MANY_EYED])
         publish(archive, PEERS, folder / "out")
         check_published(archive, folder / "out")
-        assert is_up_to_date(archive.log.state(), PEERS)
+        assert is_up_to_date(archive.log.state(), [*PEERS, *MANY_EYED])
     state = archive.log.state()
     assert sum(batch.counts["valid"] for batch in state.batches) == len(held)
 
@@ -154,12 +159,17 @@ def test_what_is_more_than_few_is_for_spark(tmp_path: Path, limits: FewLimits) -
     check(made, RECORDS[:12])
 
 
-def test_rules_that_look_at_several_records_are_for_spark(tmp_path: Path) -> None:
+def test_rules_that_look_at_several_records_are_for_spark_once_all_records_are_more_than_few(tmp_path: Path) -> None:
     archive = Archive(str(tmp_path / "root"), no_spark)
     archive.init()
-    archive.add([write_bundle(tmp_path / "a.bundle", RECORDS[:9])])
+    archive.add([write_bundle(tmp_path / "a.bundle", RECORDS)])
+    archive.add([write_bundle(tmp_path / "b.bundle", make_records(2, seed=77))])
+    newest = max(file.bytes for file in archive.log.state().table("records") if file.rows == 2)
+    bounded = Archive(archive.uri, no_spark, few=FewLimits(bytes=newest))
     with pytest.raises(SparkWasAsked):
-        run(archive, [peer("joins", Module.author(JOINED))])
+        run(bounded, MANY_EYED)
+    run(archive, MANY_EYED)
+    check(archive, [*RECORDS, *make_records(2, seed=77)], MANY_EYED)
 
 
 def test_the_command_adds_and_lists_five_records_without_a_word_of_spark(tmp_path: Path) -> None:
@@ -198,11 +208,11 @@ def test_both_ways_write_the_same_rows_and_follow_each_other(spark: SparkSession
         for number, alone in enumerate(by_hand):
             archive = Archive(root, no_spark) if alone else Archive(root, lambda: spark, few=ALL_BY_SPARK)
             archive.add([tmp_path / f"{number}.bundle"])
-            run(archive, PEERS)
+            run(archive, [*PEERS, *MANY_EYED])
             publish(archive, PEERS, tmp_path / f"{way}-out")
         check_published(archive, tmp_path / f"{way}-out")
         read = Archive(root, lambda: spark)
-        check(read, RECORDS)
+        check(read, RECORDS, [*PEERS, *MANY_EYED])
         found[way] = {name: contents(read, name) for name in TABLES}
         assert [batch.counts for batch in read.log.state().batches] == [
             batch.counts for batch in Archive(str(tmp_path / "few")).log.state().batches

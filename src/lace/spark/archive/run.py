@@ -148,24 +148,34 @@ class _ArchiveRun:
             pending = list(self.state.batch_ids)
             self.archive.progress(f"select for {names}", "everything")
             self._forget(mark)
-        few = self._few(pending) if pending and not peer.advertised else None
-        if few is not None:
-            hashes = few.select(peer, self.settings.limits)
-            self.few[mark] = few, hashes
-            self.fresh[mark] = fewrun.write_selected(self.archive, mark, hashes, pending[-1])
-        else:
+        if not self._select_few(mark, peer, pending):
             self.fresh[mark] = self._evaluate(mark, peer, pending) if pending else []
-        self.added += self.fresh[mark]
+            self.added += self.fresh[mark]
 
-    def _few(self, batches: Sequence[str]) -> FewRecords | None:
+    def _select_few(self, mark: str, peer: PeerPolicy, batches: Sequence[str]) -> bool:
+        """Evaluate the rules over some batches without Spark, if these are few; whether it was done."""
+        few = self._few(tuple(batches)) if batches and not peer.advertised else None
+        if few is None:
+            return False
+        hashes = few.select(peer, self.settings.limits)
+        self.few[mark] = few, hashes
+        self.fresh[mark] = fewrun.write_selected(self.archive, mark, hashes, batches[-1])
+        self.added += self.fresh[mark]
+        return True
+
+    def _few(self, batches: tuple[str, ...]) -> FewRecords | None:
         """The records of some batches, if this process can do without Spark for them."""
-        key = tuple(batches)
-        if key not in self._read_few:
-            self._read_few[key] = FewRecords.of(self.archive, self.state, batches)
-        return self._read_few[key]
+        if batches not in self._read_few:
+            self._read_few[batches] = FewRecords.of(self.archive, self.state, batches)
+        return self._read_few[batches]
 
     def _select_by_change(self, mark: str, peer: PeerPolicy, names: str, before: StepResult | None) -> bool:
         """Rules that look at several records: stored relations follow; whether they are stored now."""
+        if not peer.advertised and self.state.batch_ids and self._few(self.state.batch_ids) is not None:
+            self.archive.progress(f"select for {names}", "everything, which is little")
+            self._forget(mark)  # all that there is takes less than following what changed
+            self._select_few(mark, peer, self.state.batch_ids)
+            return False
         rules = maintainable(peer.policy.program.program, peer.policy.sendable) if not peer.advertised else None
         if rules is None or not self.state.batch_ids:
             self.archive.progress(f"select for {names}", "everything")

@@ -104,8 +104,8 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
     def rest(self, call: Call) -> None:
         """The root of the set is worked out aside: whoever comes next with an equal set hears so without a pass."""
         call.check()
-        agreed = self._prepared()
-        if agreed.own is not None and agreed.comparer is not None:
+        agreed = self._agreed
+        if agreed is not None and agreed.own is not None and agreed.comparer is not None:
             agreed.own.foresee_root()
 
     # --- our set -----------------------------------------------------------------------------------------------
