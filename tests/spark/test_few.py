@@ -172,6 +172,15 @@ def test_rules_that_look_at_several_records_are_for_spark_once_all_records_are_m
     check(archive, [*RECORDS, *make_records(2, seed=77)], MANY_EYED)
 
 
+def test_another_peer_with_known_rules_is_listed_without_spark(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    archive.add([write_bundle(tmp_path / "a.bundle", RECORDS)])
+    run(archive, PEERS[:1])
+    run(archive, PEERS)
+    check(archive, RECORDS)
+
+
 def test_the_command_adds_and_lists_five_records_without_a_word_of_spark(tmp_path: Path) -> None:
     write_bundle(tmp_path / "a.bundle", RECORDS[:20])
     write_bundle(tmp_path / "b.bundle", RECORDS[20:25])

@@ -87,15 +87,16 @@ def test_a_text_that_names_no_master_is_refused(master: str) -> None:
 
 
 @contextmanager
-def speaking(answer: bytes) -> Iterator[int]:
-    """A server that hears a greeting, says something and hangs up; its port."""
+def speaking(*answers: bytes) -> Iterator[int]:
+    """A server that hears a greeting, says something and hangs up, once for each answer; its port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
-            link, _ = server.accept()
-            with link:
-                link.recv(100)
-                link.sendall(answer)
+            for answer in answers:
+                link, _ = server.accept()
+                with link:
+                    link.recv(4096)
+                    link.sendall(answer)
 
         talking = threading.Thread(target=serve)
         talking.start()
@@ -116,8 +117,16 @@ def test_somebody_who_listens_and_says_nothing_is_no_spark(scheme: str) -> None:
         require_master(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}", seconds=0.3)
 
 
-@pytest.mark.parametrize("answer", [b"", bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])])
 @pytest.mark.parametrize("scheme", ["sc", "spark"])
-def test_a_server_that_hangs_up_or_speaks_is_left_to_spark(scheme: str, answer: bytes) -> None:
-    with speaking(answer) as port:
+def test_a_server_that_speaks_is_left_to_spark(scheme: str) -> None:
+    with speaking(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])) as port:
+        require_master(f"{scheme}://127.0.0.1:{port}", seconds=5)
+
+
+@pytest.mark.parametrize("scheme", ["sc", "spark"])
+def test_a_server_that_hangs_up_is_no_spark_unless_it_speaks_tls(scheme: str) -> None:
+    with speaking(b"", b"") as port, pytest.raises(TransportError, match="hangs up"):
+        require_master(f"{scheme}://127.0.0.1:{port}", seconds=5)
+    alert = bytes([21, 3, 3, 0, 2, 2, 40])  # a fatal alert of TLS: handshake failure
+    with speaking(b"", alert) as port:
         require_master(f"{scheme}://127.0.0.1:{port}", seconds=5)

@@ -201,9 +201,11 @@ def publish(uri: str, to: Path | None, few_mib: int, master: str | None, as_json
     any lace imports them.
     """
     from lace.spark.archive.publish import publish as publish_new
+    from lace.spark.archive.publish import require_names
     from lace.spark.archive.run import run as run_steps
 
     archive, peers = open_archive(uri, master, few_mib=few_mib), policies(options)
+    require_names(peers)
     run_steps(archive, peers)
     _show(publish_new(archive, peers, to), as_json)
 

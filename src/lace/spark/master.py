@@ -9,6 +9,7 @@ import contextlib
 import queue
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -59,7 +60,7 @@ def _address(scheme: str, part: str) -> tuple[str, int]:
 def _reasons(addresses: list[tuple[str, int]], greeting: bytes, seconds: float) -> list[str]:
     """Why those that do not answer a greeting in time do not; all of them are asked at once.
 
-    Threads wait, since looking up a name has no timeout. Whoever hangs up has answered: Spark itself will say why.
+    Threads wait, since looking up a name has no timeout.
     """
     end = time.monotonic() + seconds
     told: queue.SimpleQueue[tuple[tuple[str, int], str]] = queue.SimpleQueue()
@@ -86,11 +87,31 @@ def _outcome(address: tuple[str, int], greeting: bytes, end: float) -> str:
             silent = "somebody listens there and says nothing"
             link.settimeout(max(0.1, end - time.monotonic()))
             link.sendall(greeting)
-            link.recv(4096)  # all of it: hanging up on something unread would be a reset in its log
+            if link.recv(4096):  # all of it: hanging up on something unread would be a reset in its log
+                return ""
     except TimeoutError:
         return silent
     except ConnectionResetError:
-        return ""
+        pass
     except OSError as error:
         return str(error.strerror or error)
-    return ""
+    return "" if _speaks_tls(address, end) else "somebody listens there and hangs up"
+
+
+def _speaks_tls(address: tuple[str, int], end: float) -> bool:
+    """Whether whoever hung up wants to be spoken to in TLS: then Spark itself knows how, or says what is wrong."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # nothing is said to it, and nothing it says is believed
+    try:
+        with (
+            socket.create_connection(address, timeout=max(0.1, end - time.monotonic())) as link,
+            context.wrap_socket(link),
+        ):
+            return True
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+        return False
+    except ssl.SSLError:  # it answered in TLS that it wants something else
+        return True
+    except OSError:
+        return False

@@ -73,6 +73,12 @@ def write_selected(archive: Archive, mark: str, hashes: Sequence[str], batch: st
     return few.write(archive.files, "selected", pa.table({k: pa.array(v, pa.string()) for k, v in columns.items()}))
 
 
+def read_selected(archive: Archive, mark: str, files: Sequence[DataFile]) -> list[str]:
+    """What some files say that some rules select."""
+    found: list[str] = few.select(archive.files, files, ["hash"], pc.field("rules") == mark)["hash"].to_pylist()
+    return found
+
+
 def write_listing(archive: Archive, peer: str, listing: pa.Table) -> list[DataFile]:
     """Advertisements for a peer, as a file."""
     return few.write(archive.files, "advertisements", _named(listing, peer))

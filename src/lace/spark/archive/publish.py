@@ -43,6 +43,13 @@ def _is_done(state: State, peer: PeerPolicy) -> bool:
     )
 
 
+def require_names(peers: Sequence[PeerPolicy]) -> None:
+    """Raise InvalidInput for a peer whose name is no name of a folder."""
+    for peer in peers:
+        if peer.name != Path(peer.name).name or peer.name.startswith("."):
+            raise InvalidInput("a peer's name is the name of its folder", rule="publish-peer", found=peer.name)
+
+
 def _key(peer: str) -> str:
     return f"publish:{peer}"
 
@@ -55,9 +62,7 @@ def publish(archive: Archive, peers: Sequence[PeerPolicy], target: Path | None =
         raise InvalidInput(
             "bundles are written to a folder of this machine: say which", rule="publish-folder", place=archive.files.uri
         )
-    for peer in peers:
-        if peer.name != Path(peer.name).name or peer.name.startswith("."):
-            raise InvalidInput("a peer's name is the name of its folder", rule="publish-peer", found=peer.name)
+    require_names(peers)
     written: list[Path] = []
 
     def work(state: State) -> Commit | None:

@@ -256,7 +256,7 @@ class _ArchiveRun:
             self._drop("advertisements", "peer", peer.name)
         went = None if anew else self._unlist(peer.name, rules, gone or [])
         chosen = self._held("selected", "rules", rules) if anew else self.fresh.get(rules, [])
-        few = self.few.get(rules) if went is None and chosen == self.fresh.get(rules) else None
+        few = self._few_of(rules, chosen) if went is None else None
         new = self._advertisements(peer, chosen) if few is None else self._list_few(peer, *few)
         self.added += new
         if anew and not new:
@@ -302,6 +302,13 @@ class _ArchiveRun:
         listing = advertise.advertisements(records, source, fields).withColumn("peer", F.lit(peer.name))
         rows = sum(file.rows for file in chosen)
         return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows)
+
+    def _few_of(self, rules: str, chosen: list[DataFile]) -> tuple[FewRecords, list[str]] | None:
+        """What some files say is selected, with the records, if this process has both or can have them."""
+        if chosen == self.fresh.get(rules):
+            return self.few.get(rules)
+        records = self._few(self.state.batch_ids) if self.state.batch_ids else None
+        return None if records is None else (records, fewrun.read_selected(self.archive, rules, chosen))
 
     def _list_few(self, peer: PeerPolicy, records: FewRecords, hashes: Sequence[str]) -> list[DataFile]:
         return fewrun.write_listing(self.archive, peer.name, records.listing(peer, hashes)) if hashes else []
