@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from lace.errors import InvalidStream
 from lace.iltp.items import BlankLine, FactLines
 from lace.iltp.markers import PACKED
-from lace.iltp.packed import MAX_PACKED_BYTES, encode_packed, parse_head
+from lace.iltp.packed import MAX_PACKED_BYTES, encode_packed, parse_head, runs_of
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_facts, encode_preface
 from lace.notation.fact import Fact, Predicate
@@ -135,3 +136,30 @@ def test_a_head_that_promises_what_cannot_be_is_refused_before_anything_is_waite
 def test_a_head_may_promise_as_much_as_a_reader_takes() -> None:
     assert parse_head(b"%d %d" % (MAX_PACKED_BYTES, MAX_PACKED_BYTES - 1)) == (MAX_PACKED_BYTES, MAX_PACKED_BYTES - 1)
     assert parse_head(b"2 1") == (2, 1)
+
+
+@pytest.mark.clause("070-ZIP-03")
+def test_an_item_that_swells_is_handed_out_a_piece_at_a_time() -> None:
+    """Whoever reads has other things to do between two pieces; all of them together are the lines."""
+    lines = LINES * (MAX_PACKED_BYTES // len(LINES))
+    made = reader()
+    made.receive(item(lines) + b"\n")
+    pieces = []
+    while block := made.read_block():
+        pieces.append(block)
+    facts = [found for block in pieces for found in block if isinstance(found, FactLines)]
+    assert len(pieces) >= 8
+    assert sum(found.size for found in facts) == len(lines)
+    assert [found.packed for found in facts] == [len(item(lines)), *[0] * (len(facts) - 1)]
+    assert b"".join(runs_of(lines, 1000)) == lines
+    assert max(map(len, runs_of(lines, 1000))) <= 1000
+
+
+@pytest.mark.parametrize("made_of", [lambda: item(LINES), lambda: b"# word\n" + LINES])
+def test_many_short_items_are_handed_out_a_few_at_a_time(made_of: Callable[[], bytes]) -> None:
+    made = reader()
+    made.receive(made_of() * 1000)
+    most = 0
+    while block := made.read_block():
+        most = max(most, len(block))
+    assert 0 < most <= 33

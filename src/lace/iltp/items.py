@@ -27,7 +27,7 @@ class FactLines:
 
     facts: Sequence[Fact]
     size: int
-    packed: int = 0  # bytes of the stream that held them, if they came as a packed item (070)
+    packed: int | None = None  # bytes of the stream that held them (070); what lies in one item is told with its first
 
 
 @dataclass(frozen=True, slots=True)

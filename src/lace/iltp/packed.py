@@ -23,13 +23,20 @@ _HEAD = re.compile(rb"([1-9][0-9]{0,6}) ([1-9][0-9]{0,6})")
 
 def encode_packed(lines: bytes) -> Iterator[bytes]:
     """Fact lines as items, packed where that is shorter."""
-    start = 0
-    while start < len(lines):
-        end = len(lines) if len(lines) - start <= _CHUNK else lines.rfind(b"\n", start, start + _CHUNK) + 1
-        chunk = lines[start:end]
+    for chunk in runs_of(lines, _CHUNK):
         packed = zlib.compress(chunk, _LEVEL) if len(chunk) >= _WORTH_BYTES else chunk
         head = b"%s%d %d\n" % (PACKED, len(chunk), len(packed))
         yield head + packed if len(head) + len(packed) < len(chunk) else chunk
+
+
+def runs_of(lines: bytes, most: int) -> Iterator[bytes]:
+    """Fact lines in runs of whole ones, each of so many bytes at most, or one line."""
+    start = 0
+    while start < len(lines):
+        end = len(lines)
+        if end - start > most:
+            end = (lines.rfind(b"\n", start, start + most) + 1) or lines.index(b"\n", start) + 1
+        yield lines[start:end]
         start = end
 
 

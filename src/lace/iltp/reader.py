@@ -23,7 +23,7 @@ from lace.iltp.items import (
     Resource,
 )
 from lace.iltp.markers import KNOT, MARKERS, PACKED, PIECE, PREFACE, RECORD
-from lace.iltp.packed import MAX_HEAD_BYTES, parse_head, unpack
+from lace.iltp.packed import MAX_HEAD_BYTES, parse_head, runs_of, unpack
 from lace.iltp.resources import parse_marker_line
 from lace.limits import ExchangeLimits, RecordLimits, StreamLimits
 from lace.notation.bytesource import ByteSource, Reader
@@ -38,6 +38,7 @@ _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LF, _HASH = 0x0A, 0x23
 _LONGEST_MARKER = max(map(len, MARKERS))
 _FACTS_AT_ONCE = 1 << 17  # bytes of fact lines, some milliseconds' work
+FACT_ITEM_BYTES = 1 << 12  # what an item of fact lines counts for beside them: many short ones cost most
 _SHORT_RECORD = 1 << 16  # bytes; a longer one is not put together before it is read
 _H3_LINE_END = MARKLINE_BYTES - 1  # of every record of the format we write
 
@@ -150,10 +151,10 @@ class StreamReader:
                 self._out.append(EndOfStream(block_open=self._block_bytes > 0 or self._block_records > 0))
                 return
             byte = lead[0]
+            if self._out_bytes >= _FACTS_AT_ONCE:
+                yield
             if byte in _LETTERS:
                 yield from self._read_facts()
-                if self._out_bytes >= _FACTS_AT_ONCE:
-                    yield
             elif byte == _LF:
                 self._source.take_line(0)
                 self._end_block()
@@ -162,8 +163,6 @@ class StreamReader:
                 yield from self._read_comment()
             else:
                 yield from self._read_marked()
-                if self._out_bytes >= _FACTS_AT_ONCE:
-                    yield
 
     def _read_preface(self) -> Reader[None]:
         seen = 0
@@ -209,12 +208,16 @@ class StreamReader:
         start = self._source.consumed
         yield from self._source.read_exact(len(PACKED))
         whole, size = parse_head((yield from self._source.read_line(MAX_HEAD_BYTES)))
-        run = unpack((yield from self._source.read_exact(size)), whole)
-        if self._fact_run.fullmatch(run) is None:
+        lines = unpack((yield from self._source.read_exact(size)), whole)
+        if self._fact_run.fullmatch(lines) is None:
             self._refuse("a packed item holds fact lines only", "packed-lines")
-        self._add_run(run, start)
-        if isinstance(self._out[-1], FactLines):
-            self._out[-1] = replace(self._out[-1], packed=self._source.consumed - start)
+        packed = self._source.consumed - start
+        for run in runs_of(lines, _FACTS_AT_ONCE):  # a few bytes may hold many lines
+            self._add_run(run, start)
+            if isinstance(last := self._out[-1], FactLines):
+                self._out[-1], packed = replace(last, packed=packed), 0
+            if self._out_bytes >= _FACTS_AT_ONCE:
+                yield
 
     def _add_run(self, run: bytes, start: int) -> None:
         self._comment_allowed = True
@@ -230,7 +233,7 @@ class StreamReader:
         plain = parse_plain_run(run)
         if plain is not None:
             self._block_bytes += len(run)
-            self._out_bytes += len(run)
+            self._out_bytes += len(run) + FACT_ITEM_BYTES
             self._out.append(FactLines(plain if isinstance(plain, FactColumn) else tuple(plain), len(run)))
             return
         max_bytes = self._limits.max_fact_line_bytes
@@ -246,7 +249,7 @@ class StreamReader:
         finally:
             if facts:
                 self._block_bytes += size
-                self._out_bytes += size
+                self._out_bytes += size + FACT_ITEM_BYTES
                 self._out.append(FactLines(tuple(facts), size))
 
     def _read_comment(self) -> Reader[None]:

@@ -15,7 +15,7 @@ from typing import assert_never, cast
 from lace.errors import InvalidStream, LocalProtocolError
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
 from lace.iltp.packed import encode_packed
-from lace.iltp.reader import StreamReader
+from lace.iltp.reader import FACT_ITEM_BYTES, StreamReader
 from lace.iltp.resources import ResourceBook, ResourceKind
 from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_record, encode_resource
 from lace.interlace import effects as asked
@@ -223,7 +223,7 @@ class Session:
                 except InvalidStream as error:
                     self._fail(error, now_ns)
                     return
-                facts += sum([item.size for item in self._items if isinstance(item, FactLines)])
+                facts += sum([item.size + FACT_ITEM_BYTES for item in self._items if isinstance(item, FactLines)])
             if not self._items:
                 return
             self._give(self._items.popleft(), now_ns)

@@ -167,7 +167,7 @@ class TraceReader:
                 lines = tuple(format_fact(fact) for fact in facts)
                 names = dict.fromkeys(fact.predicate.name for fact in facts)
                 counts = (f"{sum(fact.predicate.name == name for fact in facts)} {name}" for name in names)
-                return "facts", ", ".join(counts), packed or size, lines
+                return "facts", ", ".join(counts), size if packed is None else packed, lines
             case Resource():
                 size = len(item.id) + len(item.kind) + len(item.text) + 10
                 return "resource", f"{item.id} {item.kind}", size, tuple(item.text.decode().split("\n"))
