@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlace.pair import VERIFIER_A
+from interlace.pair import VERIFIER_A, VERIFIER_B
 from lace.iltp.address import TcpAddress, UnixAddress
 from lace.limits import SECOND_NS
 from lace.notation.identifiers import Verifier
-from lace.runtime.admission import Admission, AdmissionLimits, Standing, peer_key
+from lace.runtime.admission import Admission, AdmissionLimits, PeerKind, Standing, peer_key
 from lace.runtime.metering import Rate
 from lace.transports.base import TransportProof
 from lace.transports.prefix import network_prefix
@@ -66,7 +66,7 @@ def test_reserved_links_are_for_proven_peers_only() -> None:
 
 
 def link(number: int, *, proven: bool = False, rests: float = 0.0, held: int = 0) -> Standing:
-    return Standing(number, proven, rests, held, 0.0)
+    return Standing(number, PeerKind.KEY if proven else PeerKind.ANONYMOUS, rests, held, 0.0)
 
 
 def test_the_unproven_link_that_rested_longest_gives_its_place() -> None:
@@ -92,8 +92,8 @@ def test_of_a_crowd_one_of_its_own_leaves_and_nobody_else() -> None:
     admission = Admission(LIMITS)
     for _ in range(3):
         admission.enter(proof("192.0.2.1"))
-    others = Standing(1, is_proven=False, rests_s=99.0, held_bytes=0, cpu_s=0.0, peer="192.0.2.9")
-    own = [Standing(number, False, 10.0 + number, 0, 0.0, "192.0.2.1") for number in (2, 3)]
+    others = Standing(1, PeerKind.ANONYMOUS, rests_s=99.0, held_bytes=0, cpu_s=0.0, peer="192.0.2.9")
+    own = [Standing(number, PeerKind.ANONYMOUS, 10.0 + number, 0, 0.0, "192.0.2.1") for number in (2, 3)]
     assert admission.leaver([others, *own], proof("192.0.2.1")) == 3
     assert admission.leaver([others], proof("192.0.2.1")) is None
     assert admission.leaver([others, *own], proof("192.0.2.2")) == 1
@@ -104,7 +104,7 @@ def test_of_a_crowd_one_of_its_own_leaves_and_nobody_else() -> None:
         st.builds(
             Standing,
             number=st.integers(0, 1 << 30),
-            is_proven=st.booleans(),
+            kind=st.sampled_from(PeerKind),
             rests_s=st.sampled_from([0.0, 1.0, 50.0]),
             held_bytes=st.integers(0, 200),
             cpu_s=st.just(0.0),
@@ -112,15 +112,42 @@ def test_of_a_crowd_one_of_its_own_leaves_and_nobody_else() -> None:
         unique_by=lambda found: found.number,
     )
 )
-def test_eviction_ends_below_the_budget_and_never_takes_a_proven_peer(links: list[Standing]) -> None:
+def test_eviction_ends_below_the_budget_of_each_kind_and_never_takes_a_known_peer(links: list[Standing]) -> None:
     gone = {number for number, _ in Admission(LIMITS).evicted(links)}
-    assert not gone & {found.number for found in links if found.is_proven}
-    left = [found for found in links if found.number not in gone and not found.is_proven and found.held_bytes]
-    assert sum(found.held_bytes for found in left) <= LIMITS.max_held_bytes or len(left) == 1
-    working, resting = ([f for f in links if f.number in gone and (f.rests_s == 0) is busy] for busy in (True, False))
-    if working:  # nobody at rest who holds something stays while one at work has to go
-        assert not [found for found in left if found.rests_s > 0] or len(left) == 1
-    assert all(found.held_bytes or found.rests_s > LIMITS.max_rest_s for found in resting)
+    assert not gone & {found.number for found in links if found.kind is PeerKind.KNOWN}
+    for kind in (PeerKind.ANONYMOUS, PeerKind.KEY):
+        of_kind = [found for found in links if found.kind is kind]
+        left = [found for found in of_kind if found.number not in gone and found.held_bytes]
+        assert sum(found.held_bytes for found in left) <= LIMITS.max_held_bytes or len(left) == 1
+        working, resting = (
+            [f for f in of_kind if f.number in gone and (f.rests_s == 0) is busy] for busy in (True, False)
+        )
+        if working:  # nobody at rest who holds something stays while one at work has to go
+            assert not [found for found in left if found.rests_s > 0] or len(left) == 1
+        assert all(found.held_bytes or found.rests_s > LIMITS.max_rest_s for found in resting)
+
+
+def test_keys_that_nobody_knows_take_half_of_the_places_at_most_and_leave_each_other_the_rest() -> None:
+    """Anybody can make a thousand: they must not keep out those who prove nothing, nor those we know."""
+    admission = Admission(replace(LIMITS, max_links_per_peer=99), trusted=[Verifier.parse(VERIFIER_A)])
+    for number in range(4):
+        assert not admission.is_full_for(proof(f"192.0.2.{number}", VERIFIER_B))
+        admission.enter(proof(f"192.0.2.{number}", VERIFIER_B))
+    newcomer = proof("192.0.2.9", VERIFIER_B)
+    assert admission.is_full_for(newcomer)
+    assert not admission.is_full_for(proof("192.0.2.9"))
+    assert not admission.is_full_for(proof("192.0.2.9", VERIFIER_A))
+    links = [link(1, rests=99), link(2, proven=True, rests=6), link(3, proven=True, rests=7)]
+    assert admission.leaver(links, newcomer) == 3  # one that proves nothing would make no place for a key
+    assert admission.leaver(links, proof("192.0.2.9", VERIFIER_A)) == 1
+    assert admission.leaver(links[1:], proof("192.0.2.9", VERIFIER_A)) == 3
+    assert admission.leaver([Standing(4, PeerKind.KNOWN, 99.0, 0, 0.0)], proof("192.0.2.9", VERIFIER_A)) is None
+
+
+def test_another_key_is_no_other_peer_unless_we_know_it() -> None:
+    admission = Admission(LIMITS, trusted=[Verifier.parse(VERIFIER_A)])
+    assert admission.account(proof("192.0.2.1", VERIFIER_B)) == admission.account(proof("192.0.2.1")) == "192.0.2.1"
+    assert admission.account(proof("192.0.2.1", VERIFIER_A)) == VERIFIER_A
 
 
 def test_an_unproven_link_that_rests_too_long_is_closed() -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.limits import SECOND_NS
+from lace.notation.tai import TAI
 from lace.runtime.metering import AccountBook, LinkMeter, LinkRates, Rate, slices
+from lace.runtime.node import Node
 from lace.runtime.pulse import Pulse
+from lace.store.memory import MemoryStore
+from lace.transports.dial import TransportOptions
 
 RATES = LinkRates(blocks=Rate(10, 20), cpu_s=Rate(0.5, 2))
 
@@ -118,3 +123,35 @@ def test_known_links_have_more_of_everything_and_still_bounds() -> None:
     debt = meter.debt(0)
     assert debt is not None
     assert (debt.account, debt.wait_s) == ("loops", 1.0)
+
+
+class ClockThatIsSet:
+    """The machine's clock, and somebody who sets it."""
+
+    def __init__(self) -> None:
+        self.unix_ns, self.passed_ns = 1_800_000_000 * SECOND_NS, 0
+
+    def tai(self) -> TAI:
+        return TAI.of_unix_ns(self.unix_ns + self.passed_ns)
+
+    def monotonic_ns(self) -> int:
+        return self.passed_ns
+
+
+@pytest.mark.parametrize("set_by_s", [-86_400, -1, 0, 86_400])
+def test_accounts_fill_as_time_passes_whatever_the_clock_is_set_to(set_by_s: int) -> None:
+    """One that is set back would keep whoever owes waiting until it has caught up; one set ahead would forgive all."""
+
+    async def run() -> tuple[float, float]:
+        clock = ClockThatIsSet()
+        node = Node(MemoryStore(), TransportOptions(clock=clock.tai), clock)
+        rates = LinkRates(peer_cpu_s=Rate(1.0, 10.0))
+        node._accounts.of("192.0.2.1", rates, node._now_ns).charge(30.0, node._now_ns)
+        before = node._accounts.of("192.0.2.1", rates, node._now_ns).wait_s(node._now_ns)
+        clock.unix_ns += set_by_s * SECOND_NS
+        clock.passed_ns += 5 * SECOND_NS
+        after = node._accounts.of("192.0.2.1", rates, node._now_ns).wait_s(node._now_ns)
+        await node.shutdown()
+        return before, after
+
+    assert asyncio.run(run()) == pytest.approx((20.0, 15.0))

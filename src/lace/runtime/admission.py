@@ -1,17 +1,20 @@
 """Who may open a link, and who has to leave for whom (docs/serving.md has the order of eviction).
 
-Rule: a peer that proved itself never leaves for one that did not. Unproven peers are counted by network prefix, for
-addresses are cheap; a link at rest that proved nothing has its place only as long as nobody needs it.
+Rule: a peer that proved itself never leaves for one that did not, and one that we know for nobody. Whoever we do not
+know is counted by network prefix, for addresses are cheap and keys are cheaper; a link of theirs at rest has its place
+only as long as nobody of their own kind needs it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from lace.iltp.address import StdioAddress, UnixAddress
 from lace.limits import MIB
+from lace.notation.identifiers import Verifier
 from lace.runtime.metering import Bucket, Rate
 from lace.transports.base import TransportProof
 from lace.transports.prefix import network_prefix
@@ -22,13 +25,22 @@ class AdmissionLimits:
     """How many links there may be, of whom, and what all of them may hold."""
 
     max_links: int = 256  # open at a time, of everybody
-    max_links_per_peer: int = 32  # by proven verifier, else by network prefix
+    max_links_per_peer: int = 32  # by the key of a peer we know, else by network prefix
     reserved_links: int = 32  # of max_links (a quarter at most), kept free for peers that prove themselves
+    unknown_keys_share: float = 0.5  # of max_links, that peers with keys nobody here knows may take
     yield_after_s: float = 1.0  # at rest for so long, an unproven link gives its place to whoever comes
-    calm_links: int = 32  # of unproven peers; with more, others are let in at the rate below, whoever leaves for them
+    calm_links: int = 32  # of each kind of stranger; with more, others are let in at this rate, whoever leaves for them
     newcomers: Rate = field(default_factory=lambda: Rate(20, 20))
     max_rest_s: float = 3600.0  # an unproven link at rest for longer is closed
-    max_held_bytes: int = 96 * MIB  # by all links that proved nothing: waiting, held claims, unsent
+    max_held_bytes: int = 96 * MIB  # by all links of each kind of stranger: waiting, held claims, unsent
+
+
+class PeerKind(IntEnum):
+    """What is known of a peer; a higher one never leaves for a lower one."""
+
+    ANONYMOUS = 0
+    KEY = 1  # proves one that nobody here knows: anybody may have made it
+    KNOWN = 2  # trusted by name, or on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +48,7 @@ class Standing:
     """What one open link is, does and holds."""
 
     number: int
-    is_proven: bool
+    kind: PeerKind
     rests_s: float  # 0 while it works
     held_bytes: int
     cpu_s: float
@@ -47,6 +59,11 @@ def peer_key(proof: TransportProof) -> str:
     """Whom a link counts for: the proven verifier, else the network prefix it came from."""
     if proof.peer is not None:
         return proof.peer
+    return network_of(proof)
+
+
+def network_of(proof: TransportProof) -> str:
+    """The network prefix a link came from, or the socket."""
     address = proof.address
     if isinstance(address, StdioAddress | UnixAddress):
         return str(address)
@@ -56,77 +73,102 @@ def peer_key(proof: TransportProof) -> str:
 class Admission:
     """Counts links and judges newcomers."""
 
-    def __init__(self, limits: AdmissionLimits) -> None:
+    def __init__(self, limits: AdmissionLimits, trusted: Collection[Verifier] = ()) -> None:
         self._limits = limits
+        self._trusted = trusted
         self._per_peer: Counter[str] = Counter()
-        self._unproven = 0
-        self._all = 0
-        self._newcomers = Bucket(limits.newcomers, 0)
+        self._of_kind: Counter[PeerKind] = Counter()
+        self._newcomers = {kind: Bucket(limits.newcomers, 0) for kind in PeerKind}
+
+    def kind(self, proof: TransportProof) -> PeerKind:
+        """What is known of whoever is at the other end."""
+        if isinstance(proof.address, StdioAddress | UnixAddress) or (proof.peer and proof.peer in self._trusted):
+            return PeerKind.KNOWN
+        return PeerKind.ANONYMOUS if proof.peer is None else PeerKind.KEY
+
+    def account(self, proof: TransportProof) -> str:
+        """Whom a link counts for, in places and in processor time: another key is made in no time."""
+        return peer_key(proof) if self.kind(proof) is PeerKind.KNOWN else network_of(proof)
 
     def enter(self, proof: TransportProof, now_ns: int = 0) -> None:
         """A link begins."""
-        if self._is_busy_for(proof):
-            self._newcomers.charge(1, now_ns)
-        self._per_peer[peer_key(proof)] += 1
-        self._unproven += proof.peer is None
-        self._all += 1
+        kind = self.kind(proof)
+        if self._is_busy_for(kind):
+            self._newcomers[kind].charge(1, now_ns)
+        self._per_peer[self.account(proof)] += 1
+        self._of_kind[kind] += 1
 
     def leave(self, proof: TransportProof) -> None:
         """A link is gone."""
-        key = peer_key(proof)
+        key = self.account(proof)
         self._per_peer[key] -= 1
         if not self._per_peer[key]:
             del self._per_peer[key]
-        self._unproven -= proof.peer is None
-        self._all -= 1
+        self._of_kind[self.kind(proof)] -= 1
 
     def links_of(self, proof: TransportProof) -> int:
         """How many links this peer has."""
-        return self._per_peer[peer_key(proof)]
+        return self._per_peer[self.account(proof)]
 
     def is_crowd(self, proof: TransportProof) -> bool:
         """Whether this peer has all the links that it may have, so that one of its own has to leave first."""
-        return self._per_peer[peer_key(proof)] >= self._limits.max_links_per_peer
+        return self.links_of(proof) >= self._limits.max_links_per_peer
 
     def lets_in(self, proof: TransportProof, now_ns: int) -> bool:
         """Whether a peer may begin now, if there is a place: each link that begins costs an evaluation."""
-        return not self._is_busy_for(proof) or self._newcomers.has(1, now_ns)
+        kind = self.kind(proof)
+        return not self._is_busy_for(kind) or self._newcomers[kind].has(1, now_ns)
 
-    def _is_busy_for(self, proof: TransportProof) -> bool:
-        return proof.peer is None and self._unproven >= self._limits.calm_links
+    def _is_busy_for(self, kind: PeerKind) -> bool:
+        return kind is not PeerKind.KNOWN and self._of_kind[kind] >= self._limits.calm_links
 
     def is_full_for(self, proof: TransportProof) -> bool:
         """Whether somebody has to leave first."""
+        return self._is_kind_full(self.kind(proof)) or self._of_kind.total() >= self._limits.max_links
+
+    def _is_kind_full(self, kind: PeerKind) -> bool:
         limits = self._limits
-        reserved = min(limits.reserved_links, limits.max_links // 4)
-        is_crowded = proof.peer is None and self._unproven >= limits.max_links - reserved
-        return is_crowded or self._all >= limits.max_links
+        most = {
+            PeerKind.ANONYMOUS: limits.max_links - min(limits.reserved_links, limits.max_links // 4),
+            PeerKind.KEY: int(limits.max_links * limits.unknown_keys_share),
+            PeerKind.KNOWN: limits.max_links,
+        }
+        return self._of_kind[kind] >= most[kind]
 
     def leaver(self, standings: Iterable[Standing], proof: TransportProof) -> int | None:
-        """The link that gives its place to this peer: unproven, at rest, the longest first; of a crowd one of it."""
-        patience = self._limits.yield_after_s if proof.peer is None else 0.0
-        own = peer_key(proof) if self.is_crowd(proof) else None
+        """The link that gives its place to this peer: at rest, of the lowest kind, the longest first; of a crowd one of
+        it, and of its own kind where that has all the places it may have."""
+        kind, own = self.kind(proof), self.account(proof) if self.is_crowd(proof) else None
+        lowest = kind if own is None and self._is_kind_full(kind) else PeerKind.ANONYMOUS
         resting = [
             found
             for found in standings
-            if not found.is_proven and found.rests_s > patience and own in (None, found.peer)
+            if lowest <= found.kind <= min(kind, PeerKind.KEY)
+            and found.rests_s > (self._limits.yield_after_s if found.kind is kind else 0.0)
+            and own in (None, found.peer)
         ]
-        return max(resting, key=lambda found: found.rests_s).number if resting else None
+        return min(resting, key=lambda found: (found.kind, -found.rests_s)).number if resting else None
 
     def evicted(self, standings: Iterable[Standing]) -> list[tuple[int, str]]:
         """Who has to go now, and why: first who rested too long, then who holds most while too much is held.
 
-        The last link that holds anything may hold it alone: it has its own bounds, and nobody else suffers.
+        The last link of a kind that holds anything may hold it alone: it has its own bounds, and nobody else suffers.
         """
-        unproven = [found for found in standings if not found.is_proven]
-        tired = [found for found in unproven if found.rests_s > self._limits.max_rest_s]
-        leaving = [(found.number, "rested too long without proof") for found in tired]
-        staying = [found for found in unproven if found not in tired and found.held_bytes]
-        held = sum(found.held_bytes for found in staying)
+        found = list(standings)
+        tired = {
+            link.number for link in found if link.kind is PeerKind.ANONYMOUS and link.rests_s > self._limits.max_rest_s
+        }
+        leaving = [(number, "rested too long without proof") for number in sorted(tired)]
+        for kind in (PeerKind.ANONYMOUS, PeerKind.KEY):
+            staying = [link for link in found if link.kind is kind and link.number not in tired and link.held_bytes]
+            leaving += [(number, "held too much memory for a stranger") for number in self._too_much(staying)]
+        return leaving
+
+    def _too_much(self, staying: list[Standing]) -> Iterable[int]:
+        held = sum(link.held_bytes for link in staying)
         # At rest before at work, then the largest: what is lost is the least and the most is won.
-        staying.sort(key=lambda found: (found.rests_s == 0, -found.held_bytes))
+        staying = sorted(staying, key=lambda link: (link.rests_s == 0, -link.held_bytes))
         while held > self._limits.max_held_bytes and len(staying) > 1:
             out = staying.pop(0)
             held -= out.held_bytes
-            leaving.append((out.number, "held too much memory without proof"))
-        return leaving
+            yield out.number

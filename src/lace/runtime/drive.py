@@ -60,14 +60,16 @@ class Driver:
         tap: Tap | None = None,
         rates: LinkRates | None = None,
         peer_account: Bucket | None = None,
+        accounts_time: SteadyTai | None = None,
         on_limited: Callable[[Debt], None] | None = None,
     ) -> None:
         self._stream = stream
         self.session = session
         self.host = host
         self._time = SteadyTai(clock)
-        self.meter = LinkMeter(rates or LinkRates(), self.now_ns, peer_account)
-        self._calls = HostCalls(threads, evaluators, self.meter, self._time)
+        self._accounts_time = accounts_time or self._time  # of all that charge the same accounts
+        self.meter = LinkMeter(rates or LinkRates(), self._accounts_time.now_ns, peer_account)
+        self._calls = HostCalls(threads, evaluators, self.meter, self._accounts_time)
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget, strangers)
         self._room = self._waiting.room
@@ -224,7 +226,7 @@ class Driver:
 
     async def _afford(self) -> None:
         """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
-        while not self.over.is_set() and (debt := self.meter.debt(self.now_ns)) is not None:
+        while not self.over.is_set() and (debt := self.meter.debt(self._accounts_time.now_ns)) is not None:
             if self._on_limited is not None:
                 self._on_limited(debt)
             if debt.wait_s > self.meter.rates.max_wait_s:
@@ -247,7 +249,7 @@ class Driver:
                 return
 
     def _charge(self, account: str, amount: float) -> None:
-        self.meter.charge(account, amount, self.now_ns)
+        self.meter.charge(account, amount, self._accounts_time.now_ns)
 
     async def _send(self) -> None:
         """Write what the session has; once the exchange is over, return when nothing is left."""

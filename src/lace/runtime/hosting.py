@@ -48,7 +48,7 @@ class Hosting:
     def __post_init__(self) -> None:
         object.__setattr__(self, "bodies", RecentBodies(self.store))
 
-    def host(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool) -> Host[Any]:
+    def host(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool, account: str) -> Host[Any]:
         gate = self._gate(proof, info, is_known)
         if self.make is not None:
             return self.make(terms, gate)
@@ -60,7 +60,7 @@ class Hosting:
             bounds=self.bounds,
             policies=self.policies,
             house=self.crew.house,
-            guest=peer_key(proof),
+            guest=account,
             gate=gate,
             cursors=self.cursors,
             bodies=self.bodies,

@@ -12,7 +12,7 @@ from lace.interlace.events import Event
 from lace.interlace.terms import Link
 from lace.limits import MIB
 from lace.notation.identifiers import Verifier
-from lace.runtime.admission import AdmissionLimits, Standing
+from lace.runtime.admission import AdmissionLimits, PeerKind, Standing
 from lace.runtime.cursors import CursorLimits
 from lace.runtime.drive import Driver
 from lace.runtime.metrics import LinkRow, Metrics
@@ -85,6 +85,7 @@ class OpenLink:
     info: LinkInfo
     driver: Driver
     key: str = ""  # whom it counts for
+    kind: PeerKind = PeerKind.KNOWN
     is_leaving: bool = False
     bytes_in: int = 0
     bytes_out: int = 0
@@ -92,8 +93,7 @@ class OpenLink:
     def standing(self) -> Standing:
         driver = self.driver
         cpu_s = driver.meter.used["cpu_s"]
-        is_proven = self.info.peer is not None
-        return Standing(self.info.number, is_proven, driver.rests_s, driver.held_bytes, cpu_s, self.key)
+        return Standing(self.info.number, self.kind, driver.rests_s, driver.held_bytes, cpu_s, self.key)
 
     def count(self, metrics: Metrics) -> None:
         session = self.driver.session

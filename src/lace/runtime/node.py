@@ -14,15 +14,15 @@ from dataclasses import replace
 from functools import partial
 
 from lace.errors import LaceError, TransportError
-from lace.iltp.address import Address, StdioAddress, UnixAddress
+from lace.iltp.address import Address
 from lace.interlace import inputs as given
 from lace.interlace.terms import MachineConfig, Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
 from lace.policy.operand import Module
-from lace.runtime.admission import Admission, Standing, peer_key
+from lace.runtime.admission import Admission, PeerKind, Standing
 from lace.runtime.bounds import Budget, DriveLimits
-from lace.runtime.clock import Clock
+from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.crew import Crew
 from lace.runtime.cursors import CursorBook
 from lace.runtime.drive import Driver
@@ -79,6 +79,7 @@ class Node:
         self._accounts = AccountBook()
         self._transport = transport
         self._clock = clock
+        self._time = SteadyTai(clock)  # of accounts: a clock that is set back must not keep them from filling
         self._here = here
         self._limits = limits or NodeLimits()
         self._drive_limits = drive_limits or DriveLimits()
@@ -99,9 +100,9 @@ class Node:
         self._spreading = Spreading(self._crew.evaluators, self._spawn)
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
-        self._strangers = Budget(self._limits.max_held_bytes)
+        self._strangers = [Budget(self._limits.max_held_bytes) for _ in range(2)]  # with a key, and without
         self._links: dict[int, OpenLink] = {}
-        self._admission = Admission(self._limits)
+        self._admission = Admission(self._limits, transport.trusted)
         self._waiting = WaitingRoom(self._limits.waiting)
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -179,7 +180,7 @@ class Node:
         is_crowd = self._admission.is_crowd(stream.proof)
         proof = stream.proof
         takes_place, links = partial(self._takes_place, proof), partial(self._admission.links_of, proof)
-        if await self._waiting.wait(peer_key(proof), takes_place, links):
+        if await self._waiting.wait(self._admission.account(proof), takes_place, links):
             await self._serve(stream, terms)
         else:
             self._refuse(stream, "too many links of one peer" if is_crowd else "too many links")
@@ -197,7 +198,7 @@ class Node:
         except TransportError:
             return "not trusted"
         rates = self._rates_for(stream.proof, dialled=False)
-        owed_s = self._accounts.of(peer_key(stream.proof), rates, self._now_ns).wait_s(self._now_ns)
+        owed_s = self._accounts.of(self._admission.account(stream.proof), rates, self._now_ns).wait_s(self._now_ns)
         if owed_s > rates.max_wait_s:
             return "used more processor time than a peer may"
         return ""
@@ -216,7 +217,7 @@ class Node:
 
     @property
     def _now_ns(self) -> int:
-        return self._clock.tai().to_ns()  # as drivers do
+        return self._time.now_ns
 
     def _standings(self) -> list[Standing]:
         return [found.standing() for found in self._links.values() if not found.is_leaving]
@@ -248,7 +249,8 @@ class Node:
         self._numbers += 1
         info = LinkInfo(self._numbers, str(stream.proof.address), stream.proof.peer, dialled)
         driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key))
-        link = self._links[info.number] = OpenLink(info, driver, peer_key(stream.proof))
+        kind = PeerKind.KNOWN if dialled else self._admission.kind(stream.proof)
+        link = self._links[info.number] = OpenLink(info, driver, self._admission.account(stream.proof), kind)
         self._opened(info)
         try:
             if self._stopping.is_set():
@@ -275,24 +277,25 @@ class Node:
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
         is_known = self._knows(stream.proof, info.dialled)
-        rates = self._rates.for_known() if is_known else self._rates
+        account, rates = self._admission.account(stream.proof), self._rates_for(stream.proof, info.dialled)
         make_tap = self._reports.hooks.make_tap
         return Driver(
             stream,
             Session(config),
-            self._hosting.host(config.terms, stream.proof, info, is_known),
+            self._hosting.host(config.terms, stream.proof, info, is_known, account),
             self._clock,
             self._crew.threads.of(info.number),
             judges=self._crew.judges,
             evaluators=self._crew.evaluators,
             limits=self._drive_limits,
             budget=self._budget,
-            strangers=self._strangers if stream.proof.peer is None and rates is self._rates else None,
+            strangers=None if is_known else self._strangers[stream.proof.peer is None],
             on_event=lambda event: self._reports.event(info, event),
             on_stored=self._changed.set,
             tap=make_tap(info) if make_tap else None,
             rates=rates,
-            peer_account=self._accounts.of(peer_key(stream.proof), rates, self._now_ns),
+            peer_account=self._accounts.of(account, rates, self._now_ns),
+            accounts_time=self._time,
             on_limited=lambda debt: self._reports.in_debt(info, debt),
         )
 
@@ -301,8 +304,7 @@ class Node:
 
     def _knows(self, proof: TransportProof, dialled: bool) -> bool:
         """Whether a link is no stranger's. A proof alone makes nobody known: anybody may have made a key."""
-        is_here = isinstance(proof.address, UnixAddress | StdioAddress)
-        return dialled or is_here or (proof.peer is not None and proof.peer in self._transport.trusted)
+        return dialled or self._admission.kind(proof) is PeerKind.KNOWN
 
     # --- what is told ------------------------------------------------------------------------------------------
 
