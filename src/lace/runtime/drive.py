@@ -85,8 +85,7 @@ class Driver:
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
-        self._is_going_on = False
-        self._is_lost = False
+        self._is_going_on = self._is_lost = False
         self._cut_because = ""
         self._on_limited = on_limited
         self._rested_at_ns: int | None = None

@@ -107,8 +107,7 @@ class Node:
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = 0
-        self._stopping = asyncio.Event()
-        self._changed = asyncio.Event()
+        self._stopping, self._changed = asyncio.Event(), asyncio.Event()
         self._is_watching = False
 
     # --- links -------------------------------------------------------------------------------------------------
@@ -199,9 +198,7 @@ class Node:
             return "not trusted"
         rates = self._rates_for(stream.proof, dialled=False)
         owed_s = self._accounts.of(self._admission.account(stream.proof), rates, self._now_ns).wait_s(self._now_ns)
-        if owed_s > rates.max_wait_s:
-            return "used more processor time than a peer may"
-        return ""
+        return "used more processor time than a peer may" if owed_s > rates.max_wait_s else ""
 
     def _takes_place(self, proof: TransportProof) -> bool:
         """Take a place if there is one, or somebody leaves for it."""
