@@ -107,8 +107,9 @@ def test_the_pulse_tells_how_long_a_loop_was_held() -> None:
     pulse = asyncio.run(run())
     assert pulse.busy_s >= 0.2
     assert pulse.stall_s >= 0.15
+    assert pulse.own_s <= pulse.stall_s
     pulse.reset()
-    assert (pulse.stall_s, pulse.busy_s) == (0.0, 0.0)
+    assert (pulse.stall_s, pulse.own_s, pulse.busy_s) == (0.0, 0.0, 0.0)
 
 
 def test_known_links_have_more_of_everything_and_still_bounds() -> None:

@@ -29,6 +29,7 @@ HELP = {
     "buffered_bytes": ("gauge", "Received bytes that wait for a phase or for the store."),
     "limited_total": ("counter", "Times that a link was made to wait or cut for the good of others, by what it used."),
     "loop_stall_seconds": ("gauge", "The longest the event loop was ever late, by the wall."),
+    "loop_own_stall_seconds": ("gauge", "The same, less the time that its thread waited for a processor."),
     "loop_busy_seconds": ("gauge", "The most processor time that the event loop used at a stretch."),
     "reconnects_total": ("counter", "Times that a kept link was dialled again."),
 }

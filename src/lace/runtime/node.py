@@ -315,8 +315,9 @@ class Node:
     def _live(self) -> Iterable[LinkRow]:
         """Bring what is counted per link up to date, for somebody who reads it now."""
         self.metrics.put("buffered_bytes", self._budget.held)
-        self.metrics.put("loop_stall_seconds", round(self.pulse.stall_s, 4))
-        self.metrics.put("loop_busy_seconds", round(self.pulse.busy_s, 4))
+        pulse = self.pulse
+        for name, seconds in (("stall", pulse.stall_s), ("own_stall", pulse.own_s), ("busy", pulse.busy_s)):
+            self.metrics.put(f"loop_{name}_seconds", round(seconds, 4))
         for found in self._links.values():
             found.count(self.metrics)
             yield found.row()

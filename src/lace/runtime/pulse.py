@@ -1,7 +1,8 @@
 """The pulse of an event loop: how long it was ever kept from what it should have done.
 
-Rule: it measures and changes nothing. Two readings: the time on the wall, which a busy machine stretches, and the
-processor time of the loop's own thread, which only work on the loop can use up.
+Rule: it measures and changes nothing. Three readings: the time on the wall, which a busy machine stretches; the same
+less the time that the loop's thread waited for a processor, which is what we did to ourselves; and the processor time
+of the thread, which only work on the loop can use up.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 INTERVAL_S = 0.025  # a stall shows in full whenever it began; more beats would only cost an idle node more
+_SCHEDULED = "/proc/thread-self/schedstat"  # Linux: nanoseconds on a processor, and waiting for one
 
 
 @dataclass(slots=True)
@@ -20,19 +22,30 @@ class Pulse:
 
     interval_s: float = INTERVAL_S
     stall_s: float = 0.0  # later than due, by the wall
+    own_s: float = 0.0  # of that, what no other program of the machine made
     busy_s: float = 0.0  # processor time between two beats
 
     def reset(self) -> None:
         """Forget what was."""
-        self.stall_s = self.busy_s = 0.0
+        self.stall_s = self.own_s = self.busy_s = 0.0
 
     async def beat(self, monotonic_ns: Callable[[], int]) -> None:
         """Measure until cancelled."""
         due = monotonic_ns() + int(self.interval_s * 1e9)
-        busy = time.thread_time()
+        busy, waited = time.thread_time(), _waited_ns()
         while True:
             await asyncio.sleep(self.interval_s)
-            now, used = monotonic_ns(), time.thread_time()
+            now, used, since = monotonic_ns(), time.thread_time(), _waited_ns()
             self.stall_s = max(self.stall_s, (now - due) / 1e9)
+            self.own_s = max(self.own_s, (now - due - (since - waited)) / 1e9)
             self.busy_s = max(self.busy_s, used - busy)
-            due, busy = now + int(self.interval_s * 1e9), used
+            due, busy, waited = now + int(self.interval_s * 1e9), used, since
+
+
+def _waited_ns() -> int:
+    """For how long this thread could have run and had no processor; 0 where nobody tells."""
+    try:
+        with open(_SCHEDULED, "rb") as file:
+            return int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
