@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import lace.datalog
+from executors import reference
 from executors.executors import EXECUTORS, Executor, run_embedded
-from lace.datalog import engine, reference
+from lace.datalog import engine
 from lace.datalog.admission import check_fact, check_value
 from lace.datalog.canonical import canonical_text
 from lace.datalog.formatting import format_program

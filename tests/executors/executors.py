@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from lace.datalog import engine, reference
+from executors import reference
+from lace.datalog import engine
 from lace.datalog.source import Row
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import CheckedProgram

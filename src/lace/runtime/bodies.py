@@ -1,7 +1,7 @@
 """The bytes of records that were sent a moment ago: what is new to one link is new to the others too.
 
-Rule: they are of this moment of the store. Once anything is stored or removed they are forgotten, so nobody is sent a
-record that is gone; and there are few of them.
+Rule: they are of this moment of the store as this process knows it. Once anything is stored or removed here, or was
+seen to be by another process, they are forgotten; and there are few of them.
 """
 
 from __future__ import annotations
