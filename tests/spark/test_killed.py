@@ -79,11 +79,12 @@ RULES = (
 
 def commands(folder: Path, root: str) -> list[list[str]]:
     """Every change that an archive knows, one after another."""
-    peer = ["--peer", f"bob={folder / 'bob.rules'}", "--expose", "all"]
+    by_spark = ["--few-mib", "0"]  # so little would be done without it
+    peer = ["--peer", f"bob={folder / 'bob.rules'}", "--expose", "all", *by_spark]
     gone = [str(valid.hash) for valid in make_records(40, seed=3)[:5]]
     return [
         ["init", root],
-        ["add", root, str(folder / "a.bundle"), "--few-mib", "0"],
+        ["add", root, str(folder / "a.bundle"), *by_spark],
         ["run", root, *peer],
         ["add", root, str(folder / "b.bundle")],
         ["run", root, *peer],

@@ -162,7 +162,7 @@ def write(
     if by:
         chosen = _in_order(chosen, by, 1 + rows // file_rows)
     bloom = BLOOM if "hash" in SCHEMAS[table].names else {}
-    chosen.write.options(**bloom).mode("errorifexists").parquet(f"{files.uri}/{folder}")
+    chosen.write.options(**bloom).mode("error").parquet(f"{files.uri}/{folder}")
     listed = files.listing(folder)
     made = described(spark, files, table, listed)
     named = {file.path for file in made}
