@@ -740,6 +740,7 @@ def test_the_schema_is_what_both_can(ours: set[str] | None, theirs: set[str] | N
     assert schema(ours).meet(schema(theirs)) == schema(theirs).meet(schema(ours)) == schema(expected)
 
 
+@mark.clause("040-ADVREQ-04")
 @pytest.mark.parametrize(
     ("module", "fields", "passes"),
     [
