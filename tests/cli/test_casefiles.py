@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from lace.cli.app import app
 from lace.datalog.annotations import read_annotated
+from lace.errors import NotFound
 from lace.policy.exposure import Exposure
 from lace.policy.lint import doubts, profile_of
 from lace.policy.operand import Module
@@ -95,6 +96,13 @@ Name = "V.alice"
 Signed-By = "{ADMIN}"
 """
     assert [run_case(case, expose).passed for case in read_cases(given)] == [True, True]
+
+
+def test_a_mistyped_template_is_told_the_nearest() -> None:
+    with pytest.raises(NotFound, match="did you mean members"):
+        fill("memebrs", {})
+    with pytest.raises(NotFound, match="there are public-read, members"):
+        fill("xyz", {})
 
 
 def test_new_writes_files_once_and_they_run(tmp_path: Path) -> None:

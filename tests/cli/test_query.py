@@ -73,6 +73,27 @@ def test_several_heads_need_a_goal(edges: Path) -> None:
     assert "A/1, B/1" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("Named(N) :- Feild(P,'Name',_,N).", "did you mean Field?"),
+        ("Named(N) :- Field(P,'Naem',_,N).", "did you mean Name?"),
+        ("Named(P) :- Field(P,'Name',_,'links/9').", ""),
+    ],
+)
+def test_an_empty_answer_to_a_mistyped_question_says_what_is_near(store: Path, rules: str, said: str) -> None:
+    for form in ([], ["--json"]):
+        result = run("query", str(store), rules, *form)
+        assert result.exit_code == 0
+        assert said in result.stderr
+        assert bool(result.stderr) == bool(said)
+        assert "did you mean" not in result.stdout
+
+
+def test_an_answer_with_rows_says_nothing_else(store: Path) -> None:
+    assert run("query", str(store), LINKS + "\nOdd(P) :- Feild(P,'Name',_,_).", "--goal", "Selected(P)").stderr == ""
+
+
 def test_missing_arguments_are_a_usage_error() -> None:
     assert run("query", LINKS).exit_code == 2
 

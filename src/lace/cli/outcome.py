@@ -52,7 +52,8 @@ def why_nothing_moved(outcome: Outcome) -> str:
         f"you showed {count_of(ours, 'record')}" if ours else "you showed nothing (see --expose)",
         f"the peer showed {count_of(theirs, 'record')}" if theirs else "the peer showed nothing",
     ]
-    return f"nothing moved: {' and '.join(shown)}, and neither asked for any; `lace why` tells of one record"
+    lacks = "neither lacks one that its rules take"
+    return f"nothing moved: {' and '.join(shown)}, and {lacks}; `lace why` tells of one record"
 
 
 def outcome_fields(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int) -> dict[str, object]:

@@ -10,7 +10,7 @@ import click
 
 from lace.cli.arguments import opened_for_rules
 from lace.cli.cores import use_two_cores
-from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, say, shown_hash
+from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, print_warning, say, shown_hash
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
 if TYPE_CHECKING:
@@ -79,7 +79,21 @@ def command(
         _give(query(facts, text, goal, name=name, limits=limits), form, chosen)
         return
     with opened_for_rules(Path(arguments[0])) as lace:
-        _give(query(lace, text, goal, name=name, limits=limits), form, chosen)
+        answer = query(lace, text, goal, name=name, limits=limits)
+        _give(answer, form, chosen)
+        if not len(answer):
+            _tell_what_can_never_match(name, text, limits)
+
+
+def _tell_what_can_never_match(name: str, text: str, limits: EngineLimits) -> None:
+    """An empty answer to a mistyped question looks like one to a good question: say what no record has."""
+    from lace.datalog.annotations import read_annotated_all
+    from lace.datalog.validate import LOCAL_PROFILE
+    from lace.policy.lint import never_matching
+
+    source, _ = read_annotated_all(text, name=name, limits=limits)
+    for doubt in never_matching(source.program, LOCAL_PROFILE):
+        print_warning(str(doubt))
 
 
 def _query_on_spark(

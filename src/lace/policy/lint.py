@@ -69,9 +69,15 @@ def profile_of(program: Program) -> Profile:
 
 def doubts(program: Program, profile: Profile, given: Iterable[Predicate] = ()) -> list[InvalidLacegram]:
     """Every doubt about a program, in the order of its text; `given` are fact predicates that come from elsewhere."""
+    found = [*_missing_exports(program, profile), *_unread(program, profile)]
+    found += never_matching(program, profile, given)
+    return sorted(found, key=lambda doubt: (doubt.line, doubt.column))
+
+
+def never_matching(program: Program, profile: Profile, given: Iterable[Predicate] = ()) -> list[InvalidLacegram]:
+    """The doubts about what bodies ask for: predicates, fields and values that no record has."""
     known = frozenset((*profile.base, *heads(program.rules), *given))
-    found = list(_missing_exports(program, profile))
-    found += _unread(program, profile)
+    found: list[InvalidLacegram] = []
     for rule in program.rules:
         for atom in body_atoms((rule,)):
             if profile.base and atom.predicate not in known:
@@ -81,7 +87,7 @@ def doubts(program: Program, profile: Profile, given: Iterable[Predicate] = ()) 
                 found.append(_doubt(program, atom.place, "never-supplied", message))
             found += _impossible_values(program, atom)
         found += _impossible_together(program, rule)
-    return sorted(found, key=lambda doubt: (doubt.line, doubt.column))
+    return found
 
 
 def _doubt(program: Program, place: Place, code: str, message: str, advice: str = "") -> InvalidLacegram:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from lace.errors import InvalidText, NotFound
+from lace.policy.lint import nearest
 
 _FILES = ("select.lace", "expose.lace", "cases.toml")
 _SUMMARIES = {
@@ -48,7 +49,8 @@ def _wanted(name: str) -> tuple[str, ...]:
 def fill(name: str, words: Mapping[str, str]) -> dict[str, str]:
     """The files of a template by their names, with words put in."""
     if name not in _SUMMARIES:
-        raise NotFound(f"there is no template {name!r}; there are {', '.join(_SUMMARIES)}")
+        near = nearest(name, _SUMMARIES) or f"there are {', '.join(_SUMMARIES)}"
+        raise NotFound(f"there is no template {name!r}; {near}")
     missing = [word for word in _wanted(name) if not words.get(word)]
     if missing:
         raise InvalidText(f"the template {name} needs {' and '.join(missing)}", rule="template-words", place=name)
