@@ -171,7 +171,7 @@ async def soak(chosen: argparse.Namespace, folder: Path) -> int:
     lace.open(server, create=True).close()
     child = subprocess.Popen(
         [sys.executable, "-m", "lace.cli", "serve", str(server), f"unix:{socket_path}", "--expose", "all"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])},
         stderr=subprocess.DEVNULL,
     )
     while not socket_path.exists():
