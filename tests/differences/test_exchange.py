@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from interlace.pair import ALL, Pair, Side, blob, config_of, group_module, plex
 from lace.differences import compare
+from lace.differences.few import measure_few
 from lace.differences.ids import Ids
-from lace.differences.keyed import DifferenceKey, KeyedIds, keyed_ids
+from lace.differences.keyed import U64, DifferenceKey, KeyedIds, keyed_ids
 from lace.interlace import inputs as given
 from lace.notation.fact import Fact
 from lace.policy.operand import Module
@@ -97,7 +98,13 @@ def test_a_teller_whose_set_is_the_peers_never_passes_over_it(monkeypatch: pytes
             hashed.append(len(ids))
         return keyed_ids(ids, key)
 
+    def count_few(ids: Ids, key: DifferenceKey) -> U64:
+        if Acting.now is teller:
+            hashed.append(len(ids))
+        return measure_few(ids, key)
+
     monkeypatch.setattr(compare, "keyed_ids", count)
+    monkeypatch.setattr(compare, "measure_few", count_few)
     both.start()
     both.run()
     for step in range(4):

@@ -54,6 +54,18 @@ class Counting(Quick):
         return found
 
 
+class Watched(LocalHost):
+    """A host whose quick answers are counted, or that has none."""
+
+    def __init__(self, *given: Any, bodies: RecentBodies, seen: Counter[str] | None, **options: Any) -> None:
+        super().__init__(*given, bodies=bodies, **options)
+        self._recent, self._seen = bodies, seen
+
+    @property
+    def at_once(self) -> Quick | None:
+        return Counting(self, self._recent, self._seen) if self._seen is not None else None
+
+
 class Hub:
     """A server of some links over one store, and what was sent on each of them."""
 
@@ -64,9 +76,7 @@ class Hub:
         policies, bodies = PolicyBook(), RecentBodies(self.server)
 
         def make(store: RecordStore, terms: Terms) -> LocalHost:
-            host = LocalHost(store, terms, policies=policies, bodies=bodies)
-            host.at_once = Counting(host, bodies, self.seen) if quick else None
-            return host
+            return Watched(store, terms, policies=policies, bodies=bodies, seen=self.seen if quick else None)
 
         self.links = []
         for number in range(links):

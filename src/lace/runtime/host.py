@@ -19,7 +19,7 @@ from lace.interlace import inputs as given
 from lace.interlace.advertise import RECORD_BYTES
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.claims import PeerClaims
-from lace.interlace.host import Arrived, Call, Loaded, Payer
+from lace.interlace.host import Arrived, AtOnce, Call, Loaded, Payer
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import summarise
 from lace.interlace.terms import Terms
@@ -93,7 +93,11 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._sharing: SharingKey | None = None
         self._payer: Payer | None = None  # of what is evaluated for this link
         self._bodies = bodies  # that links over this store share
-        self.at_once = Quick(self, bodies) if bodies is not None else None
+
+    @property
+    def at_once(self) -> AtOnce | None:
+        """Made when it is asked for: kept here it would be a cycle, which waits for the collector when a link ends."""
+        return Quick(self, self._bodies) if self._bodies is not None else None
 
     @property
     def cursor(self) -> StoreCursor:

@@ -43,10 +43,10 @@ class Hosting:
     make: MakeHost | None
     quotas: Quotas | None  # None: FOR_STRANGERS, where others can reach us
     horizon: Callable[[], str] | None
-    bodies: RecentBodies = field(init=False)
+    bodies: RecentBodies | None = field(init=False)  # None: a host of the application's has its own ways
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bodies", RecentBodies(self.store))
+        object.__setattr__(self, "bodies", RecentBodies(self.store) if self.make is None else None)
 
     def host(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool, account: str) -> Host[Any]:
         gate = self._gate(proof, info, is_known)

@@ -43,13 +43,16 @@ Under = TypeVar("Under", bound=Agreed[Any, Any])
 class LinkHost(ABC, Generic[Own, Claims, Under]):
     """One link's side, as far as it does not depend on where records are."""
 
-    at_once: AtOnce | None = None  # but for a host that has quick answers
-
     def __init__(self, terms: Terms, gate: QuotaGate, cursors: CursorBook) -> None:
         self._terms = terms
         self._gate = gate  # what the peer may bring
         self._cursors = cursors
         self._agreed: Under | None = None
+
+    @property
+    def at_once(self) -> AtOnce | None:
+        """Quick answers; there are none unless a host knows some."""
+        return None
 
     def _prepared(self) -> Under:
         if self._agreed is None:
