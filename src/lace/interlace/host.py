@@ -90,7 +90,7 @@ class Call:
 
     def check(self) -> None:
         """Raise Cancelled if nobody waits any more."""
-        if self._is_cancelled:
+        if self.is_cancelled:
             raise Cancelled("the call was cancelled")
 
     def charge(self, *, rows: int = 0, size: int = 0) -> None:

@@ -334,8 +334,8 @@ class Driver:
             self._charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
         if self._on_event is not None:
             self._on_event(event)
-        is_ready = self.host.at_once is not None and self.host.at_once.is_ready
-        if isinstance(event, FixedPoint) and self.session.terms.is_open and not is_ready:
+        quick = self.host.at_once
+        if isinstance(event, FixedPoint) and self.session.terms.is_open and not (quick and quick.is_ready):
             await self._calls.call(self.host.rest)
 
     async def _gather(self, first: ReceivedRecords) -> list[Arrived]:

@@ -13,12 +13,12 @@ from functools import partial
 from time import thread_time
 from typing import TypeVar
 
-from lace.interlace import effects as asked
 from lace.interlace.host import Call
 from lace.runtime.clock import SteadyTai
 from lace.runtime.metering import LinkMeter
 
 T = TypeVar("T")
+E = TypeVar("E")
 
 
 class HostCalls:
@@ -46,7 +46,7 @@ class HostCalls:
             finally:
                 self._evaluation = None
 
-    def at_once(self, work: Callable[[asked.HostEffect], T], effect: asked.HostEffect) -> T:
+    def at_once(self, work: Callable[[E], T], effect: E) -> T:
         """What takes neither a thread nor long."""
         started = thread_time()
         result = work(effect)

@@ -38,7 +38,8 @@ class Outgoing:
 
     async def list(self, request: asked.SendListing) -> given.ListingSent:
         """Advertisement records as the host lists them: a listing may be large."""
-        if self._host.at_once is not None and (listed := self._host.at_once.listed(request)) is not None:
+        quick = self._host.at_once
+        if quick is not None and (listed := self._calls.at_once(quick.listed, request)) is not None:
             self._session.put_listing(listed, request.source)
             await self._flow()
             return given.ListingSent()
@@ -53,7 +54,8 @@ class Outgoing:
         """Stored records until a bound is reached; the rest is deferred (050-XFER-01)."""
         service = Service(request)
         started = self._time.now_ns
-        if self._host.at_once is not None and (loaded := self._host.at_once.loaded(request)) is not None:
+        quick = self._host.at_once
+        if quick is not None and (loaded := self._calls.at_once(quick.loaded, request)) is not None:
             self._session.put_records([stored for _, stored in service.take_all(loaded)])
             await self._flow()
             return given.RecordsSent(service.sent, service.missing)

@@ -136,11 +136,6 @@ class _ForAll(Call):
     def is_cancelled(self) -> bool:
         return all(call.is_cancelled for call in list(self._asking.values()))
 
-    def check(self) -> None:
-        if self.is_cancelled:
-            super().cancel()
-        super().check()
-
 
 class SharedSends(_Generations):
     """Of any number of links, each in its own thread.
