@@ -148,8 +148,12 @@ def test_where_too_many_doors_are_half_open_the_largest_crowd_gives_way() -> Non
     assert left == [0, 1]
 
 
-def test_networks_without_number_are_forgotten_once_they_are_level() -> None:
+@pytest.mark.parametrize("seconds", [0.0, 0.001])
+def test_networks_without_number_are_forgotten_and_who_used_most_is_not(seconds: float) -> None:
     turns = Turns()
+    turns.charge("greedy", 5.0)
     for number in range(20_000):
-        turns.charge(str(number), 0.0)
-    assert len(cast(Any, turns)._used) <= 4096
+        turns.charge(str(number), seconds)
+    used = cast(Any, turns)._used
+    assert len(used) <= 4096
+    assert used["greedy"] == 5.0

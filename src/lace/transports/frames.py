@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from heapq import nlargest
+from operator import itemgetter
 from time import thread_time
 
 from websockets.asyncio.server import ServerConnection
@@ -50,8 +52,8 @@ class Turns:
         """Work was done for somebody, or is about to be done."""
         self._left_s -= seconds
         self._used[network] = self._used_by(network) + seconds
-        if len(self._used) > _MOST_NETWORKS:
-            self._used = {known: used for known, used in self._used.items() if used > self._level}
+        if len(self._used) > _MOST_NETWORKS:  # who used least is forgotten: to be at the level is little to gain
+            self._used = dict(nlargest(_MOST_NETWORKS // 2, self._used.items(), key=itemgetter(1)))
 
     def _used_by(self, network: str) -> float:
         return max(self._used.get(network, 0.0), self._level)
