@@ -9,7 +9,9 @@ import pytest
 import lace
 from lace.errors import InvalidText, TransportError
 from lace.interlace.events import FixedPoint
+from lace.limits import SECOND_NS
 from lace.porcelain.network import connect, serve
+from lace.runtime.clock import SystemClock
 
 
 def test_two_programs_exchange_over_a_socket(tmp_path: Path) -> None:
@@ -31,6 +33,19 @@ def test_two_programs_exchange_over_a_socket(tmp_path: Path) -> None:
         assert any(isinstance(event, FixedPoint) for event in events)
         with pytest.raises(TransportError):
             connect(near, address)
+
+
+@pytest.mark.parametrize(
+    ("horizon_s", "is_taken"), [(None, True), (86_400, False), (3_600, False), (400 * 86_400, True)]
+)
+def test_a_lace_dials_under_its_own_horizon(horizon_s: int | None, is_taken: bool) -> None:
+    ahead = SystemClock().tai().plus_ns(300 * 86_400 * SECOND_NS)
+    with lace.open(":memory:", horizon_s=None) as far, lace.open(":memory:", horizon_s=horizon_s) as near:
+        far.put(b"far ahead", group="u", app="a", name="1", tai=ahead)
+        with serve(far, "tcp:127.0.0.1:0", expose="all") as bound:
+            outcome = connect(near, bound[0])
+        assert bool(outcome.result.received_hashes) is is_taken
+        assert bool(list(near.list("//u"))) is is_taken
 
 
 def test_what_cannot_be_served_is_told_to_the_caller(tmp_path: Path) -> None:

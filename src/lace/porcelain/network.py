@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from lace.errors import TransportError
 from lace.iltp.address import Address, parse_address
 from lace.interlace.terms import Terms
+from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
 from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
@@ -52,17 +53,18 @@ def connect(
     on_event: OnEvent | None = None,
 ) -> Outcome:
     """A bounded exchange with a peer; how it ended. TransportError if the peer cannot be reached or is not trusted."""
-    caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
+    caller = Caller(key=key, trusted=tuple(trusted), tls=tls, horizon_s=lace.horizon_s)
     return caller.exchange(lace.store, address, terms_of(lace, select, expose, is_open=False), Hooks(on_event=on_event))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who dials, and whom it takes for the peer."""
+    """Who dials, whom it takes for the peer, and how far ahead a record of the peer's may be dated."""
 
     key: SigningKey | None = None
     trusted: tuple[Verifier, ...] = ()
     tls: ClientTls | None = None
+    horizon_s: float | None = HORIZON_S
 
     def exchange(
         self,
@@ -76,7 +78,15 @@ class Caller:
         clock = SystemClock()
 
         async def run() -> Outcome:
-            node = Node(store, self.transport(clock), clock, here=self.here, hooks=hooks, make_host=make_host)
+            node = Node(
+                store,
+                self.transport(clock),
+                clock,
+                here=self.here,
+                hooks=hooks,
+                make_host=make_host,
+                horizon_s=self.horizon_s,
+            )
             try:
                 return await node.exchange(parse_address(address), terms)
             finally:
