@@ -12,10 +12,8 @@ def main() -> None:
     import gc
 
     from lace.cli.app import app
-    from lace.runtime.collector import ALLOCATIONS
+    from lace.workers.collector import own_process
 
-    # A command makes many values and hardly a cycle, and what is left at the end goes with the process: looking for
-    # cycles often, and once more at the end, would only take time.
-    gc.set_threshold(ALLOCATIONS)
-    atexit.register(gc.freeze)
+    own_process()
+    atexit.register(gc.freeze)  # what is left goes with the process: looking for its cycles would only take time
     app(prog_name="lace")

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import leave_at_once
-from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
-from lace.cli.localpeer import LocalChoices, PeerType, follow_locally, refuse_link_choices, require_lace, their_options
+from lace.cli.links import captured, make_node
+from lace.cli.localpeer import follow_locally, require_lace
 from lace.cli.output import json_option, print_json, say
-from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
-from lace.cli.side import Side, opened_side, side_argument
+from lace.cli.peerchoices import PeerChoices, peer_command
+from lace.cli.side import Side, opened_side
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
@@ -27,75 +26,36 @@ if TYPE_CHECKING:
 
 
 @click.command("follow")
-@side_argument()
-@click.argument("address", metavar="PEER", type=PeerType())
-@click.argument("child", nargs=-1, metavar="[-- CHILD…]")
-@select_options
-@expose_option
-@their_options
-@link_options
+@peer_command
 @click.option("--ticks", is_flag=True, help="Tell when the shared time moves, too.")
-@trace_option
 @json_option
-def command(
-    path: Path | str,
-    master: str | None,
-    address: Any,
-    child: Sequence[str],
-    sources: Sequence[str],
-    coordinates: Sequence[str],
-    hashes: Sequence[str],
-    expose: Sequence[str],
-    their_select: str | None,
-    their_expose: Sequence[str],
-    ticks: bool,
-    trace: Path | None,
-    as_json: bool,
-    **links: Any,
-) -> ExitCode:
+def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
     """Keep an exchange with a peer open and print what happens.
 
     Records move as soon as either side stores them. When the connection is lost it is made again, after growing
     pauses, and the exchange goes on where it was. PATH is a lace or an archive (`lace archive`). Ends on SIGTERM or
     Ctrl-C.
     """
-    module = chosen_selector(sources, coordinates, hashes)
-    exposed = chosen_exposures(expose, module)
-    if isinstance(address, Path):
-        path = require_lace(path)
-        refuse_link_choices({**links, "trace": trace})
-        chosen = LocalChoices(module, exposed, their_select, their_expose)
-        return follow_locally(path, address, chosen, as_json=as_json, ticks=ticks)
-    terms = make_terms(module, exposed, is_open=True)
-    choices = LinkChoices(command=child, **links)
-    terms = choices.patient(terms)
-    choices.require_use_of_key([address])
-    with opened_side(path, master) as side:
-        asyncio.run(_follow(side, address, terms, choices, trace, as_json=as_json, ticks=ticks))
+    if isinstance(asked.address, Path):
+        return follow_locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json, ticks=ticks)
+    terms = asked.terms(is_open=True)
+    with opened_side(asked.path, asked.master) as side:
+        asyncio.run(_follow(side, asked, terms, as_json=as_json, ticks=ticks))
     return ExitCode.OK
 
 
-async def _follow(
-    side: Side,
-    address: Any,
-    terms: Terms,
-    choices: LinkChoices,
-    trace: Path | None,
-    *,
-    as_json: bool,
-    ticks: bool,
-) -> None:
+async def _follow(side: Side, asked: PeerChoices, terms: Terms, *, as_json: bool, ticks: bool) -> None:
     from lace.runtime.node import Hooks
 
     hooks = Hooks()
     _print_events(hooks, as_json=as_json, ticks=ticks)
-    with captured(trace, hooks):
-        node = make_node(side.store, choices, hooks, side.limits(), make_host=side.make_host)
+    with captured(asked.trace, hooks):
+        node = make_node(side.store, asked.link(), hooks, side.limits(), make_host=side.make_host)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        node.keep_in_background(address, terms)
+        node.keep_in_background(asked.address, terms)
         await stop.wait()
         if not await node.shutdown():
             leave_at_once("an evaluation was still running and is given up", ExitCode.OK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +12,13 @@ import click
 from lace.cli.arguments import opened
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import run_until_interrupted
-from lace.cli.links import LinkChoices, captured, link_options, make_node, make_terms, trace_option
-from lace.cli.localpeer import (
-    LocalChoices,
-    PeerType,
-    exchange_locally,
-    preview_here,
-    refuse_link_choices,
-    require_lace,
-    their_options,
-)
+from lace.cli.links import LinkChoices, captured, make_node
+from lace.cli.localpeer import exchange_locally, preview_here, require_lace
 from lace.cli.outcome import exit_code_of, print_outcome
 from lace.cli.output import ProgressMeter, json_option, metered
-from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
+from lace.cli.peerchoices import PeerChoices, peer_command
 from lace.cli.relaying import address_of, hold_option, relay_between
-from lace.cli.side import opened_side, side_argument
+from lace.cli.side import opened_side
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
@@ -39,34 +31,11 @@ if TYPE_CHECKING:
 
 
 @click.command("interlace")
-@side_argument()
-@click.argument("address", metavar="PEER", type=PeerType())
-@click.argument("child", nargs=-1, metavar="[-- CHILD…]")
-@select_options
-@expose_option
-@their_options
-@link_options
-@trace_option
+@peer_command
 @hold_option
 @click.option("--dry-run", is_flag=True, help="Ask what would come and go, by group and app; nothing is moved.")
 @json_option
-def command(
-    path: Path | str,
-    master: str | None,
-    address: Any,
-    child: Sequence[str],
-    sources: Sequence[str],
-    coordinates: Sequence[str],
-    hashes: Sequence[str],
-    expose: Sequence[str],
-    their_select: str | None,
-    their_expose: Sequence[str],
-    trace: Path | None,
-    hold: int,
-    dry_run: bool,
-    as_json: bool,
-    **links: Any,
-) -> ExitCode:
+def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> ExitCode:
     """Exchange records with a peer until neither wants more.
 
     Both sides agree on a plan made of their two selectors, list what they may send, ask for what they lack, and stop
@@ -77,28 +46,18 @@ def command(
     If PATH is an address too, the two peers exchange through this command: each gets what the other shows and its own
     rules take, and nothing is kept here.
     """
-    module = chosen_selector(sources, coordinates, hashes)
-    if (first := address_of(path)) is not None:
-        refused = {"expose": expose, "trace": trace, "dry-run": dry_run, "their-select": their_select,
-                   "their-expose": their_expose, "master": master}  # fmt: skip
-        choices = LinkChoices(command=child, **links)
-        return relay_between(first, address, module, choices, hold, refused, as_json=as_json)
-    exposed = chosen_exposures(expose, module)
-    if isinstance(address, Path):
-        path = require_lace(path)
-        refuse_link_choices({**links, "trace": trace})
-        chosen = LocalChoices(module, exposed, their_select, their_expose)
-        if dry_run:
-            return preview_here(path, address, chosen, as_json=as_json)
-        return exchange_locally(path, address, chosen, as_json=as_json)
-    terms = make_terms(module, exposed, is_open=False)
-    choices = LinkChoices(command=child, **links)
-    terms = choices.patient(terms)
-    choices.require_use_of_key([address])
+    if (first := address_of(asked.path)) is not None:
+        refused = {"expose": asked.expose, "trace": asked.trace, "dry-run": dry_run, "their-select": asked.their_select,
+                   "their-expose": asked.their_expose, "master": asked.master}  # fmt: skip
+        return relay_between(first, asked.address, asked.module, asked.link(), hold, refused, as_json=as_json)
+    if isinstance(asked.address, Path):
+        locally = preview_here if dry_run else exchange_locally
+        return locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json)
+    terms, choices = asked.terms(is_open=False), asked.link()
     if dry_run:
-        return _ask(require_lace(path), address, terms, choices, trace, as_json=as_json)
-    with opened_side(path, master) as side:
-        outcome, seconds, moved = exchange_once(side.store, address, terms, choices, trace, side.make_host)
+        return _ask(require_lace(asked.path), asked.address, terms, choices, asked.trace, as_json=as_json)
+    with opened_side(asked.path, asked.master) as side:
+        outcome, seconds, moved = exchange_once(side.store, asked.address, terms, choices, asked.trace, side.make_host)
     print_outcome(outcome, seconds, *moved, as_json=as_json)
     return exit_code_of(outcome)
 

@@ -98,6 +98,9 @@ class UidType(click.ParamType[tuple[int, Any]]):
         return int(uid), VerifierType().convert(verifier, param, ctx)
 
 
+LINK_OPTIONS = ("key", "standard", "patience", "trust", "pin", "ca", "uids", "peer")
+
+
 def link_options(function: F) -> F:
     """`--key`, `--trust` and how the other end of a connection is checked."""
     existing = click.Path(exists=True, dir_okay=False, path_type=Path)

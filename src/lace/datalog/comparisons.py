@@ -15,7 +15,7 @@ from lace.datalog.syntax import Operator
 _INTEGER = re.compile(r"-?[0-9]+")
 _NINES_COMPLEMENT = str.maketrans("0123456789", "9876543210")
 IntegerKey = tuple[int, str]
-_HOLDS: dict[Operator, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+HOLDS: dict[Operator, Callable[[Any, Any], Any]] = {"<": lt, "<=": le, ">": gt, ">=": ge}  # of columns, too
 
 
 def integer_key(text: str) -> IntegerKey | None:
@@ -37,12 +37,16 @@ def integer_key(text: str) -> IntegerKey | None:
 def int_compare(left: str, operator: Operator, right: str) -> bool:
     """`IntCompare`: numeric; false where either text is no integer (030-INT-06)."""
     left_key, right_key = integer_key(left), integer_key(right)
-    return left_key is not None and right_key is not None and _HOLDS[operator](left_key, right_key)
+    if left_key is None or right_key is None:
+        return False
+    holds: bool = HOLDS[operator](left_key, right_key)
+    return holds
 
 
 def lex_compare(left: str, operator: Operator, right: str) -> bool:
     """`LexCompare`: UTF-8 byte order, which for scalar values is the order of code points that `str` has."""
-    return _HOLDS[operator](left, right)
+    holds: bool = HOLDS[operator](left, right)
+    return holds
 
 
 def compare(kind: str, left: str, operator: Operator, right: str) -> bool:

@@ -166,20 +166,6 @@ def terms_of(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Te
     return Terms(module=module, exposures=exposures(expose, module), is_open=is_open, record_limits=lace.limits)
 
 
-def _node(
-    lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks, quotas: Quotas | None = None
-) -> Node:
-    return Node(
-        lace.store,
-        options,
-        SystemClock(),
-        here=key.verifier if key else None,
-        hooks=hooks,
-        quotas=quotas,
-        horizon_s=lace.horizon_s,
-    )
-
-
 class _Server:
     """A node and its event loop in one thread."""
 
@@ -220,7 +206,15 @@ class _Server:
 
     async def _serve(self, addresses: Sequence[Address], terms: Terms) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        node = _node(self._lace, self._options, self._key, self._hooks, self._quotas)
+        node = Node(
+            self._lace.store,
+            self._options,
+            SystemClock(),
+            here=self._key.verifier if self._key else None,
+            hooks=self._hooks,
+            quotas=self._quotas,
+            horizon_s=self._lace.horizon_s,
+        )
         try:
             for address in addresses:
                 self.bound.append(str(await node.listen(address, terms)))

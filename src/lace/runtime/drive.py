@@ -24,7 +24,6 @@ from lace.interlace.host import Arrived, Host, limit_of, perform
 from lace.limits import SECOND_NS
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock, SteadyTai
-from lace.runtime.collector import seldom_collecting
 from lace.runtime.hostcalls import HostCalls
 from lace.runtime.judging import Judging
 from lace.runtime.metering import Bucket, Debt, LinkMeter, LinkRates, slices
@@ -33,6 +32,7 @@ from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Reques
 from lace.runtime.tap import Tap
 from lace.runtime.waiting import Waiting
 from lace.transports.base import ByteStream
+from lace.workers.collector import seldom_collecting
 
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
 BULK_BLOCKS = 64  # while records are expected

@@ -24,13 +24,13 @@ from lace.interlace.terms import Link, MachineConfig
 from lace.limits import IngestLimits
 from lace.runtime.bounds import Service
 from lace.runtime.clock import Clock, SystemClock
-from lace.runtime.collector import seldom_collecting
 from lace.runtime.fixedpoint import LastFixedPoint
 from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.party import Party
 from lace.runtime.preview import PreviewHost
 from lace.runtime.receipts import publish_receipts
 from lace.runtime.workers import Workers
+from lace.workers.collector import seldom_collecting
 
 OnEvent = Callable[[int, Event], None]
 _MAX_HANDED_OVER = 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
+from lace.datalog.comparisons import HOLDS
 from lace.datalog.syntax import Operator
 
 _INTEGER = r"\A-?[0-9]+\z"  # P4
@@ -15,15 +16,8 @@ _INTEGER = r"\A-?[0-9]+\z"  # P4
 
 def compare_texts(left: Column, operator: Operator, right: Column) -> Column:
     """LexCompare: Spark orders strings by their UTF-8 bytes, which is what 030 asks for."""
-    match operator:
-        case "<":
-            return left < right
-        case "<=":
-            return left <= right
-        case ">":
-            return left > right
-        case ">=":
-            return left >= right
+    holds: Column = HOLDS[operator](left, right)
+    return holds
 
 
 def compare_integers(left: Column, operator: Operator, right: Column) -> Column:
@@ -39,7 +33,7 @@ def compare_integers(left: Column, operator: Operator, right: Column) -> Column:
     by_digits = F.when(size[0] > size[1], 1).when(size[0] < size[1], -1).otherwise(0)
     magnitude = F.when(longer != 0, F.signum(longer).cast("int")).otherwise(by_digits)
     order = F.when(sign[0] != sign[1], sign[0] - sign[1]).otherwise(magnitude * sign[0])
-    return F.coalesce(both & _holds(order, operator), F.lit(False))
+    return F.coalesce(both & HOLDS[operator](order, 0), F.lit(False))
 
 
 def text_shape(text: Column, start: Column, delimiters: str, end: Column | None) -> Column:
@@ -66,18 +60,6 @@ def _sign(number: Column) -> Column:
 def _digits(number: Column) -> Column:
     """The digits without sign and leading zeros; zero has none."""
     return F.regexp_replace(number, r"\A-?0*", "")
-
-
-def _holds(order: Column, operator: Operator) -> Column:
-    match operator:
-        case "<":
-            return order < 0
-        case "<=":
-            return order <= 0
-        case ">":
-            return order > 0
-        case ">=":
-            return order >= 0
 
 
 def count_holds(count: Column, operator: Operator, bound: Column) -> Column:

@@ -46,7 +46,6 @@ from pyspark.sql.utils import is_remote
 
 from lace.errors import InvalidInput, InvalidRecord
 from lace.records.model import ValidRecord
-from lace.runtime.collector import seldom_collecting
 from lace.spark.archive.reading import ArchiveReader, table_schema
 from lace.spark.files import FileRange, RawRecord, input_files, local_path, read_piece, shares
 from lace.spark.judging import batches, judge
@@ -54,6 +53,7 @@ from lace.spark.rows import RECORD_COLUMNS, raw_batch, record_arrays
 from lace.spark.schemas import COMMENTS, CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema, arrow_schema
 from lace.spark.writer import LaceWriter
 from lace.store.bundle import index_path
+from lace.workers.collector import seldom_collecting
 
 FORMAT = "lace"
 MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")

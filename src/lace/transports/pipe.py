@@ -11,6 +11,7 @@ from typing import Self
 
 from lace.errors import TransportError
 from lace.iltp.address import Address
+from lace.transports.accepted import AcceptQueue
 from lace.transports.base import READ_BYTES, WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 
 DEFAULT_LIMITS = TransportLimits()
@@ -78,9 +79,8 @@ class PipeListener:
 
     def __init__(self, address: Address, limits: TransportLimits = DEFAULT_LIMITS) -> None:
         self.address = address
-        self._queue: asyncio.Queue[PipeStream | None] = asyncio.Queue(limits.max_pending_accepts)
+        self._accepted: AcceptQueue[PipeStream] = AcceptQueue(limits.max_pending_accepts)
         self._server: asyncio.Server | None = None
-        self._closed = False
         self.after_close: Callable[[], None] | None = None
 
     def attach(self, server: asyncio.Server, address: Address) -> None:
@@ -90,28 +90,17 @@ class PipeListener:
 
     def offer(self, stream: PipeStream) -> None:
         """Queue an accepted stream; drop it when too many wait already."""
-        if self._closed or self._queue.full():
-            stream.abort()
-        else:
-            self._queue.put_nowait(stream)
+        self._accepted.offer(stream)
 
     async def accept(self) -> PipeStream:
-        stream = None if self._closed and self._queue.empty() else await self._queue.get()
-        if stream is None:
-            raise TransportError("the listener is closed")
-        return stream
+        return await self._accepted.accept()
 
     async def close(self) -> None:
-        if self._closed:
+        if self._accepted.is_closed:
             return
-        self._closed = True
         if self._server is not None:
             self._server.close()
-        while not self._queue.empty():
-            waiting = self._queue.get_nowait()
-            if waiting is not None:
-                waiting.abort()
-        self._queue.put_nowait(None)  # wakes one `accept`
+        self._accepted.close()
         if self.after_close is not None:
             self.after_close()
 

@@ -5,13 +5,12 @@ Rule: message boundaries mean nothing. Messages are cut by size only, both ways,
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Self
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -24,6 +23,7 @@ from websockets.http11 import USER_AGENT, Request, Response
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
+from lace.transports.accepted import AcceptQueue
 from lace.transports.base import WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 from lace.transports.doorway import Doorway, GuardedConnection, Refused, guarded
 from lace.transports.frames import PacedConnection
@@ -128,6 +128,21 @@ class ServerIdentity:
     origins: Sequence[str] = ()  # of web pages that may speak with us; programs have none
 
 
+def _settings(limits: TransportLimits) -> dict[str, Any]:
+    """What both ends tell the library."""
+    return {
+        "compression": None,
+        "max_size": limits.max_message_bytes,
+        "max_queue": 4,
+        "write_limit": WRITE_BUFFER_BYTES,
+        "open_timeout": limits.connect_timeout_s,
+        "close_timeout": limits.close_timeout_s,
+        "ping_interval": limits.keepalive_s,
+        "ping_timeout": limits.keepalive_s,
+        "logger": _QUIET,
+    }
+
+
 async def dial_websocket(
     address: WebSocketAddress,
     identity: ClientIdentity,
@@ -145,15 +160,7 @@ async def dial_websocket(
             ssl=context,
             server_hostname=address.host if context else None,
             proxy=None,
-            compression=None,
-            max_size=limits.max_message_bytes,
-            max_queue=4,
-            write_limit=WRITE_BUFFER_BYTES,
-            open_timeout=limits.connect_timeout_s,
-            close_timeout=limits.close_timeout_s,
-            ping_interval=limits.keepalive_s,
-            ping_timeout=limits.keepalive_s,
-            logger=_QUIET,
+            **_settings(limits),
         )
     except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
         raise TransportError(f"cannot reach {address}: {reason(error)}") from error
@@ -270,9 +277,8 @@ class WebSocketListener:
         self._started = identity.clock()
         self._doorway = Doorway(limits, identity.origins, identity.names)
         self._upgrades: WeakKeyDictionary[ServerConnection, _Upgraded] = WeakKeyDictionary()
-        self._queue: asyncio.Queue[WebSocketStream | None] = asyncio.Queue(limits.max_pending_accepts)
+        self._accepted: AcceptQueue[WebSocketStream] = AcceptQueue(limits.max_pending_accepts)
         self._server: Server | None = None
-        self._closed = False
 
     async def start(self) -> None:
         """Begin to accept."""
@@ -286,16 +292,8 @@ class WebSocketListener:
                 create_connection=guarded(self._doorway),
                 process_request=self._check_request,
                 process_response=self._answer,
-                compression=None,
                 server_header=None,
-                max_size=limits.max_message_bytes,
-                max_queue=4,
-                write_limit=WRITE_BUFFER_BYTES,
-                open_timeout=limits.connect_timeout_s,
-                close_timeout=limits.close_timeout_s,
-                ping_interval=limits.keepalive_s,
-                ping_timeout=limits.keepalive_s,
-                logger=_QUIET,
+                **_settings(limits),
             )
         except OSError as error:
             raise TransportError(f"cannot listen on {self.address}: {reason(error)}") from error
@@ -303,22 +301,14 @@ class WebSocketListener:
         self.address = WebSocketAddress(self.address.host, port, self.address.secure)
 
     async def accept(self) -> WebSocketStream:
-        stream = None if self._closed and self._queue.empty() else await self._queue.get()
-        if stream is None:
-            raise TransportError("the listener is closed")
-        return stream
+        return await self._accepted.accept()
 
     async def close(self) -> None:
-        if self._closed:
+        if self._accepted.is_closed:
             return
-        self._closed = True
         if self._server is not None:
             self._server.close(close_connections=False)
-        while not self._queue.empty():
-            waiting = self._queue.get_nowait()
-            if waiting is not None:
-                waiting.abort()
-        self._queue.put_nowait(None)
+        self._accepted.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -386,8 +376,5 @@ class WebSocketListener:
             here=upgraded.answer.verifier if upgraded.answer else None,
             encrypted=self.address.secure,
         )
-        if self._closed or self._queue.full():
-            connection.transport.abort()
-            return
-        self._queue.put_nowait(WebSocketStream(connection, proof, self._limits))
-        await connection.wait_closed()
+        if self._accepted.offer(WebSocketStream(connection, proof, self._limits)):
+            await connection.wait_closed()

@@ -5,7 +5,6 @@ Rule: this is all a worker process imports before its first job; what a job need
 
 from __future__ import annotations
 
-import gc
 import pickle
 import signal
 import struct
@@ -13,10 +12,10 @@ import sys
 from typing import IO, Protocol, TypeVar, cast
 
 from lace.errors import LaceError
+from lace.workers.collector import own_process
 
 PIPE_BYTES = 1 << 20
 _SIZE = struct.Struct("<Q")
-COLLECT_EVERY = 200_000  # allocations that were not freed again
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -61,7 +60,6 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 def main() -> None:
     """Serve on the standard pipes."""
-    gc.freeze()
-    gc.set_threshold(COLLECT_EVERY)  # a job makes many values and no cycles
+    own_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process decides when to stop
     serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -13,7 +13,7 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
-from lace.datalog.comparisons import compare, integer_key, text_shape
+from lace.datalog.comparisons import HOLDS, compare, integer_key, text_shape
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, pack
 from lace.datalog.engine.sorting import numbered, sorted_unique
@@ -206,15 +206,8 @@ def distinct_codes(column: Codes, domain: int) -> Codes:
 
 def ordered(left: Ranks, operator: Operator, right: Ranks) -> Mask:
     """An operator on numbers."""
-    match operator:
-        case "<":
-            return left < right
-        case "<=":
-            return left <= right
-        case ">":
-            return left > right
-        case ">=":
-            return left >= right
+    holds: Mask = HOLDS[operator](left, right)
+    return holds
 
 
 def integer_ranks(texts: list[str]) -> Ranks:

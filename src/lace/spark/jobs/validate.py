@@ -11,10 +11,10 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from lace.runtime.collector import seldom_collecting
 from lace.spark.judging import judge
 from lace.spark.rows import record_arrays
 from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, arrow_schema, require_columns
+from lace.workers.collector import seldom_collecting
 
 _PASSED_ON = ("content", "bundle", "offset")
 

@@ -1,7 +1,8 @@
-"""Python's cycle collector while very many small values live (exchanges, listings).
+"""Python's cycle collector while very many small values live (exchanges, listings, jobs): the one place that sets it.
 
-Rule: only how often it looks changes, and only while somebody asks for it. It looks through young values every 700
-allocations by default, which costs a bulk exchange a sixth of its time and finds nothing: what is made has no cycles.
+Rule: only how often it looks changes. It looks through young values every 700 allocations by default, which costs a
+bulk exchange a sixth of its time and finds nothing: what is made has no cycles. In a program of somebody else that is
+so only while somebody asks for it; a process of our own (a command, a worker) has it from its start.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ ALLOCATIONS = 300_000
 _lock = threading.Lock()
 _asking = 0
 _before: tuple[int, int, int] = (0, 0, 0)
+
+
+def own_process() -> None:
+    """A process of ours begins: what is loaded stays to its end, and cycles are looked for seldom."""
+    gc.freeze()
+    gc.set_threshold(ALLOCATIONS)
 
 
 @contextmanager

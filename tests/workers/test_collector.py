@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from lace.runtime.collector import ALLOCATIONS, seldom_collecting
+from lace.workers.collector import ALLOCATIONS, seldom_collecting
 
 
 @pytest.fixture(autouse=True)
