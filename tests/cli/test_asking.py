@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import lace as api
@@ -17,6 +17,7 @@ from lace.cli.failure import ExitCode
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.porcelain.exchange import exposures, selector
+from tries import tries
 
 EVERYTHING = "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S)."
 OF_MEMBERS = (
@@ -114,7 +115,7 @@ def test_a_dry_run_of_nothing_at_all(stage: Path) -> None:
     assert "0 records would come\n0 records would go" in done.stdout
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@tries(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     here=st.lists(st.tuples(st.sampled_from("uvw"), st.integers(0, 4)), max_size=6),
     there=st.lists(st.tuples(st.sampled_from("uvw"), st.integers(0, 4)), max_size=6),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from datalog.proof_checker import Checker, absent_facts
 from executors import reference
@@ -26,8 +26,9 @@ from lace.datalog.validate import RAW_PROFILE, check_program
 from lace.errors import LaceError, LimitExceeded, NotFound
 from lace.limits import EngineLimits, ExplainLimits
 from lace.porcelain.explain import explain
+from tries import tries
 
-FEWER = settings(max_examples=settings().max_examples // 2)
+FEWER = tries(30)
 
 
 class Explained:

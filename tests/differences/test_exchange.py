@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from interlace.pair import ALL, Pair, Side, blob, config_of, group_module, plex
@@ -19,6 +18,7 @@ from lace.interlace import inputs as given
 from lace.notation.fact import Fact
 from lace.policy.operand import Module
 from lace.runtime.host import LocalHost
+from tries import tries
 
 # Listings that depend on listings: a blob is offered when the peer offers a record of the group.
 CHAIN = Module.author(
@@ -149,7 +149,7 @@ def test_one_side_alone_says_nothing_of_it(salts: tuple[int | None, int | None])
 
 @pytest.mark.clause("070-FIX-01", "070-END-02")
 @pytest.mark.parametrize("name", sorted(MODULES))
-@settings(max_examples=8)
+@tries(8)
 @examples(st.integers(0, 40), st.integers(0, 12), st.integers(0, 12), st.sampled_from([0, 20]))
 @pytest.mark.long
 def test_the_outcome_is_that_of_full_listings(name: str, common: int, first: int, second: int, least: int) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from differences.test_exchange import MODULES, Liar, flipped, once
 from interlace.pair import Pair, config_of, group_module, plex
 from lace.interlace import inputs as given
 from lace.runtime.host import LocalHost
+from tries import tries
 
 SALTS = st.sampled_from([(11, 12), (11, None), (None, 12), (None, None)])
 NEWS = st.tuples(st.integers(0, 5), st.integers(0, 5))
@@ -19,7 +19,7 @@ LIES = st.sampled_from(["", "DifferenceRoot", "DifferenceSummary", "DifferenceSy
 
 @pytest.mark.clause("070-CAP-01", "070-DROP-01")
 @pytest.mark.parametrize("name", sorted(MODULES))
-@settings(max_examples=5)
+@tries(5)
 @examples(st.lists(st.tuples(SALTS, NEWS, LIES, st.sampled_from([0, 1])), min_size=2, max_size=4))
 def test_whatever_each_side_speaks_from_one_exchange_to_the_next_both_end_alike(
     name: str, steps: list[tuple[tuple[int | None, int | None], tuple[int, int], str, int]]

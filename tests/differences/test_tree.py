@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from differences.sets import KEY, random_ids
@@ -14,6 +14,7 @@ from lace.differences.keyed import derive_key
 from lace.differences.tree import PARTS, UNKNOWN, told_root
 from lace.notation.digest import digest, key_deriver
 from lace.runtime.generation import Generation
+from tries import tries
 
 
 def root_by_the_text(ids: Ids) -> bytes:
@@ -44,7 +45,7 @@ def test_a_root_is_that_of_the_text(ids: Ids) -> None:
 
 
 @pytest.mark.clause("070-ROOT-01")
-@settings(max_examples=20)
+@tries(20)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.booleans()), max_size=6), st.integers(0, 99))
 def test_a_root_that_follows_changes_is_that_of_the_set(steps: list[tuple[int, int, bool]], seed: int) -> None:
     """Whether it is asked for after every change or once at the end, a few parts at a time or all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.programs import BASE, LEVELS, VALUES, random_facts, random_program
@@ -19,6 +19,7 @@ from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Fact, Predicate, Term
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LaceError, LimitExceeded
 from lace.limits import EngineLimits
+from tries import tries
 
 seeds = st.integers(0, 2**32)
 
@@ -35,7 +36,7 @@ def random_goal(random: Random) -> Atom:
 
 @pytest.mark.clause("030-EVAL-04")
 @given(seeds)
-@settings(max_examples=200, deadline=None)
+@tries(200)
 def test_goals_get_exactly_the_facts_of_full_evaluation_that_match(seed: int) -> None:
     random = Random(seed)
     program, facts = check_program(random_program(random), RAW_PROFILE), random_facts(random)
@@ -109,7 +110,7 @@ def work(program: CheckedProgram, facts: list[Fact], goals: list[Atom] | None = 
 
 @pytest.mark.clause("030-EVAL-04")
 @given(seeds)
-@settings(max_examples=100, deadline=None)
+@tries(100)
 def test_demand_that_is_raced_against_full_evaluation_answers_the_same(seed: int) -> None:
     random = Random(seed)
     program, facts = check_program(random_program(random), RAW_PROFILE), random_facts(random)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.programs import random_facts, random_program
@@ -19,6 +19,7 @@ from lace.datalog.syntax import Fact, Predicate, Program
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
+from tries import tries
 
 seeds = st.integers(0, 2**32)
 
@@ -31,7 +32,7 @@ def derived(program: Program, facts: list[Fact]) -> dict[Predicate, set[tuple[st
 
 @pytest.mark.clause("030-EVAL-01", "030-EVAL-03", "030-EVAL-04", "030-EVAL-06")
 @given(seeds)
-@settings(max_examples=300, deadline=None)
+@tries(300)
 def test_every_program_gives_the_facts_of_naive_evaluation(seed: int) -> None:
     random = Random(seed)
     program, facts = random_program(random), random_facts(random)
@@ -41,7 +42,6 @@ def test_every_program_gives_the_facts_of_naive_evaluation(seed: int) -> None:
 
 @pytest.mark.clause("030-EVAL-07", "030-EVAL-02")
 @given(seeds)
-@settings(max_examples=60, deadline=None)
 def test_the_order_of_rules_atoms_and_facts_changes_nothing(seed: int) -> None:
     random = Random(seed)
     program, facts = random_program(random), random_facts(random)
@@ -57,7 +57,7 @@ def parsed(text: str) -> CheckedProgram:
 @pytest.mark.clause("030-CARD-12", "030-CARD-01", "030-LIM-12")
 @pytest.mark.parametrize("text", ORDERS.values(), ids=ORDERS.keys())
 @given(seeds)
-@settings(max_examples=25, deadline=None)
+@tries(25)
 def test_a_rank_is_the_count_of_the_facts_it_stands_for(text: str, seed: int) -> None:
     random = Random(seed)
     facts = [rank_fact(random) for _ in range(random.randint(0, 20))]

@@ -10,7 +10,7 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.programs import random_fact, random_facts, random_program
@@ -24,6 +24,7 @@ from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LaceError
+from tries import tries
 
 
 def _measured_programs() -> ModuleType:
@@ -67,7 +68,7 @@ def same_facts(m: Materialized, program: CheckedProgram, expected: Result) -> No
 
 
 @given(seeds)
-@settings(max_examples=80, deadline=None)
+@tries(80)
 @pytest.mark.long
 def test_random_changes_of_random_programs_stay_within_the_bound(seed: int) -> None:
     random = Random(seed)
@@ -86,7 +87,7 @@ def test_random_changes_of_random_programs_stay_within_the_bound(seed: int) -> N
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @pytest.mark.long
 def test_rows_and_columns_follow_alike(seed: int) -> None:
     random = Random(seed)

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.cli.cores import run_both
@@ -16,6 +16,7 @@ from lace.datalog.engine import sorting as sorting_module
 from lace.datalog.engine.index import Codes, Compared, build_index
 from lace.datalog.engine.runs import ColumnRun
 from lace.datalog.engine.sorting import order_of
+from tries import tries
 
 
 def columns_of(rows: list[tuple[int, ...]], width: int) -> list[Codes]:
@@ -24,7 +25,6 @@ def columns_of(rows: list[tuple[int, ...]], width: int) -> list[Codes]:
 
 @pytest.mark.parametrize("kind", ["built", "colliding", "compared"])
 @given(st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
 def test_an_index_finds_exactly_the_rows_of_each_key(kind: str, seed: int) -> None:
     random = Random(seed)
     width, domain = random.randint(1, 5), random.choice((2, 5, 300, 5_000))
@@ -46,7 +46,6 @@ def test_an_index_finds_exactly_the_rows_of_each_key(kind: str, seed: int) -> No
 
 
 @given(st.lists(st.integers(0, 40), max_size=60), st.lists(st.integers(0, 45), max_size=60))
-@settings(max_examples=60, deadline=None)
 def test_two_halves_sort_and_search_like_one(values: list[int], keys: list[int]) -> None:
     column, asked = np.array(values, np.uint64), np.array(keys, np.uint64)
     with pytest.MonkeyPatch.context() as patch:
@@ -74,7 +73,7 @@ def test_an_error_of_either_half_is_raised_when_both_have_ended() -> None:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@tries(40)
 def test_dealing_orders_rows_like_comparing_them(seed: int) -> None:
     random = Random(seed)
     most = random.choice((3, 70_000, 2**32 - 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.programs import random_facts, random_program
@@ -17,6 +17,7 @@ from lace.datalog.syntax import Fact, Predicate, Program
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LaceError, LimitExceeded
 from lace.limits import EngineLimits
+from tries import tries
 
 EDGE, NODE = Predicate("Edge", 2), Predicate("Node", 1)
 CLOSURE = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y)."
@@ -88,7 +89,7 @@ def test_a_hostile_cross_product_stops_before_memory_is_gone() -> None:
 @pytest.mark.clause("030-EVAL-07")
 @given(st.integers(0, 2**32))
 @example(784307)  # two rules of one head, told apart only by where their atoms stand
-@settings(max_examples=80, deadline=None)
+@tries(80)
 def test_the_same_limit_is_hit_whatever_the_order(seed: int) -> None:
     random = Random(seed)
     program, facts = random_program(random), random_facts(random)

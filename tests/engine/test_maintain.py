@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.programs import BASE, random_fact, random_facts, random_program
@@ -23,6 +23,7 @@ from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
+from tries import tries
 
 seeds = st.integers(0, 2**32)
 
@@ -54,7 +55,7 @@ def follow(
 
 @pytest.mark.clause("030-INCR-01", "030-INCR-02", "030-INCR-03", "030-INCR-04", "030-INCR-05")
 @given(seeds)
-@settings(max_examples=100, deadline=None)
+@tries(100)
 def test_any_edit_script_gives_what_full_evaluation_gives(seed: int) -> None:
     random = Random(seed)
     program = check_program(random_program(random), RAW_PROFILE)
@@ -64,7 +65,7 @@ def test_any_edit_script_gives_what_full_evaluation_gives(seed: int) -> None:
 @pytest.mark.clause("030-INCR-02", "030-INCR-05")
 @pytest.mark.parametrize("text", ORDERS.values(), ids=ORDERS.keys())
 @given(seeds)
-@settings(max_examples=10, deadline=None)
+@tries(10)
 def test_ranks_follow_their_candidates(text: str, seed: int) -> None:
     random = Random(seed)
     facts = {rank_fact(random) for _ in range(random.randint(0, 12))}
@@ -92,14 +93,14 @@ def small_edge(random: Random) -> Fact:
 
 @pytest.mark.clause("030-INCR-04", "030-INCR-03")
 @given(seeds)
-@settings(max_examples=40, deadline=None)
+@tries(40)
 def test_facts_in_a_circle_do_not_keep_each_other_alive(seed: int) -> None:
     random = Random(seed)
     follow(checked(CLOSURE), {small_edge(random) for _ in range(8)}, random, 8, small_edge)
 
 
 @given(seeds)
-@settings(max_examples=30, deadline=None)
+@tries(30)
 def test_large_changes_are_computed_anew_with_the_same_result(seed: int) -> None:
     random = Random(seed)
     program = check_program(random_program(random), RAW_PROFILE)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columns import ArraySource
@@ -38,7 +38,6 @@ def rows_of(program: CheckedProgram, facts: list[Fact]) -> int:
 
 
 @given(seeds)
-@settings(max_examples=60, deadline=None)
 def test_the_count_depends_on_the_facts_and_not_on_their_order_form_or_history(seed: int) -> None:
     random = Random(seed)
     program = random_program(random)
@@ -152,7 +151,6 @@ Charge = Callable[[list[Fact]], int]
 
 
 @given(seeds)
-@settings(max_examples=60, deadline=None)
 @pytest.mark.long
 def test_a_guest_is_charged_the_same_whatever_is_hidden_from_it(seed: int) -> None:
     random = Random(seed)

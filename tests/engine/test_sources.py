@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columns import ArraySource
@@ -19,6 +19,7 @@ from lace.datalog.source import ColumnSource, MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import InvalidLacegram
+from tries import tries
 
 seeds = st.integers(0, 2**32)
 FIELD, HAVE = Predicate("Field", 4), Predicate("Have", 1)
@@ -39,7 +40,7 @@ def records(count: int) -> list[Fact]:
 
 @pytest.mark.clause("030-CLASS-15", "030-FS-06", "030-FS-07", "030-CLASS-09")
 @given(seeds)
-@settings(max_examples=80, deadline=None)
+@tries(80)
 def test_a_store_and_runtime_facts_together_are_like_one_set_of_facts(seed: int) -> None:
     random = Random(seed)
     program, stored, runtime = (
@@ -59,7 +60,7 @@ def test_a_store_and_runtime_facts_together_are_like_one_set_of_facts(seed: int)
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
+@tries(40)
 def test_changes_beside_a_store_are_followed(seed: int) -> None:
     random = Random(seed)
     program, stored = check_program(random_program(random), RAW_PROFILE), set(random_facts(random))

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from executors.executors import Relations, run_embedded, run_incremental, run_reference
@@ -35,9 +35,10 @@ from lace.datalog.syntax import (
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
+from tries import tries
 
 LIMITS = EngineLimits()
-FEWER = settings(max_examples=settings().max_examples // 2)
+FEWER = tries(30)
 randoms = st.randoms(use_true_random=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.targets import FOLDERS, TARGETS
@@ -25,7 +25,6 @@ def test_the_corpus_keeps_the_promises(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIGHT)
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_edited_inputs_keep_the_promises(name: str, data: st.DataObject) -> None:
     first, second = (data.draw(st.sampled_from(INPUTS[name])) for _ in range(2))

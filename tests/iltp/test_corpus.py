@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iltp.promises import check_codec, check_session
 from iltp.stream_samples import PREFACE
+from tries import tries
 
 CORPUS = sorted((Path(__file__).parents[1] / "corpus" / "iltp").iterdir())
 STREAMS = [path.read_bytes() for path in CORPUS]
@@ -26,13 +27,13 @@ def test_edited_streams_keep_the_promises_of_the_codec(stream: bytes, at: int, c
     check_codec(stream[:at] + inserted + stream[at + cut :])
 
 
-@settings(max_examples=25)
+@tries(25)
 @given(st.sampled_from(STREAMS), st.integers(0, 3000), st.integers(0, 60), st.binary(max_size=12))
 def test_edited_streams_keep_the_promises_of_a_session(stream: bytes, at: int, cut: int, inserted: bytes) -> None:
     check_session(stream[:at] + inserted + stream[at + cut :])
 
 
-@settings(max_examples=25)
+@tries(25)
 @given(st.binary(max_size=400))
 def test_arbitrary_bytes_after_the_preface_end_a_session_cleanly(data: bytes) -> None:
     check_session(PREFACE + data)

@@ -16,6 +16,7 @@ from lace.store import open_store
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.long
 def test_200_kills_lose_nothing_acknowledged_show_nothing_invalid_and_leave_nothing_half_done() -> None:
     command = [sys.executable, str(ROOT / "tools" / "kills.py"), "--kills", "200", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from blake3 import blake3
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.notation.plainblake3 import PlainBlake3
+from tries import tries
 
 # The lengths around which trees change their shape, after the test vectors that are published with BLAKE3: input byte
 # i is i modulo 251.
@@ -28,7 +29,7 @@ def test_the_empty_hash_is_the_published_one() -> None:
     assert PlainBlake3().digest().hex() == published
 
 
-@settings(deadline=None, max_examples=40)
+@tries(40)
 @given(st.lists(st.binary(max_size=1500), max_size=6))
 def test_pieces_hash_as_the_whole_and_a_reset_forgets(pieces: list[bytes]) -> None:
     fed = PlainBlake3(b"forgotten")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lace_playground.door import Door
 from lace_playground.presets import Preset, presets
@@ -16,11 +16,12 @@ from lace_playground.stage import Stage, Theatre, record_of
 from lace_playground.telling import walk_data
 
 from lace.errors import InvalidText
+from tries import tries
 
 CALM = Weather()
 PRESETS = presets()
 RECEIVED = {"shared": (1, 2), "hidden": (2, 2), "members": (1, 3), "blocked": (0, 3), "newest": (0, 3)}
-FEW = settings(max_examples=max(5, settings().max_examples // 4))
+FEW = tries(15)
 weathers = st.builds(Weather, st.integers(0, 999_999), st.booleans(), st.booleans(), st.booleans())
 
 

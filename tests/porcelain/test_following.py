@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lace
@@ -13,6 +13,7 @@ from engine.programs import random_fact, random_facts, random_program
 from executors.reference import evaluate
 from lace.datalog.formatting import format_rule
 from lace.datalog.validate import RAW_PROFILE, check_program
+from tries import tries
 
 EDGE, PATH, SHOWN, PICKED = (
     lace.Predicate(name, arity) for name, arity in (("Edge", 2), ("Path", 2), ("Shown", 1), ("Picked", 1))
@@ -26,7 +27,7 @@ def edges(*pairs: str) -> list[lace.Fact]:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@tries(25)
 def test_a_view_its_changes_its_cursors_and_its_snapshots_agree_with_evaluation(seed: int) -> None:
     random = Random(seed)
     program = random_program(random)

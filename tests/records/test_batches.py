@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidSignature
 from lace.records import curve, keys
 from lace.records.exact import N, P
 from lace.records.keys import SigningKey, verify, verify_batch
+from tries import tries
 
 KEYS = [SigningKey(bytes([number]) * 32) for number in (1, 2, 3)]
 Task = tuple[bytes, bytes, bytes]
@@ -68,7 +69,7 @@ def one_by_one(tasks: list[Task]) -> list[str | None]:
 
 
 @pytest.mark.clause("009-VER-01", "009-VER-02", "009-VER-03", "009-VER-04", "009-VER-06", "009-VER-07")
-@settings(max_examples=40)
+@tries(40)
 @given(
     size=st.sampled_from([1, 30, 127, 128, 300, 1100]),
     first=st.integers(0, len(MANY) - 1),

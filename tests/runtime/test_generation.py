@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.pair import plex
@@ -13,6 +13,7 @@ from lace.differences.idset import set_of
 from lace.interlace.advertisement import Advertisement, FieldClaim
 from lace.records.validate import validate
 from lace.runtime.generation import Generation
+from tries import tries
 
 RECORDS = sorted(str(validate(plex(f"n/{number}")).hash) for number in range(30))
 SOURCES = ("Opq_s", "Opq_other")
@@ -39,7 +40,7 @@ def test_an_advertisement_is_made_once_for_all_links() -> None:
     assert sorted(made.asked) == RECORDS[2:5]
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(st.lists(st.tuples(st.sets(st.sampled_from(RECORDS)), st.sets(st.sampled_from(RECORDS))), max_size=5))
 def test_the_length_of_a_listing_follows_the_set(steps: list[tuple[set[str], set[str]]]) -> None:
     own = Generation(0, set_of(EMPTY), Made(), 1024)

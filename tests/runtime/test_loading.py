@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.interlace.effects import SendRecords, SetHandle
@@ -14,6 +14,7 @@ from lace.runtime import loading
 from lace.runtime.bounds import Service
 from lace.runtime.loading import stored_batches
 from lace.store import MemoryStore
+from tries import tries
 
 RECORDS = [validate(encode_record(Blob(b"%d" % number * (number % 7 + 1)))) for number in range(60)]
 
@@ -26,7 +27,7 @@ def store_with(records: list[ValidRecord]) -> MemoryStore:
 
 @pytest.mark.clause("050-XFER-01", "050-XFER-03")
 @pytest.mark.parametrize(("long", "share"), [(0, 1_000), (0, 0), (1_000, 0)], ids=["sweep", "in order", "as asked"])
-@settings(max_examples=40)
+@tries(40)
 @given(
     stored=st.sets(st.integers(0, 59)),
     asked=st.lists(st.integers(0, 59), unique=True),

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.pair import ALL, blob, config_of, group_module, plex
@@ -24,6 +24,7 @@ from lace.runtime.quickly import Quick
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
+from tries import tries
 
 RECORDS = [validate(plex(f"n/{n}", group="u" if n % 3 else "v")) for n in range(9)]
 RECORDS += [validate(blob(b"%d" % n)) for n in range(3)]
@@ -119,7 +120,7 @@ class Hub:
 
 
 @pytest.mark.parametrize("name", MODULES)
-@settings(max_examples=12, deadline=None)
+@tries(12)
 @given(
     held=st.lists(st.sets(st.sampled_from(range(len(RECORDS)))), min_size=2, max_size=2),
     steps=st.lists(STEP, max_size=4),

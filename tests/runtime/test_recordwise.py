@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from differences.test_shared import questions
@@ -17,6 +17,7 @@ from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.evaluate import Delta, StoreEvaluator
 from lace.store.memory import MemoryStore
+from tries import tries
 
 NOT_BOTH = Module.author(
     "SelectHave(P) :- Have(P), not Field(P,'Group',_,'v'), Cardinality(Field(P,'Name',I,N),'<','2').\n"
@@ -29,7 +30,7 @@ STEPS = st.lists(st.tuples(st.booleans(), st.sets(st.sampled_from(range(len(RECO
 
 
 @pytest.mark.parametrize("name", MODULES)
-@settings(max_examples=15)
+@tries(15)
 @given(steps=STEPS, claimed=st.sets(st.sampled_from(range(len(RECORDS)))))
 def test_following_records_gives_what_whole_evaluations_give(
     name: str, steps: list[tuple[bool, set[int]]], claimed: set[int]

@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from differences.sets import KEY, random_ids
@@ -18,6 +18,7 @@ from lace.differences.idset import set_of
 from lace.differences.sketch import no_symbols
 from lace.differences.tree import UNKNOWN, tree_root
 from lace.spark.peer import aggregates
+from tries import tries
 
 Task = list[pa.RecordBatch]
 
@@ -43,7 +44,7 @@ def sets() -> st.SearchStrategy[tuple[Ids, random.Random]]:
 
 
 @pytest.mark.clause("070-LIN-01", "070-SUM-01", "070-EST-01")
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(sets())
 def test_measures_of_tasks_add_up(given_: tuple[Ids, random.Random]) -> None:
     ids, rng = given_
@@ -55,7 +56,7 @@ def test_measures_of_tasks_add_up(given_: tuple[Ids, random.Random]) -> None:
 
 
 @pytest.mark.clause("070-LIN-01", "070-SKETCH-01", "070-SKETCH-02")
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(sets(), st.integers(0, 60), st.integers(1, 90))
 def test_symbols_of_tasks_add_up(given_: tuple[Ids, random.Random], start: int, count: int) -> None:
     ids, rng = given_
@@ -73,7 +74,7 @@ def test_symbols_of_tasks_add_up(given_: tuple[Ids, random.Random], start: int, 
 
 
 @pytest.mark.clause("070-END-03")
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(sets(), st.integers(0, 50))
 def test_short_ids_name_the_ids_of_every_task(given_: tuple[Ids, random.Random], count: int) -> None:
     ids, rng = given_
@@ -91,7 +92,7 @@ def test_short_ids_name_the_ids_of_every_task(given_: tuple[Ids, random.Random],
 
 
 @pytest.mark.clause("070-ROOT-01")
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(sets())
 def test_a_root_of_parts_that_were_digested_apart_is_that_of_the_set(given_: tuple[Ids, random.Random]) -> None:
     ids, rng = given_

@@ -7,12 +7,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidInput, StoreError
 from lace.spark.archive.filesystem import LocalFiles
 from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State, StepResult
+from tries import tries
 
 
 def commit(number: int, *, added: int = 1, dropped: tuple[str, ...] = ()) -> Commit:
@@ -111,7 +112,7 @@ def test_damage_is_named_with_its_file(tmp_path: Path) -> None:
 
 
 @given(data=st.binary(max_size=2000), name=st.sampled_from(["a", "x/y", "x/é"]))
-@settings(max_examples=30)
+@tries(30)
 def test_a_published_file_is_whole_and_stays(tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str) -> None:
     files = LocalFiles(tmp_path_factory.mktemp("root"))
     assert files.publish(name, data)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from pyspark.sql import DataFrame, SparkSession
 
 from executors import reference
@@ -29,6 +29,7 @@ from lace.spark.relations import local_relation
 from lace.spark.rows import record_arrays
 from lace.spark.schemas import WIDE, WrongSchema, arrow_schema
 from spark.archives import make_records
+from tries import tries
 
 pytestmark = pytest.mark.spark
 
@@ -74,7 +75,7 @@ def test_a_case_gives_its_expected_facts(spark: SparkSession, name: str) -> None
 
 
 @pytest.mark.clause("030-EVAL-04", "030-EVAL-07")
-@settings(max_examples=6, suppress_health_check=list(HealthCheck), deadline=None)
+@tries(6, suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios)
 def test_random_programs_give_what_the_reference_gives(spark: SparkSession, scenario: Scenario) -> None:
     checked = check_program(scenario.program, RAW_PROFILE)

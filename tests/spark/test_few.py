@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -31,6 +31,7 @@ from lace.spark.archive.run import is_up_to_date, rules_mark, run
 from lace.spark.jobs.evaluate import PeerPolicy
 from spark.archives import make_records, write_bundle
 from spark.test_pipeline import check_partitions, peer
+from tries import tries
 
 ALL_BY_SPARK = FewLimits(bytes=0)
 TABLES = ("records", "quarantine", "coordinates", "selected", "advertisements", "partitions", "published")
@@ -89,8 +90,9 @@ def check(archive: Archive, held: Sequence[ValidRecord], peers: Sequence[PeerPol
         check_partitions(rows, one, [by_hash[text] for text in wanted])
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.integers(0, len(RECORDS) - 1), max_size=12), max_size=4))
-@settings(max_examples=12, deadline=None)
+@tries(12)
 def test_whatever_the_batches_few_records_end_as_an_evaluation_from_scratch_does(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]]
 ) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import lace
 from lace.porcelain.opening import open_lace
 from lace.store.browsing import Browser, Wanted
+from tries import tries
 
 # Characters on both sides of "/" in the order of bytes, and one of several bytes.
 SEGMENT = st.text(alphabet="a-.0é", min_size=1, max_size=2).filter(lambda text: text not in (".", ".."))
@@ -34,7 +35,7 @@ def _is_below(name: str, folder: str) -> bool:
     return folder.endswith("/") and name.startswith(folder)
 
 
-@settings(max_examples=15)
+@tries(15)
 @given(names=st.lists(NAME, max_size=25), limit=st.integers(1, 4), under=st.sampled_from(["", "a/", "é/", "a/a/"]))
 def test_children_are_found_by_jumping_as_by_reading(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], limit: int, under: str
@@ -103,7 +104,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few")
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@tries(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(versions=st.lists(VERSION, min_size=1, max_size=12), horizon=st.sampled_from([None, 0]), is_known=st.booleans())
 def test_the_tip_is_among_the_candidates_whoever_wrote_and_whenever(
     tmp_path_factory: pytest.TempPathFactory,

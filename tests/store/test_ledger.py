@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.store import MemoryStore, RecordStore, open_store
@@ -92,7 +92,6 @@ def test_what_fails_half_way_is_neither_stored_nor_charged(store: RecordStore) -
 
 
 @given(st.lists(st.tuples(st.sampled_from("abr"), st.integers(0, 11)), max_size=40))
-@settings(max_examples=60, deadline=None)
 def test_accounts_are_what_counting_the_records_says(moves: list[tuple[str, int]]) -> None:
     store = MemoryStore()
     held: dict[int, str] = {}

@@ -9,13 +9,14 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lace
 from lace.errors import StoreError
 from lace.porcelain.search import find, forget, index, is_searched
 from lace.store.search import MAX_TEXT_BYTES, match_expression, words_of
+from tries import tries
 
 WORDS = ("power", "broker", "straße", "Ørsted", "reading", "a", "42", "state")
 
@@ -42,7 +43,7 @@ def hashes(opened: lace.Lace, question: str) -> list[str]:
     return [str(record) for _, record in find(opened, question, limit=1000)]
 
 
-@settings(max_examples=10)
+@tries(10)
 @given(
     actions=st.lists(
         st.tuples(st.booleans(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), st.integers(0, 30)),

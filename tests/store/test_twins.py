@@ -7,7 +7,6 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -19,6 +18,7 @@ from lace.limits import StoreLimits
 from lace.records.validate import ValidRecord
 from lace.store import MemoryStore, StoreCursor, open_store
 from store.samples import assortment, blob, plex, seal
+from tries import tries
 
 POOL: tuple[ValidRecord, ...] = (
     *assortment(),
@@ -106,4 +106,4 @@ class Twins(RuleBasedStateMachine):
 
 
 TestTwins = Twins.TestCase
-TestTwins.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestTwins.settings = tries(15, stateful_step_count=25)
