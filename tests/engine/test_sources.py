@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from random import Random
 
 import pytest
@@ -173,3 +174,16 @@ def test_goals_over_a_base_answer_twice_the_same() -> None:
     goal = parse_atom("Selected('P5')")
     for _ in range(2):
         assert evaluate(checked(SELECT), base, goals=[goal]).rows(goal.predicate) == [("P5",)]
+
+
+def test_facts_that_an_evaluation_keeps_are_no_lists_that_the_cycle_collector_looks_through() -> None:
+    facts = records(2_000)
+    known = {id(found) for found in long_lists()}
+    base = Base(fact for fact in facts)
+    result = evaluate(checked(SELECT), base, extra=facts[:1_500])
+    assert [len(found) for found in long_lists() if id(found) not in known] == []
+    assert len(set(result.rows(Predicate("Selected", 1)))) == 667
+
+
+def long_lists() -> list[list[object]]:
+    return [found for found in gc.get_objects() if type(found) is list and len(found) >= 1_000]

@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 
 from lace.datalog.admission import admit_source
-from lace.datalog.engine.dictionary import Dictionary
+from lace.datalog.engine.dictionary import Dictionary, as_objects
 from lace.datalog.engine.index import Codes, hashed
 from lace.datalog.engine.relation import distinct_rows
 from lace.datalog.engine.runs import ColumnRun, Run, SourceRun
@@ -50,29 +50,38 @@ class CombinedSource:
 
 
 class RowSource:
-    """Facts as they were handed over. Repeats are found when rows are encoded, which is cheaper than hashing them."""
+    """Facts as they were handed over. Repeats are found when rows are encoded, which is cheaper than hashing them.
+
+    They are kept in arrays, which Python's cycle collector does not look through; in lists, every look at them would
+    cost more than most programs do.
+    """
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        self._rows: defaultdict[Predicate, list[Row]] = defaultdict(list)
+        given: defaultdict[Predicate, list[Row]] = defaultdict(list)
         last: Predicate | None = None
         rows: list[Row] = []
         for predicate, values in facts:
             if predicate is not last:  # facts of one predicate mostly come together, and share its object
-                last, rows = predicate, self._rows[predicate]
+                last, rows = predicate, given[predicate]
             rows.append(values)
+        self._rows = {predicate: as_objects(rows) for predicate, rows in given.items()}
 
     def add(self, predicate: Predicate, rows: Iterable[Row]) -> None:
         """More facts of one predicate."""
-        more = list(rows)
-        if more:
-            self._rows[predicate] += more
+        all_rows = [*self.rows(predicate), *rows]
+        if all_rows:
+            self._rows[predicate] = as_objects(all_rows)
 
     def predicates(self) -> Iterable[Predicate]:
         return self._rows.keys()
 
     def rows(self, predicate: Predicate) -> list[Row]:
         """What was given, repeats kept."""
-        return self._rows.get(predicate, [])
+        return self._rows[predicate].tolist() if predicate in self._rows else []
+
+    def at_most(self, predicate: Predicate) -> int:
+        """How many facts a predicate has if no two are equal."""
+        return len(self._rows.get(predicate, ()))
 
     def iterate(self, predicate: Predicate) -> Iterator[Row]:
         return iter(dict.fromkeys(self.rows(predicate)))
@@ -101,7 +110,7 @@ class _AtMost:
         return chain.from_iterable(part.query(predicate, *values) for part in self._parts)
 
     def count(self, predicate: Predicate) -> int:
-        return sum(len(p.rows(predicate)) if isinstance(p, RowSource) else p.count(predicate) for p in self._parts)
+        return sum(p.at_most(predicate) if isinstance(p, RowSource) else p.count(predicate) for p in self._parts)
 
 
 def admit(checked: CheckedProgram, parts: Sequence[FactSource], limits: EngineLimits) -> None:

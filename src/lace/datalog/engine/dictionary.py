@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import count, islice
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from lace.datalog.source import ColumnSource
 from lace.limits import EngineLimits
 
 Codes = npt.NDArray[np.uint32]
+Objects = npt.NDArray[Any]
 
 _READ_TEXTS = 1 << 16  # single texts of the source that are kept
 
@@ -36,7 +38,8 @@ class Dictionary:
         self._known: dict[str, int] = {}  # texts of the source that were looked up
         self._read: dict[int, str] = {}  # single codes of the source that were read; changes ask for the same few
         self._text_bytes = 0
-        self._texts: list[str] = []  # by code - base; trails _codes until `settle`
+        self._texts = as_objects(())  # by code - base, with room for more; trails _codes until `settle`
+        self._settled = 0  # texts that can be read
 
     @property
     def size(self) -> int:
@@ -101,19 +104,25 @@ class Dictionary:
 
     def settle(self) -> None:
         """Check the texts that came in since the last time, and make them readable by code."""
-        missing = len(self._codes) - len(self._texts)
+        known = self._settled
+        missing = len(self._codes) - known
         if not missing:
             return
         # A dict keeps the order of its numbers.
-        fresh = list(islice(reversed(self._codes), missing))[::-1] if self._texts else list(self._codes)
+        fresh = list(islice(reversed(self._codes), missing))[::-1] if known else list(self._codes)
         self._text_bytes += check_texts(fresh, self._limits)
-        self._texts += fresh
+        if known + missing > len(self._texts):
+            room = np.empty(max(known, missing), object)
+            self._texts = np.concatenate([self._texts[:known], room])
+        self._texts[known : known + missing] = as_objects(fresh)
+        self._settled += missing
 
     def text(self, code: int) -> str:
         """The text of a code."""
         if code >= self.base:
             self.settle()
-            return self._texts[code - self.base]
+            text: str = self._texts[code - self.base]
+            return text
         found = self._read.get(code)
         if found is None:
             if len(self._read) >= _READ_TEXTS:
@@ -121,20 +130,12 @@ class Dictionary:
             found = self._read[code] = self.texts(np.array([code], np.uint32))[0]
         return found
 
-    def each(self, codes: Codes) -> Iterable[str]:
-        """The text of each code, to be read once.
-
-        Own texts are not gathered into a list first: they lie far apart, and every pass over them costs as much as
-        looking at them does.
-        """
-        self.settle()
-        return self.texts(codes) if self._source is not None else map(self._texts.__getitem__, codes.tolist())
-
     def texts(self, codes: Codes) -> list[str]:
         """The text of each code."""
         self.settle()
         if self._source is None:
-            return list(map(self._texts.__getitem__, codes.tolist()))
+            texts: list[str] = self._texts[codes].tolist()
+            return texts
         own = codes >= self.base
         if not own.any():
             return self._source.texts(as_buffer(codes))
@@ -144,7 +145,12 @@ class Dictionary:
     @property
     def memory_bytes(self) -> int:
         """Roughly what the own texts and both tables hold."""
-        return 110 * (len(self._codes) + len(self._known)) + self._text_bytes + 49 * len(self._texts)
+        return 110 * (len(self._codes) + len(self._known)) + self._text_bytes + 49 * self._settled
+
+
+def as_objects(values: Collection[object]) -> Objects:
+    """Values as an array. Unlike a list it is nothing that Python's cycle collector looks through."""
+    return np.fromiter(values, object, len(values))
 
 
 def as_buffer(codes: Codes) -> memoryview:

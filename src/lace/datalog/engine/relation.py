@@ -41,20 +41,23 @@ class Packing:
         self.bits = max(1, (max(domain, 1) - 1).bit_length())
         self.total = self.bits * arity
         self._word = np.uint32 if self.total <= 32 else np.uint64  # keys of half the size are sorted in half the time
+        self._shift = self._word(self.bits)
+        self._mask = self._word((1 << self.bits) - 1)
 
     def pack(self, columns: Columns) -> PackedKeys:
         key: PackedKeys = columns[0].astype(self._word)
         for column in columns[1:]:
-            key <<= self._word(self.bits)
+            key <<= self._shift
             key |= column
         return key
 
     def unpack(self, keys: PackedKeys) -> Columns:
-        if self.arity == 1:
-            return [keys.astype(np.uint32)]
-        mask = self._word((1 << self.bits) - 1)
-        shifts = [self._word(self.bits * place) for place in reversed(range(self.arity))]
-        return [((keys >> shift) & mask).astype(np.uint32) for shift in shifts]
+        columns: list[Codes] = []
+        for _ in range(self.arity - 1):
+            columns.append((keys & self._mask).astype(np.uint32))
+            keys = keys >> self._shift
+        columns.append(keys.astype(np.uint32))
+        return columns[::-1]
 
 
 class BitmapSeen:

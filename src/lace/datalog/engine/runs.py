@@ -8,7 +8,6 @@ when they are first needed, and only the slice that a constant names.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -34,7 +33,7 @@ class Run:
         self.rows = rows
         self.domain = domain
         self._indexes: dict[tuple[int, ...], Index] = {}
-        self._keys_compared: Counter[tuple[int, ...]] = Counter()
+        self._keys_compared: dict[tuple[int, ...], int] = {}
         self._views: dict[Selection, Run] = {}
         self._distinct: dict[int, int] = {}
         self._flags: dict[int, Mask] = {}
@@ -67,7 +66,7 @@ class Run:
         return self._compared(positions, keys) or self.index(positions)
 
     def _compared(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index | None:
-        asked = self._keys_compared[positions] + len(keys[0])
+        asked = self._keys_compared.get(positions, 0) + len(keys[0])
         if positions in self._indexes or self.rows < _COMPARED_FROM or asked > _COMPARED_KEYS:
             return None
         self._keys_compared[positions] = asked

@@ -137,11 +137,12 @@ class VectorExecutor:
 
     def _join(self, node: Join) -> Iterator[Bindings]:
         produced = 0
+        bound = {name: place for place, name in node.binds}
         views: list[Run] | None = None
         for batch in self._run(node.input):
             if views is None:
                 views = self.views(node.scan) if node.on else self._compact_views(node.scan)
-            if not node.binds:
+            if not bound:
                 kept = batch.where(self._matched(node.scan, node.on, batch))
                 self._meter.touch(kept.rows)
                 yield Bindings(kept.rows, {name: kept.columns[name] for name in node.keep})
@@ -152,7 +153,7 @@ class VectorExecutor:
                     self._require_room(produced, node)
                     self._meter.touch(len(places))
                     self._meter.require_room(4 * len(places) * (len(node.keep) + _PAIR_WORDS))
-                    yield _paired(node, batch, view, places, rows)
+                    yield _paired(node.keep, bound, batch, places, view, rows)
 
     def _pairs(self, node: Join, batch: Bindings, view: Run) -> Iterator[tuple[Rows, Rows]]:
         """Matching (batch row, view row) pairs in parts of bounded size."""
@@ -245,9 +246,11 @@ def _positions(scan: Scan, on: Sequence[str]) -> tuple[int, ...]:
     return tuple(places[name] for name in on)
 
 
-def _paired(node: Join, batch: Bindings, view: Run, places: Rows, rows: Rows) -> Bindings:
-    bound = {name: place for place, name in node.binds}
-    columns = {name: view.at(bound[name], rows) if name in bound else batch.columns[name][places] for name in node.keep}
+def _paired(
+    names: Sequence[str], bound: Mapping[str, int], batch: Bindings, places: Rows, view: Run, rows: Rows
+) -> Bindings:
+    """The named variables of pairs: those that a view binds from there, all others from the batch."""
+    columns = {name: view.at(bound[name], rows) if name in bound else batch.columns[name][places] for name in names}
     return Bindings(len(places), columns)
 
 

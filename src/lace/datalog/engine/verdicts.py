@@ -61,7 +61,7 @@ class Judged:
         unknown = verdicts == _UNKNOWN
         if unknown.any():
             codes = distinct_codes(column[unknown], len(self.table))
-            self.table[codes] = np.where(self._judge(self._dictionary.each(codes), len(codes)), _TRUE, _FALSE)
+            self.table[codes] = np.where(self._judge(self._dictionary.texts(codes), len(codes)), _TRUE, _FALSE)
             verdicts = self.table[column]
         return np.equal(verdicts, _TRUE)
 
