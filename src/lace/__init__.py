@@ -35,11 +35,15 @@ if TYPE_CHECKING:
         StoreError,
         TransportError,
     )
-    from lace.limits import EngineLimits
+    from lace.intake.batch import BatchLimits
+    from lace.intake.bundles import ImportReport
+    from lace.interlace.result import InterlaceResult
+    from lace.limits import EngineLimits, RecordLimits
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
-    from lace.porcelain.changes import Change
+    from lace.porcelain.changes import Change, ChangeStream
+    from lace.porcelain.check import Damage
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
@@ -54,43 +58,66 @@ if TYPE_CHECKING:
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import PutBatch
     from lace.porcelain.query import Answer, query
+    from lace.porcelain.tips import Tip
+    from lace.porcelain.tree import TreeResult
     from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
     from lace.records.validate import validate
-    from lace.runtime.keyring import KeyRing
+    from lace.runtime.clock import Clock
+    from lace.runtime.follow import LocalFollow
+    from lace.runtime.keyring import KeyEntry, KeyRing
+    from lace.runtime.node import Hooks, NodeLimits
     from lace.runtime.preview import Preview
     from lace.runtime.quotas import Allowance, Quotas
+    from lace.runtime.session import Outcome
+    from lace.store.base import StoreStat
+    from lace.store.columns.salvage import RepairReport
+    from lace.transports.base import ByteStream, TransportProof
+    from lace.transports.tls import ClientTls, ServerTls
 
 __all__ = [
     "TAI",
     "Allowance",
     "Answer",
+    "BatchLimits",
     "Blob",
+    "ByteStream",
     "Change",
+    "ChangeStream",
+    "ClientTls",
+    "Clock",
     "Compacted",
     "CursorExpired",
+    "Damage",
     "EngineLimits",
     "EvaluationStopped",
     "Exchanged",
     "Explanation",
     "Fact",
+    "Hooks",
+    "ImportReport",
+    "InterlaceResult",
     "InvalidExchangePlan",
     "InvalidInput",
     "InvalidLacegram",
     "InvalidRecord",
     "InvalidStream",
     "InvalidText",
+    "KeyEntry",
     "KeyRing",
     "KeyUnavailable",
     "Lace",
     "LaceError",
     "LimitExceeded",
     "LinkEvent",
+    "LocalFollow",
     "LocalProtocolError",
     "MissingExtra",
     "Node",
+    "NodeLimits",
     "NotFound",
+    "Outcome",
     "Plex",
     "Policy",
     "Predicate",
@@ -98,16 +125,23 @@ __all__ = [
     "PutBatch",
     "Quotas",
     "RecordHash",
+    "RecordLimits",
     "RemoteProtocolError",
+    "RepairReport",
     "Row",
     "RuleChanges",
     "RuleSnapshot",
     "RuleView",
     "Seal",
+    "ServerTls",
     "SigningKey",
     "SigningSecret",
     "StoreError",
+    "StoreStat",
+    "Tip",
     "TransportError",
+    "TransportProof",
+    "TreeResult",
     "ValidRecord",
     "Verifier",
     "backup",
@@ -137,11 +171,15 @@ _HOMES = {
         " InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError MissingExtra NotFound"
         " RemoteProtocolError StoreError TransportError"
     ),
-    "lace.limits": "EngineLimits",
+    "lace.intake.batch": "BatchLimits",
+    "lace.intake.bundles": "ImportReport",
+    "lace.interlace.result": "InterlaceResult",
+    "lace.limits": "EngineLimits RecordLimits",
     "lace.notation.fact": "Fact Predicate",
     "lace.notation.identifiers": "RecordHash Verifier",
     "lace.notation.tai": "TAI",
-    "lace.porcelain.changes": "Change",
+    "lace.porcelain.changes": "Change ChangeStream",
+    "lace.porcelain.check": "Damage",
     "lace.porcelain.following": "RuleChanges RuleSnapshot RuleView follow_rules",
     "lace.porcelain.lace": "Lace",
     "lace.porcelain.network": "connect relay serve",
@@ -153,13 +191,23 @@ _HOMES = {
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "PutBatch",
     "lace.porcelain.query": "Answer query",
+    "lace.porcelain.tips": "Tip",
+    "lace.porcelain.tree": "TreeResult",
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
     "lace.records.validate": "validate",
-    "lace.runtime.keyring": "KeyRing",
+    "lace.runtime.clock": "Clock",
+    "lace.runtime.follow": "LocalFollow",
+    "lace.runtime.keyring": "KeyEntry KeyRing",
+    "lace.runtime.node": "Hooks NodeLimits",
     "lace.runtime.quotas": "Allowance Quotas",
     "lace.runtime.preview": "Preview",
+    "lace.runtime.session": "Outcome",
+    "lace.store.base": "StoreStat",
+    "lace.store.columns.salvage": "RepairReport",
+    "lace.transports.base": "ByteStream TransportProof",
+    "lace.transports.tls": "ClientTls ServerTls",
 }
 _NAMES = {name: (module, name) for module, names in _HOMES.items() for name in names.split()}
 _NAMES["open"] = ("lace.porcelain.opening", "open_lace")

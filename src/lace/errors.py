@@ -177,6 +177,10 @@ class StoreFull(StoreError):
 class NotFound(LaceError):
     """Nothing is stored under the hash, coordinate or key name that was given."""
 
+    def __init__(self, message: str, place: str = "") -> None:
+        super().__init__(message)
+        self.place = place  # the coordinate at which nothing stands, if it was one
+
 
 class KeyUnavailable(LaceError):
     """A signing key is missing, unreadable or unusable; the text never holds the key."""

@@ -45,3 +45,10 @@ def test_a_listing_that_holds_something_and_one_of_an_empty_lace_say_nothing_mor
     shown = CliRunner().invoke(app, ["ls", str(tmp_path / "empty.lace")])
     assert shown.stderr == "nothing stands at //\n"
     assert CliRunner().invoke(app, ["ls", str(tmp_path / "empty.lace"), "--json"]).stdout == ""
+
+
+@pytest.mark.parametrize("command", ["get", "why", "facts", "cat"])
+def test_a_record_that_is_not_there_names_what_is_near(archive: Path, command: str) -> None:
+    shown = CliRunner().invoke(app, [command, str(archive), "//u//note//x"])
+    assert shown.exit_code == 1
+    assert shown.stderr == "error: nothing is stored at //u//note//x\n  try  there is //u//notes//\n"

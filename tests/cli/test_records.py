@@ -76,6 +76,16 @@ def test_put_warns_when_its_record_is_not_the_tip() -> None:
     assert "stands at //u//ding//links/1, so this one is not its tip" in result.stderr
 
 
+def test_a_record_dated_too_far_ahead_is_stored_and_said_to_be_no_tip() -> None:
+    stored = lace(
+        "put", "a.lace", "-g", "u", "-a", "ding", "-n", "x", "--tai", "9999999999:000000000", "-", given="later"
+    )
+    assert stored.exit_code == 0
+    assert "dated too far ahead to be the tip" in stored.stderr
+    walked = lace("why", "a.lace", stored.stdout.strip(), "--expose", "all")
+    assert "dated too far ahead to be the tip" in walked.stdout
+
+
 def test_put_takes_a_file_under_its_own_name_and_says_so_in_json(stage: Path) -> None:
     (stage / "note.txt").write_text("hello")
     result = lace("put", "a.lace", "-g", "u", "-a", "files", "--json", "note.txt")

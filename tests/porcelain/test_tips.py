@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lace as api
@@ -119,6 +119,39 @@ def test_strangers_who_add_records_never_change_what_a_known_key_made_the_tip(
     assert tip is None or isinstance(tip, Tip)
     if tip is not None:
         assert [tip.entry, *tip.passed_over] == versions[versions.index(tip.entry) :]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.integers(-2, 3), st.sampled_from([None, MINE, OTHER])), max_size=6),
+    st.sets(st.sampled_from([MINE, OTHER]), max_size=2),
+)
+def test_a_store_hands_over_no_version_too_few(
+    tmp_path: Path, rows: list[tuple[int, SigningKey | None]], known: set[SigningKey]
+) -> None:
+    path = tmp_path / "tips.lace"
+    path.unlink(missing_ok=True)
+    with api.open(path, create=True, clock=StoppedClock()) as lace:
+        for number, (days, sign) in enumerate(rows):
+            put(lace, b"%d" % number, days=days, sign=sign)
+        for key in known:
+            lace.know_key(key.verifier)
+        among_all = lace.choose_tip(lace.store.versions("u", "ding", "x"))
+        if among_all is None:
+            with pytest.raises(api.NotFound):
+                lace.tip("//u//ding//x")
+        else:
+            assert lace.tip("//u//ding//x") == among_all
+
+
+def test_a_tip_is_found_without_reading_the_versions_before_it(tmp_path: Path) -> None:
+    with api.open(tmp_path / "long.lace", create=True, clock=StoppedClock()) as lace:
+        with lace.batch() as batch:
+            for number in range(500):
+                batch.put(b"%d" % number, tai=f"{1_700_000_000 + number}:000000000", **PLACE)
+        lace.know_key(MINE.verifier)  # and it signed none of them
+        assert lace.get("//u//ding//x") == b"499"
+        assert len(lace.store.latest_versions("u", "ding", "x", until=None, signers=[MINE.verifier])) == 1
 
 
 def test_get_says_when_it_had_to_choose_and_keys_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

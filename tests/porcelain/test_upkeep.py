@@ -69,3 +69,14 @@ def test_a_damaged_lace_is_repaired_and_kept_beside(notes: Path) -> None:
     assert (report.kept, len(report.lost)) == (1, 1)
     assert report.damaged_file == notes.with_name("notes.lace.damaged")
     assert names(notes) == ["kept"]
+
+
+def test_repairing_loses_no_record_that_only_the_limits_of_its_lace_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "wide.lace"
+    headers = [(f"X-{number}", "y" * 2000) for number in range(600)]
+    wide = lace.RecordLimits(max_header_line_bytes=4096, max_extra_headers=1000)
+    with lace.open(path, create=True, limits=wide) as opened:
+        opened.put(b"many headers", group="u", app="ding", name="wide", headers=headers)
+    report = lace.repair(path)
+    assert (report.kept, report.lost) == (1, [])
+    assert lace.repair(path, limits=lace.RecordLimits()).lost[0].reason

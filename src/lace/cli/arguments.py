@@ -36,7 +36,19 @@ def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
     with _known(path):
         lace = open_lace(path, read_only=not write, keys=user_ring())
     with lace:
-        yield lace
+        try:
+            yield lace
+        except NotFound as missing:
+            if missing.place and (near := _near(path, missing.place)):
+                missing.add_note(f"there is {near}")
+            raise
+
+
+def _near(path: Path, place: str) -> str:
+    """What stands nearest to a coordinate at which nothing stands, in words."""
+    from lace.porcelain.near import nearest_prefixes
+
+    return ", ".join(nearest_prefixes(path, place))
 
 
 @dataclass(frozen=True, slots=True)

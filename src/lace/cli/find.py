@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.arguments import lace_argument, opened
 from lace.cli.failure import ExitCode
-from lace.cli.output import json_option, print_json_lines, print_table, say, shown_hash
-
-if TYPE_CHECKING:
-    from lace.records.model import ValidRecord
+from lace.cli.ls import print_json_rows, print_overview
+from lace.cli.output import json_option, say
 
 
 @click.command("find")
@@ -28,22 +25,17 @@ def command(path: Path, words: Sequence[str], limit: int, as_json: bool) -> Exit
     headers: or content: before a word says where it has to stand. The last that came is first. `lace index` makes a
     lace searchable. Exit code 1 if nothing is found.
     """
+    from lace.porcelain.listing import COLUMNS, Row, record_fields
     from lace.porcelain.search import find
 
     question = " ".join(f'"{word}"' if " " in word else word for word in words)
     with opened(path) as lace:
-        rows = [_row(lace.load(record)) for _, record in find(lace, question, limit=limit)]
-    if as_json:
-        print_json_lines(rows)
-    elif rows:
-        columns = ("hash", "coordinate", "tai", "signer")
-        print_table(columns, ([shown_hash(row["hash"]), *(row[key] or "" for key in columns[1:])] for row in rows))
-    else:
+        found = [record for _, record in find(lace, question, limit=limit)]
+        rows = [Row(record, record_fields(lace.load(record), COLUMNS)) for record in found]
+        if as_json:
+            print_json_rows(rows, COLUMNS)
+        elif rows:
+            print_overview(lace, rows)
+    if not rows:
         say("nothing holds all of these words", err=True)
     return ExitCode.OK if rows else ExitCode.BAD
-
-
-def _row(record: ValidRecord) -> dict[str, str]:
-    parts = record.parts
-    coordinate = f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else ""
-    return {"hash": record.hash, "coordinate": coordinate, "tai": parts.tai, "signer": parts.signed_by}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -58,13 +58,13 @@ def command(
         listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
         rows = listed if blobs else _told_if_empty(listed, path, prefix)
         if as_json:
-            _print_json_rows(rows, ["Data-Length"] if blobs else chosen)
+            print_json_rows(rows, ["Data-Length"] if blobs else chosen)
         elif blobs:
             print_table(["record", "size"], ([shown_hash(r.hash), human_size(int(r["Data-Length"]))] for r in rows))
         elif columns:
             print_table(["record", *chosen], ([shown_hash(row.hash), *_cells(row, chosen)] for row in rows))
         else:
-            print_table(OVERVIEW, (_overview(lace, row) for row in rows), right=frozenset({"size"}))
+            print_overview(lace, rows)
 
 
 def _told_if_empty(rows: Iterator[Row], path: Path, prefix: str) -> Iterator[Row]:
@@ -79,7 +79,7 @@ def _told_if_empty(rows: Iterator[Row], path: Path, prefix: str) -> Iterator[Row
     return iter(())
 
 
-def _print_json_rows(rows: Iterator[Row], columns: Sequence[str]) -> None:
+def print_json_rows(rows: Iterable[Row], columns: Sequence[str]) -> None:
     """One value as a text, several as a list, none as null."""
     for row in rows:
         values = {column: row.fields.get(column, ()) for column in columns}
@@ -89,6 +89,11 @@ def _print_json_rows(rows: Iterator[Row], columns: Sequence[str]) -> None:
 
 def _cells(row: Row, columns: Sequence[str]) -> list[str]:
     return [", ".join(row.fields.get(column, ())) for column in columns]
+
+
+def print_overview(lace: Lace, rows: Iterable[Row]) -> None:
+    """Records as people look for them: where, when, how large, by whom."""
+    print_table(OVERVIEW, (_overview(lace, row) for row in rows), right=frozenset({"size"}))
 
 
 def _overview(lace: Lace, row: Row) -> list[str]:

@@ -12,6 +12,7 @@ import click
 from lace.cli.arguments import Pair, TaiTime, lace_argument, opened
 from lace.cli.failure import ExitCode
 from lace.cli.output import count_of, json_option, metered, print_json, print_warning, say
+from lace.errors import NotFound
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
@@ -57,7 +58,12 @@ def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json:
         print_json({"hash": found, "coordinate": coordinate, "file": file})
     else:
         say(found)
-    if lace.resolve(coordinate) != found:
+    try:
+        tip = lace.resolve(coordinate)
+    except NotFound:
+        print_warning(f"it is dated too far ahead to be the tip of {coordinate}")
+        return
+    if tip != found:
         why = "a newer record, or one signed by a key this lace knows, stands"
         print_warning(f"{why} at {coordinate}, so this one is not its tip")
 

@@ -190,18 +190,23 @@ class Lace(PutVerbs, Closing):
         coordinate = parse_address(target) if isinstance(target, str) else target
         if isinstance(coordinate, HashAddress):
             raise InvalidText("a hash address names one record and has no tip", rule="tip", found=str(target))
-        versions = self.store.versions(coordinate.group, coordinate.app, coordinate.name)
+        place = coordinate.group, coordinate.app, coordinate.name
         wanted = coordinate.version
         if wanted is None:
+            signers, until = self._tips.bounds()
+            versions = self.store.latest_versions(*place, until=until, signers=signers)
             tip = self._tips.choose(versions)
         else:  # who names a version means it, whoever signed it
+            versions = self.store.versions(*place)
             named = [entry for entry in versions if wanted.admits(entry.hash, entry.tai, entry.signer)]
             tip = Tip(named[-1]) if named else None
         if tip is not None:
             return tip
-        error = NotFound(f"nothing is stored at {coordinate}")
+        error = NotFound(f"nothing is stored at {coordinate}", place="" if versions else str(coordinate))
         if versions:
-            error.add_note(f"{len(versions)} other versions stand at this coordinate; `lace ls` shows them")
+            others = "1 other version stands" if len(versions) == 1 else f"{len(versions):,} other versions stand"
+            dated = ", dated too far ahead to be its tip" if wanted is None else ""
+            error.add_note(f"{others} at this coordinate{dated}; `lace ls` shows what there is")
         raise error
 
     def choose_tip(self, versions: Sequence[Entry]) -> Tip | None:
@@ -209,7 +214,8 @@ class Lace(PutVerbs, Closing):
         return self._tips.choose(versions)
 
     def tip_bounds(self) -> tuple[frozenset[str], TAI | None]:
-        """The known keys and the horizon: what `choose_tip` goes by (see `TipPolicy.bounds`)."""
+        """The keys that are known now, whoever told the lace of them, and the horizon: what `choose_tip` goes by."""
+        self._tips.forget()
         return self._tips.bounds()
 
     def known_keys(self) -> Sequence[Verifier]:

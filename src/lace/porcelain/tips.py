@@ -56,12 +56,11 @@ class TipPolicy:
         return Tip(chosen, tuple(versions[versions.index(chosen) + 1 :]))
 
     def bounds(self) -> tuple[frozenset[str], TAI | None]:
-        """The keys that are known now, whoever told the lace of them, and the instant behind which nothing is a tip.
+        """The known keys, and the instant behind which nothing is a tip.
 
         Who has too many versions to hand them all to `choose` looks for the newest before that instant, and for the
         newest before it that one of these keys signed: among the two is the tip.
         """
-        self.forget()
         return self._known_keys(), self._horizon()
 
     def _horizon(self) -> TAI | None:

@@ -65,10 +65,19 @@ def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
 
 
 def repair(path: str | Path, *, limits: RecordLimits | None = None, progress: Counts | None = None) -> RepairReport:
-    """Put all that can be read of a damaged lace in its place; the damaged file stays beside it as `PATH.damaged`."""
+    """Put all that can be read of a damaged lace in its place; the damaged file stays beside it as `PATH.damaged`.
+
+    Without `limits` a record may be as large as the file: it was within those of its lace when it came, and these are
+    written nowhere.
+    """
     from lace.store.columns.salvage import repair as save
 
-    return save(Path(path), limits or RecordLimits(), progress or _nobody)
+    return save(Path(path), limits or _as_large_as(Path(path)), progress or _nobody)
+
+
+def _as_large_as(path: Path) -> RecordLimits:
+    size = sum(file.stat().st_size for file in (path, path.with_name(f"{path.name}-wal")) if file.exists())
+    return RecordLimits(max_header_line_bytes=size, max_data_bytes=size, max_extra_headers=size)
 
 
 def _nobody(*_: int) -> None:

@@ -159,7 +159,10 @@ def _tip_gate(record: ValidRecord, side: WhySide, wanted: RecordHash) -> Gate | 
     if not isinstance(plex, Plex) or side.lace is None:
         return None
     coordinate = f"//{plex.group}//{plex.app}//{plex.name}"
-    tip = side.lace.resolve(coordinate)
+    try:
+        tip = side.lace.resolve(coordinate)
+    except NotFound:
+        return Gate(side.called, "tip", True, f"it is dated too far ahead to be the tip of {coordinate}")
     if tip == wanted:
         return Gate(side.called, "tip", True, f"it is the tip of {coordinate}")
     said = f"a newer record, {tip}, hides it at {coordinate}; it travels all the same"

@@ -5,7 +5,7 @@ Rule: plain dicts and lists, so that it can serve as the other side of every con
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
@@ -208,6 +208,11 @@ class MemoryStore(Closing):
 
     def versions(self, group: str, app: str, name: str) -> list[Entry]:
         return [entry for entry in self.entries(group, app, name) if entry.name == name]
+
+    def latest_versions(
+        self, group: str, app: str, name: str, *, until: str | None, signers: Collection[str]
+    ) -> list[Entry]:
+        return self.versions(group, app, name)  # all of them are in memory anyway
 
     def high_water(self) -> StoreRecordId:
         return StoreRecordId(self._last_record)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lace.store.columns.encode import EncodedBatch
 
 PAGE_ROWS = 1024
+_AFTER_ALL = "~"  # sorts behind every TAI
 _KNOWN = "signer IN (SELECT value FROM json_each(?))"
 
 
@@ -105,11 +106,27 @@ class CoordinateIndex:
 
     def named(self, group: str, app: str, name: str) -> list[Entry]:
         """The entries of one coordinate by TAI and record."""
+        space = self._found_space(group, app)
+        return self.select(space, "name = ? ORDER BY tai, record", (name,)) if space else []
+
+    def latest(self, group: str, app: str, name: str, until: str | None, signers: Collection[str]) -> list[Entry]:
+        """The entries of one coordinate from where its tip may be, by TAI and record (see `latest_versions`)."""
+        space = self._found_space(group, app)
+        if space is None:
+            return []
+        codes = json.dumps([code for code in self._symbols.codes(list(signers)) if code >= 0])
+        newest = "SELECT tai FROM coordinates WHERE space = ? AND name = ? AND tai <= ?"
+        at = (space.id, name, until or _AFTER_ALL)
+        row = None
+        if codes != "[]":
+            row = self._connection.execute(f"{newest} AND {_KNOWN} ORDER BY tai DESC LIMIT 1", (*at, codes)).fetchone()
+        row = row or self._connection.execute(f"{newest} ORDER BY tai DESC LIMIT 1", at).fetchone()
+        return self.select(space, "name = ? AND tai >= ? ORDER BY tai, record", (name, row[0] if row else ""))
+
+    def _found_space(self, group: str, app: str) -> Space | None:
         codes = self._symbols.codes([group, app])
         row = self._connection.execute("SELECT id FROM spaces WHERE group_code = ? AND app_code = ?", codes).fetchone()
-        if row is None:
-            return []
-        return self.select(Space(row[0], group, app), "name = ? ORDER BY tai, record", (name,))
+        return Space(row[0], group, app) if row else None
 
     def candidates(self, space: Space, name: str, *, until: str, signers: Sequence[str], within: int) -> Candidates:
         """Of the versions up to an instant the newest, and the newest that one of these keys signed.

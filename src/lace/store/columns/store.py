@@ -5,7 +5,7 @@ Rule: commit, then acknowledge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -271,6 +271,13 @@ class SQLiteStore(Closing):
     def versions(self, group: str, app: str, name: str) -> list[Entry]:
         with self._file.reading():
             found = self._coordinates.named(group, app, name)
+        return list(in_tip_order(found))
+
+    def latest_versions(
+        self, group: str, app: str, name: str, *, until: str | None, signers: Collection[str]
+    ) -> list[Entry]:
+        with self._file.reading():
+            found = self._coordinates.latest(group, app, name, until, signers)
         return list(in_tip_order(found))
 
     # --- facts
