@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from lace.cli.app import app
 from lace.datalog.canonical import Lacegram, is_canonical, rule_id
+from lace.datalog.parser import parse_program
 from lace.errors import NotFound
 from lace.porcelain.opening import open_lace
 
@@ -96,7 +97,7 @@ def test_fmt_prints_canonical_text_and_refuses_what_it_cannot_read(files: Path) 
 
 
 def test_id_is_that_of_the_canonical_text(files: Path) -> None:
-    expected = Lacegram.from_source(CANONICAL).id
+    expected = Lacegram.from_program(parse_program(CANONICAL)).id
     assert run("id", "rules.lace").stdout == f"{expected}\n"
     assert run("id", "-", given=CANONICAL).stdout == f"{expected}\n"
     first = run("id", "--rules", "rules.lace").stdout.splitlines()[1]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lace.datalog.annotations import canonicalize, format_annotated, read_annotated, read_annotated_all
 from lace.datalog.canonical import Lacegram, rule_id
+from lace.datalog.parser import parse_program
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
 
@@ -20,7 +21,7 @@ def test_annotated_source_gives_text_identifier_and_sidecar() -> None:
     text = '# human\n#:json {"label":"other"}\nOther( P ) :- Member(P).\n\n#:json {"why":"é"}\n# between\n' + MEMBER
     result = canonicalize(text)
     assert result.lacegram.text == f"{MEMBER}\n{OTHER}"
-    assert result.lacegram.id == Lacegram.from_source(f"{OTHER}\n{MEMBER}").id
+    assert result.lacegram.id == Lacegram.from_program(parse_program(f"{OTHER}\n{MEMBER}")).id
     assert result.sidecar == {rule_id(OTHER): {"label": "other"}, rule_id(MEMBER): {"why": "é"}}
 
 

@@ -23,14 +23,14 @@ IN_TRACE_ORDER = "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised
 
 @pytest.mark.clause("030-RID-01", "030-CANON-11", "030-RID-03")
 def test_lacegram_identifiers_match_the_vectors() -> None:
-    emitted = Lacegram.from_source(IN_TRACE_ORDER)
+    emitted = Lacegram.from_program(parse_program(IN_TRACE_ORDER))
     assert emitted.text == MODULE
     assert emitted.id == "R.lbJvPaWYF6WIGOhLim1FSg7nPPZ4acVE7oyvWH5gjj0"
     received = Lacegram.parse_canonical(IN_TRACE_ORDER.encode())
     assert received.id == "R.V3wv7Ug32jVLxA5Q6An85cW~HQfME12J4bJK7MpVBHS"
     assert received.text == IN_TRACE_ORDER
-    other = Lacegram.from_source(
-        "SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- Have(P), Field(P,'Group',_,'g143')."
+    other = Lacegram.from_program(
+        parse_program("SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- Have(P), Field(P,'Group',_,'g143').")
     )
     assert other.id == "R.WlXY2_E5_swzXiV2xo~ArmqQAnJuK8tfLH1vPh1Dlhp"
     assert len(emitted.id) == 45
@@ -126,7 +126,7 @@ def test_canonical_text_is_accepted_as_it_stands(text: str) -> None:
 @pytest.mark.parametrize("text", ["A(X) :- true.", "Have('a') :- true.", "A(X) :- B(X), not A(X)."])
 def test_a_canonical_spelling_is_no_lacegram_unless_the_program_is_valid(text: str) -> None:
     assert is_canonical(text)
-    for door in (lambda: Lacegram.parse_canonical(text.encode()), lambda: Lacegram.from_source(text)):
+    for door in (lambda: Lacegram.parse_canonical(text.encode()), lambda: Lacegram.from_program(parse_program(text))):
         with pytest.raises(InvalidLacegram) as refused:
             door()
         assert refused.value.line == 1
@@ -136,7 +136,7 @@ def test_a_canonical_spelling_is_no_lacegram_unless_the_program_is_valid(text: s
 def test_nothing_inside_a_rule_is_renamed_or_reordered() -> None:
     texts = ["A(X) :- B(X), X != 'a'.", "A(X) :- B(X), 'a' != X.", "A(Y) :- B(Y), Y != 'a'.", "A(X) :- X != 'a', B(X)."]
     assert [canonical_text(parse_program(text)) for text in texts] == texts
-    assert len({Lacegram.from_source(text).id for text in texts}) == 4
+    assert len({Lacegram.from_program(parse_program(text)).id for text in texts}) == 4
 
 
 LINES = [

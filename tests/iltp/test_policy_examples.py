@@ -6,6 +6,7 @@ import pytest
 
 from executors import reference
 from lace.datalog.canonical import Lacegram
+from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Predicate
 from lace.notation.fact import Fact
 
@@ -61,5 +62,5 @@ BOB_IS_MEMBER = [
     ],
 )
 def test_an_example_requests_exactly_what_is_proven(policy: str, proven: list[Fact], requested: set[str]) -> None:
-    derived = reference.evaluate(Lacegram.from_source(policy).checked, [*ADVERTISED, *proven])
+    derived = reference.evaluate(Lacegram.from_program(parse_program(policy)).checked, [*ADVERTISED, *proven])
     assert {values[0] for values in derived.get(Predicate("MayRequest", 1), ())} == requested

@@ -12,8 +12,13 @@ import lace
 
 SOURCES = Path(__file__).parents[2] / "src" / "lace"
 # Protocols that things of the caller keep without naming them, and what only an inner door asks for.
-UNNAMED = {"Coordinate", "FactSource", "HasRecordStore", "HasStore", "Module", "Terms", "Usage", "Writable"}
-OTHERS = {"Content", "Path", "Table"}  # of pathlib, of pyarrow, an alias: classes of ours have these names elsewhere
+UNNAMED = {"Coordinate", "Entry", "FactSource", "HasRecordStore", "HasStore", "Module", "Terms", "Usage", "Writable"}
+OTHERS = {
+    "Asked",
+    "Content",
+    "Path",
+    "Table",
+}  # pathlib, pyarrow, aliases: here they mean no class of ours
 
 
 def our_classes() -> set[str]:

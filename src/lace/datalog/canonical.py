@@ -89,24 +89,10 @@ class Lacegram:
         return cls(data.decode(), lacegram_id(data), check_program(program, profile, limits))
 
     @classmethod
-    def from_source(
-        cls,
-        text: str,
-        *,
-        profile: Profile = LOCAL_PROFILE,
-        limits: EngineLimits = _DEFAULT_LIMITS,
-        name: str = "<rules>",
-    ) -> Self:
-        """The door for authored rules: checked, then written canonically."""
-        authored = parse_program(text, name=name, limits=limits)
-        check_program(authored, profile, limits)
-        return cls.from_program(authored, profile=profile, limits=limits)
-
-    @classmethod
     def from_program(
         cls, program: Program, *, profile: Profile = LOCAL_PROFILE, limits: EngineLimits = _DEFAULT_LIMITS
     ) -> Self:
-        """The door for rules in hand."""
+        """The door for authored rules: written canonically, then checked."""
         return cls.parse_canonical(canonical_text(program).encode(), profile=profile, limits=limits)
 
 

@@ -37,11 +37,6 @@ def partition_roots(partitions: Iterable[Iterable[bytes]]) -> list[bytes]:
     return [row[0] if row else EMPTY for row in rows]
 
 
-def partition_root(record_digests: Iterable[bytes]) -> bytes:
-    """The root of one partition."""
-    return partition_roots([record_digests])[0]
-
-
 def roots_without_one(record_digests: Sequence[bytes]) -> Iterator[bytes]:
     """The root of a partition without its first record, without its second, and so on.
 

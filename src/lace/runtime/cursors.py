@@ -55,23 +55,16 @@ class CursorBook:
             self._store.put_setting(STAMPS, key, f"{self._seconds()} {len(value)}".encode())
             self._expire()
 
-    def expire(self) -> int:
-        """Let go of what is too old or too much; how many cursors went."""
-        with self._store.together():
-            return self._expire()
-
-    def _expire(self) -> int:
+    def _expire(self) -> None:
+        """Let go of what is too old or too much."""
         oldest_first = sorted(self._stamps().items(), key=lambda item: item[1])
         count, size = len(oldest_first), sum(size for _, (_, size) in oldest_first)
-        gone = 0
-        for key, (stamp, own) in oldest_first:
+        for gone, (key, (stamp, own)) in enumerate(oldest_first):
             is_much = count - gone > self._limits.max_cursors or size > self._limits.max_kept_cursor_bytes
             if not is_much and not self._is_too_old(stamp):
                 break
             self._drop(key)
             size -= own
-            gone += 1
-        return gone
 
     def _drop(self, key: str) -> None:
         self._store.put_setting(CURSORS, key, None)
