@@ -533,7 +533,7 @@ def test_a_cursor_under_a_local_key_serves_and_a_spoiled_one_is_none() -> None:
 
 @examples(st.lists(st.integers(0, 30), unique=True, max_size=10), st.binary(max_size=40))
 def test_a_cursor_survives_its_bytes_and_never_breaks_on_others(held: list[int], noise: bytes) -> None:
-    from lace.interlace.advertisement import FieldClaim
+    from lace.interlace.advertisement import FieldClaim, is_record_id
 
     items = tuple(Advertisement(record(n), (FieldClaim("Name", "0", f"ü {n}\n"),) if n % 2 else ()) for n in held)
     cursor = AdvertisementCursor(
@@ -545,7 +545,8 @@ def test_a_cursor_survives_its_bytes_and_never_breaks_on_others(held: list[int],
     assert decode_cursor(data, "E.x", "T", 1 << 20) is None
     assert decode_cursor(data, "E.x", "S", 10) is None
     assert decode_cursor(noise, "E.x", "S", 1 << 20) is None
-    assert decode_cursor(data[:-3] + noise[:2], "E.x", "S", 1 << 20) in (None, cursor)
+    spoiled = decode_cursor(data[:-3] + noise[:2], "E.x", "S", 1 << 20)
+    assert spoiled is None or all(is_record_id(claim.hash) for claim in spoiled.claims)  # a format may be unknown (P14)
 
 
 @mark.clause("050-LIST-10", "050-LIST-11", "050-LIM-03")
