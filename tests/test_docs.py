@@ -26,12 +26,14 @@ def test_links_and_the_command_reference_are_right() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["api", "decisions", "import_graph", "limits_page", "repeated"])
 def test_what_a_tool_reads_off_the_project_is_what_the_pages_say(tool: str) -> None:
     done = subprocess.run([sys.executable, f"tools/{tool}.py"], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_every_clause_is_named_by_a_test_that_is_not_slow() -> None:
     command = [sys.executable, "tools/clauses.py", "--strict", "--short"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)

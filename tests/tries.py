@@ -16,5 +16,9 @@ _LEAST = 6  # fewer would hardly leave the simplest examples
 
 def tries(usual: int, **more: Any) -> settings:
     """Settings for a property that deserves so many examples where others have 60."""
-    share = usual * settings().max_examples // ORDINARY
-    return settings(max_examples=max(share, min(usual, _LEAST)), **more)
+    return settings(max_examples=share(usual), **more)
+
+
+def share(usual: int) -> int:
+    """Of so many cases that a test goes through by itself, how many the profile gives it."""
+    return max(usual * settings().max_examples // ORDINARY, min(usual, _LEAST))

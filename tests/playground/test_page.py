@@ -53,6 +53,7 @@ def names(reader: Reader, side: int) -> list[str]:
     return reader.page.locator(f"#side-{side} .records .name").all_inner_texts()
 
 
+@pytest.mark.long
 def test_a_visitor_exchanges_asks_why_not_breaks_the_wire_and_sends_a_link(browser: Any, address: str) -> None:
     reader = visit(browser, address)
     page = reader.page

@@ -50,6 +50,7 @@ def test_the_folder_is_small_and_holds_nothing_that_is_not_needed(folder: Path) 
         assert "://" not in path.read_text(encoding="utf-8"), f"{path.name} names another place"
 
 
+@pytest.mark.long
 def test_answers_in_a_tab_are_the_answers_here_to_the_letter(folder: Path, node: str, tmp_path: Path) -> None:
     asked = questions()
     (tmp_path / "questions").write_text("\n".join(asked), encoding="utf-8")

@@ -24,8 +24,9 @@ from lace.transports.dial import TransportOptions
 
 
 def put(opened: Lace, group: str, names: range, size: int = 20) -> None:
-    for name in names:
-        opened.put(f"{group} {name} ".encode() * size, group=group, app="app", name=str(name))
+    with opened.batch() as batch:
+        for name in names:
+            batch.put(f"{group} {name} ".encode() * size, group=group, app="app", name=str(name))
 
 
 def free_address() -> str:

@@ -116,6 +116,7 @@ def test_every_partition_has_its_cell() -> None:
     assert {f"class=h{step}" for step in (1, 2, 3, 4)} <= set(re.findall(r"class=h\d", html))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [380, 1400, 3000])
 def test_a_browser_lays_it_out_without_scrolling_sideways(tmp_path: Path, width: int) -> None:
