@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from engine.programs import random_fact, random_facts, random_program
 from lace.datalog.engine import Base, Meter, evaluate, materialize
+from lace.datalog.meter import BudgetSpent
 from lace.datalog.parser import parse_atom, parse_program
 from lace.datalog.syntax import Atom, Fact, Positive, Predicate, Program, Rule, Variable
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
@@ -85,6 +86,36 @@ def test_a_join_that_is_filtered_to_nothing_is_charged_for_what_it_joined() -> N
     meter = Meter(LIMITS)
     evaluate(checked("Out(X) :- Node(X), Node(Y), LexCompare(X,'<',Y), LexCompare(Y,'<',X)."), facts, meter=meter)
     assert meter.rows >= 200**2
+
+
+def test_rows_followed_one_by_one_are_added_up_by_256_each_as_64() -> None:
+    meter = Meter(LIMITS)
+    meter.follow(255)
+    assert meter.rows == 0
+    meter.follow(1)
+    assert meter.rows == 256 * 64
+    meter.follow(3)
+    meter.settle()
+    assert meter.rows == 259 * 64
+    meter.follow(7)
+    meter.begin()
+    meter.settle()
+    assert meter.rows == 0
+
+
+def test_a_budget_may_be_spent_and_not_passed_and_ends_with_its_block() -> None:
+    meter = Meter(LIMITS)
+    meter.touch(5)
+    with meter.budget(10):
+        meter.foresee(10)
+        meter.touch(10)
+        with pytest.raises(BudgetSpent):
+            meter.foresee(1)
+        with pytest.raises(BudgetSpent):
+            meter.touch(1)
+    meter.foresee(10**9)
+    meter.touch(10)
+    assert meter.rows == 26
 
 
 class Stop:

@@ -420,6 +420,20 @@ def test_a_partition_that_is_held_or_that_we_would_list_ourselves_is_not_transfe
         assert state.listing() == filled(everything).listing()
 
 
+@mark.clause("050-PART-14", "050-SEND-02")
+@pytest.mark.parametrize("knows", ["held", "own"])
+def test_a_partition_that_lacks_one_record_that_we_know_is_named_whichever_it_is(knows: str) -> None:
+    """Forty records under one prefix: the root without each of them is tried."""
+    digests = [b"\0\0" + digest(str(number).encode())[2:] for number in range(40)]
+    all_of_them = [Advertisement(RecordHash.of("B", found)) for found in digests]
+    for missing in (0, 1, len(all_of_them) // 2, len(all_of_them) - 1):
+        theirs = [claim for claim in all_of_them if claim != sorted(all_of_them)[missing]]
+        held, own = (all_of_them, []) if knows == "held" else ([], all_of_them)
+        state, listed, summaries = reconcile_with(theirs, held, own)
+        assert (listed, summaries) == (0, 1)
+        assert state.listing() == filled(theirs).listing()
+
+
 @mark.clause("050-LIST-11")
 def test_few_differences_are_found_by_few_records() -> None:
     rng = random.Random(7)

@@ -51,6 +51,25 @@ def test_shares_hold_every_part_once_and_packed_ones_give_the_same_roots(count: 
     assert [root for job in jobs for root in unpack(job.run(BytesIO()))] == expected
 
 
+@pytest.mark.parametrize(
+    ("sizes", "count", "shares"),
+    [
+        ((2, 2, 2), 3, ["a", "b", "c"]),  # a share that has its third is full
+        ((2, 2, 2), 2, ["ab", "c"]),  # one that lacks a claim is not
+        ((1, 1, 1, 1, 1), 2, ["abc", "de"]),
+        ((5, 1), 2, ["a", "b"]),
+        ((1, 5), 2, ["ab"]),
+        ((3, 3), 1, ["ab"]),
+    ],
+)
+def test_a_share_takes_parts_until_it_has_its_part_of_the_claims(
+    sizes: tuple[int, ...], count: int, shares: list[str]
+) -> None:
+    [claim] = [claim for part in parts_of(1).values() for claim in part]
+    parts = {prefix: [claim] * size for prefix, size in zip("abcde", sizes, strict=False)}
+    assert ["".join(share) for share in split(parts, count)] == shares
+
+
 @pytest.fixture
 def workers() -> Iterator[Workers]:
     running = Workers(3)
