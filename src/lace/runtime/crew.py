@@ -16,6 +16,7 @@ from lace.errors import LaceError
 from lace.runtime.fairness import FairThreads
 from lace.runtime.guesthouse import GuestHouse, GuestLimits
 from lace.runtime.links import NodeLimits
+from lace.runtime.turns import LoopTurns
 from lace.runtime.workers import SlicedVerify, Workers
 from lace.store.base import RecordStore
 
@@ -29,6 +30,7 @@ class Crew:
     def __init__(
         self, store: RecordStore, limits: NodeLimits, verify_slices: int, guest_limits: GuestLimits | None
     ) -> None:
+        self.turns = LoopTurns()
         self.threads = FairThreads(limits.threads, "lace")
         self.workers = Workers(limits.workers)
         self.evaluators = ThreadPoolExecutor(limits.max_links, thread_name_prefix="lace-evaluate")

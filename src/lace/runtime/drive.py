@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from time import thread_time
 from typing import Any
 
 from lace.errors import LaceError, TransportError
@@ -28,8 +27,10 @@ from lace.runtime.hostcalls import HostCalls
 from lace.runtime.judging import Judging
 from lace.runtime.metering import Bucket, Debt, LinkMeter, LinkRates, slices
 from lace.runtime.outgoing import Outgoing
+from lace.runtime.paying import Paying
 from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
 from lace.runtime.tap import Tap
+from lace.runtime.turns import LinkTurns, LoopTurns
 from lace.runtime.waiting import Waiting
 from lace.transports.base import ByteStream
 from lace.workers.collector import seldom_collecting
@@ -62,14 +63,18 @@ class Driver:
         peer_account: Bucket | None = None,
         accounts_time: SteadyTai | None = None,
         on_limited: Callable[[Debt], None] | None = None,
+        turns: LinkTurns | None = None,
     ) -> None:
         self._stream = stream
         self.session = session
         self.host = host
         self._time = SteadyTai(clock)
-        self._accounts_time = accounts_time or self._time  # of all that charge the same accounts
-        self.meter = LinkMeter(rates or LinkRates(), self._accounts_time.now_ns, peer_account)
-        self._calls = HostCalls(threads, evaluators, self.meter, self._accounts_time)
+        self._turns = turns or LoopTurns().of(None)
+        self.over = asyncio.Event()
+        accounts_time = accounts_time or self._time  # of all that charge the same accounts
+        self.meter = LinkMeter(rates or LinkRates(), accounts_time.now_ns, peer_account)
+        self._paying = Paying(session, self.meter, accounts_time, self.over, self.cut, on_limited)
+        self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget, strangers)
         self._room = self._waiting.room
@@ -81,13 +86,11 @@ class Driver:
         self._wake_work = asyncio.Event()
         self._wake_send = asyncio.Event()
         self._wake_timer = asyncio.Event()
-        self.over = asyncio.Event()
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
         self._is_going_on = self._is_lost = False
         self._cut_because = ""
-        self._on_limited = on_limited
         self._rested_at_ns: int | None = None
         self._outgoing = Outgoing(
             session, host, self._calls, self._waiting, self._wake_send, self._time, self._limits.service_ns
@@ -200,39 +203,24 @@ class Driver:
 
     async def _take(self, data: bytes) -> None:
         """Give received bytes to the session at its peer's cost, and let the others on while that is overdrawn."""
-        with self._charging():
-            self.session.receive_data(data, self.now_ns)
-        self._charge("bytes", len(data))
-        self._after()
+        await self._turns.done(partial(self._give, data))
         await asyncio.sleep(0)
-        await self._afford()
+        await self._paying.afford()
+
+    def _give(self, data: bytes) -> None:
+        if not self.over.is_set():
+            with self._paying.charging():
+                self.session.receive_data(data, self.now_ns)
+            self._paying.charge("bytes", len(data))
+            self._after()
 
     def _go_on(self) -> None:
         """Read on after the others had their turn, at the peer's cost."""
         self._is_going_on = False
         if not self.over.is_set() and self.session.is_behind:
-            with self._charging():
+            with self._paying.charging():
                 self.session.go_on(self.now_ns)
             self._after()
-
-    @contextlib.contextmanager
-    def _charging(self) -> Iterator[None]:
-        """What the session does meanwhile, it does at the peer's cost."""
-        blocks, started = self.session.blocks_in, thread_time()
-        yield
-        self._charge("cpu_s", thread_time() - started)
-        self._charge("blocks", self.session.blocks_in - blocks)
-
-    async def _afford(self) -> None:
-        """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
-        while not self.over.is_set() and (debt := self.meter.debt(self._accounts_time.now_ns)) is not None:
-            if self._on_limited is not None:
-                self._on_limited(debt)
-            if debt.wait_s > self.meter.rates.max_wait_s:
-                self.cut(f"used more {debt.account} than a link may")
-                return
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.over.wait(), debt.wait_s)
 
     async def _give_up(self) -> None:
         """The peer says no more: what it left is worked off if that takes a moment, but no evaluation goes on for it.
@@ -246,9 +234,6 @@ class Driver:
                 self.session.lose(self.now_ns)
                 self._after()
                 return
-
-    def _charge(self, account: str, amount: float) -> None:
-        self.meter.charge(account, amount, self._accounts_time.now_ns)
 
     async def _send(self) -> None:
         """Write what the session has; once the exchange is over, return when nothing is left."""
@@ -320,18 +305,18 @@ class Driver:
             case _:
                 is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
                 if is_long:
-                    await self._afford()  # what was sent ahead waits as well
+                    await self._paying.afford()  # what was sent ahead waits as well
                 quick = self.host.at_once
                 answer = self._calls.at_once(quick.answer, request) if quick is not None else None
                 if answer is None:
                     call = self._calls.evaluate if is_long else self._calls.call
                     answer = await call(partial(perform, self.host, request))
                 if answer is not None:
-                    self._answer(answer)
+                    await self._answer_in_turn(answer)
 
     async def _report(self, event: Event) -> None:
         if isinstance(event, _ACCOUNT_OF):
-            self._charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
+            self._paying.charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
         if self._on_event is not None:
             self._on_event(event)
         quick = self.host.at_once
@@ -361,7 +346,7 @@ class Driver:
     async def _commit(self) -> None:
         while True:
             for answer in await self._judging.commit_next():
-                self._answer(answer)
+                await self._answer_in_turn(answer)
                 if self._on_stored is not None and isinstance(answer, given.RecordsStored):
                     self._on_stored()
 
@@ -371,11 +356,15 @@ class Driver:
     async def _serviced(self, service: Coroutine[Any, Any, given.LocalInput]) -> None:
         """What goes out while the peer's items come in; a store that fails ends the exchange, not the node."""
         try:
-            self._answer(await service)
+            await self._answer_in_turn(await service)
         except LaceError as error:
-            self._answer(given.LocalFailed(str(error), limit_of(error)))
+            await self._answer_in_turn(given.LocalFailed(str(error), limit_of(error)))
 
     # --- small moves -------------------------------------------------------------------------------------------
+
+    async def _answer_in_turn(self, answer: given.LocalInput) -> None:
+        """What an answer leads to may take a while: blocks that waited for it are read."""
+        await self._turns.done(partial(self._answer, answer))
 
     def _answer(self, answer: given.LocalInput) -> None:
         self.session.answer(answer, self.now_ns)
@@ -395,6 +384,6 @@ class Driver:
             self._rested_at_ns = self.now_ns
         if self.session.is_behind and not self._is_going_on:
             self._is_going_on = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._turns.do(self._go_on)
         for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
             event.set()

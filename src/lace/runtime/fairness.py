@@ -1,22 +1,25 @@
-"""Threads that links share, with a turn for whoever used least (start-time fair queueing).
+"""Threads that links share, and doors that few may pass at a time, with a turn for whoever used least.
 
-Rule: a link waits for what the others are at, never for what they have queued up. Work is counted in processor seconds
-of the thread that did it; a link that comes or was idle begins level with the least of those at work, so that nobody
-saves up turns and nobody starts behind.
+Rule: see `fairqueue`. Work cannot be taken away from a thread, so one thread is kept for those whose last work was
+short.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from time import thread_time
 from typing import Any, ParamSpec, TypeVar
 
+from lace.runtime.fairqueue import MAX_REMEMBERED, FairQueue
+
 P = ParamSpec("P")
 T = TypeVar("T")
-MAX_REMEMBERED = 4096  # links, those that wait aside
+LONG_S = 0.05  # of processor time: what those who do not wait for it notice
+_LOOK_S = 0.02  # how often whoever waits at a door looks whether that is still wanted
 _Work = tuple["Future[Any]", Callable[[], Any]]
 
 
@@ -26,31 +29,30 @@ class FairThreads:
     def __init__(self, count: int, name: str) -> None:
         self._count = count
         self._name = name
-        self._waiting: dict[int, deque[_Work]] = {}  # by link, in the order in which links began to wait
-        self._used: dict[int, float] = {}  # processor seconds by link, of those that are ahead of the level
+        self._waiting: FairQueue[_Work] = FairQueue()
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._is_over = False
-        self._level = 0.0  # the least that a link at work had used when it was last looked
+        self._costly: OrderedDict[Hashable, None] = OrderedDict()  # accounts whose last work was long
+        self._at_long = 0  # threads that work for one of them
 
     @property
     def threads(self) -> list[threading.Thread]:
         """Those that were started."""
         return list(self._threads)
 
-    def of(self, link: int) -> LinkThreads:
-        """The executor of one link."""
-        return LinkThreads(self, link)
+    def of(self, account: Hashable) -> LinkThreads:
+        """The executor of one account."""
+        return LinkThreads(self, account)
 
-    def submit(self, link: int, work: Callable[[], T]) -> Future[T]:
-        """Have something done for a link."""
+    def submit(self, account: Hashable, work: Callable[[], T]) -> Future[T]:
+        """Have something done for an account."""
         future: Future[T] = Future()
         with self._changed:
             if self._is_over:
                 raise RuntimeError("the threads have ended")
-            self._used[link] = max(self._used.get(link, 0.0), self._level)
-            self._waiting.setdefault(link, deque()).append((future, work))
+            self._waiting.put(account, (future, work))
             if self._idle:
                 self._changed.notify()
             elif len(self._threads) < self._count:
@@ -64,7 +66,7 @@ class FairThreads:
 
     def _run(self) -> None:
         while (taken := self._take()) is not None:
-            link, (future, work) = taken
+            account, is_long, (future, work) = taken
             started = thread_time()
             if future.set_running_or_notify_cancel():
                 try:
@@ -74,52 +76,93 @@ class FairThreads:
                 else:
                     future.set_result(result)
                     del result
-            self._give_back(link, thread_time() - started)
+            self._give_back(account, is_long, thread_time() - started)
             del taken, future, work
 
-    def _take(self) -> tuple[int, _Work] | None:
+    def _take(self) -> tuple[Hashable, bool, _Work] | None:
         with self._changed:
             while True:
-                if self._waiting:
-                    link = min(self._waiting, key=self._used.__getitem__)  # the first that came among equals
-                    self._level = self._used[link]
-                    queue = self._waiting.pop(link)
-                    work = queue.popleft()
-                    if queue:
-                        self._waiting[link] = queue  # behind those that wait with as little
-                    return link, work
+                is_last = 0 < self._count - 1 <= self._at_long
+                if (taken := self._waiting.take(self._is_short if is_last else None)) is not None:
+                    account, work = taken
+                    is_long = not self._is_short(account)
+                    self._at_long += is_long
+                    return account, is_long, work
                 if self._is_over:
                     return None
                 self._idle += 1
                 self._changed.wait()
                 self._idle -= 1
 
-    def _give_back(self, link: int, cpu_s: float) -> None:
+    def _is_short(self, account: Hashable) -> bool:
+        return account not in self._costly
+
+    def _give_back(self, account: Hashable, is_long: bool, cpu_s: float) -> None:
         with self._changed:
-            self._used[link] = max(self._used.get(link, 0.0), self._level) + cpu_s
-            if len(self._used) > MAX_REMEMBERED:
-                self._used = {
-                    one: used for one, used in self._used.items() if used > self._level or one in self._waiting
-                }
+            self._at_long -= is_long
+            self._waiting.charge(account, cpu_s)
+            self._costly.pop(account, None)
+            if cpu_s > LONG_S:
+                self._costly[account] = None
+                if len(self._costly) > MAX_REMEMBERED:
+                    self._costly.popitem(last=False)
+            if is_long and self._waiting:
+                self._changed.notify()  # who was passed over may have the place now
 
     def shutdown(self) -> None:
         """Give up what waits; threads end when they are done with what they are at."""
         with self._changed:
             self._is_over = True
-            for queue in self._waiting.values():
-                for future, _ in queue:
-                    future.cancel()
-            self._waiting.clear()
+            for future, _ in self._waiting.drain():
+                future.cancel()
             self._changed.notify_all()
 
 
 class LinkThreads(Executor):
-    """Shared threads as one link sees them."""
+    """Shared threads as one account sees them."""
 
-    def __init__(self, threads: FairThreads, link: int) -> None:
+    def __init__(self, threads: FairThreads, account: Hashable) -> None:
         self._threads = threads
-        self._link = link
+        self._account = account
 
     def submit(self, work: Callable[P, T], /, *arguments: P.args, **named: P.kwargs) -> Future[T]:
         """Have something done."""
-        return self._threads.submit(self._link, lambda: work(*arguments, **named))
+        return self._threads.submit(self._account, lambda: work(*arguments, **named))
+
+
+class FairDoor:
+    """A few may be inside at a time, each in its own thread; whoever used least inside is next."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._changed = threading.Condition()
+        self._waiting: FairQueue[object] = FairQueue()
+
+    @contextmanager
+    def inside(self, account: Hashable, check: Callable[[], None]) -> Iterator[None]:
+        """A turn; `check` is asked now and then while it is waited for, and raises if nobody wants it any more."""
+        self._enter(account, check)
+        started = thread_time()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._places += 1
+                self._waiting.charge(account, thread_time() - started)
+                self._changed.notify_all()
+
+    def _enter(self, account: Hashable, check: Callable[[], None]) -> None:
+        me = object()
+        with self._changed:
+            self._waiting.put(account, me)
+            try:
+                while not (self._places and self._waiting.first() is me):
+                    check()
+                    self._changed.wait(_LOOK_S)
+            except BaseException:
+                self._waiting.withdraw(account, me)
+                self._changed.notify_all()
+                raise
+            self._waiting.take()
+            self._places -= 1
+            self._changed.notify_all()  # there may be a place for the next one too

@@ -20,6 +20,7 @@ from typing import TypeVar
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.host import Call
 from lace.limits import MIB
+from lace.runtime.fairness import FairDoor
 from lace.workers.pool import Worker, WorkerDied
 from lace.workers.process import Job
 
@@ -105,8 +106,8 @@ class GuestHouse:
     def __init__(self, path: Path | None, limits: GuestLimits | None = None, threads: int = 4) -> None:
         self.path = path
         self.limits = limits or GuestLimits()
-        self._ours = threading.BoundedSemaphore(threads)
-        self._guests = threading.BoundedSemaphore(1)  # guests who try their luck here do so one at a time
+        self._ours = FairDoor(threads)
+        self._guests = FairDoor(1)  # guests who try their luck here do so one at a time
         self._lock = threading.Condition()
         self._rooms: list[Room] = []
         self._waiting: list[_Queued] = []
@@ -118,15 +119,10 @@ class GuestHouse:
     # --- evaluations in this process ---------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def here(self, is_ours: bool, call: Call) -> Iterator[None]:
+    def here(self, is_ours: bool, guest: str, call: Call) -> Iterator[None]:
         """A turn to evaluate beside everybody else."""
-        turns = self._ours if is_ours else self._guests
-        while not turns.acquire(timeout=_LOOK_S):
-            call.check()
-        try:
+        with (self._ours if is_ours else self._guests).inside(guest, call.check):
             yield
-        finally:
-            turns.release()
 
     def is_known_as_costly(self, name: Name) -> bool:
         """Whether these rules need a process of their own."""

@@ -85,7 +85,7 @@ class GuestEvaluator:
                 max_held_bytes=min(engine.max_held_bytes, limits.held_bytes(self.store.stat().records, is_first=True)),
             )
         self._near = StoreEvaluator(self.store, replace(self._terms, engine_limits=engine))
-        with self._house.here(self._is_ours, call or Call()):
+        with self._house.here(self._is_ours, self._guest, call or Call()):
             self._near.prepare(wanted)
         self._wanted = wanted
         self._name = (str(peer.id), str(wanted.viewer))
@@ -135,7 +135,7 @@ class GuestEvaluator:
         if self._has_moved:
             return None
         try:
-            with self._house.here(self._is_ours, call):
+            with self._house.here(self._is_ours, self._guest, call):
                 return self._near.requestable_freely(claims, source, call)
         except LimitExceeded:
             return None
@@ -144,7 +144,7 @@ class GuestEvaluator:
     def _trying(self, call: Call) -> Iterator[None]:
         """Here, with little fuel; what needs more leaves for good, and its work is done elsewhere."""
         try:
-            with self._house.here(self._is_ours, call):
+            with self._house.here(self._is_ours, self._guest, call):
                 yield
         except LimitExceeded:
             if self._is_ours or self._house.path is None:

@@ -75,8 +75,7 @@ class Node:
         self._takes_from_strangers = takes_from_strangers
         self.pulse = Pulse()
         self.metrics = Metrics(self._live)
-        self._rates = rates or LinkRates()
-        self._accounts = AccountBook()
+        self._rates, self._accounts = rates or LinkRates(), AccountBook()
         self._transport = transport
         self._clock = clock
         self._time = SteadyTai(clock)  # of accounts: a clock that is set back must not keep them from filling
@@ -281,7 +280,7 @@ class Node:
             Session(config),
             self._hosting.host(config.terms, stream.proof, info, is_known, account),
             self._clock,
-            self._crew.threads.of(info.number),
+            self._crew.threads.of(account),
             judges=self._crew.judges,
             evaluators=self._crew.evaluators,
             limits=self._drive_limits,
@@ -294,6 +293,7 @@ class Node:
             peer_account=self._accounts.of(account, rates, self._now_ns),
             accounts_time=self._time,
             on_limited=lambda debt: self._reports.in_debt(info, debt),
+            turns=self._crew.turns.of(account),
         )
 
     def _rates_for(self, proof: TransportProof, dialled: bool) -> LinkRates:

@@ -30,7 +30,7 @@ from lace.notation.fact import Fact
 
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _FACTS_CHUNK = 5000
-_FACTS_AT_ONCE = 128 * 1024  # bytes of fact lines that are read before others have their turn
+_FACTS_AT_ONCE = 32 * 1024  # bytes of fact lines that are read before others have their turn
 _BLANK = encode_blank()
 
 

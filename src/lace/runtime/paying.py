@@ -1,0 +1,55 @@
+"""What a peer causes on a link, its accounts pay for; a link that is overdrawn waits, one too far overdrawn is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from time import thread_time
+
+from lace.runtime.clock import SteadyTai
+from lace.runtime.metering import Debt, LinkMeter
+from lace.runtime.session import Session
+
+
+class Paying:
+    """The accounts of one link at work."""
+
+    def __init__(
+        self,
+        session: Session,
+        meter: LinkMeter,
+        time: SteadyTai,
+        over: asyncio.Event,
+        cut: Callable[[str], None],
+        on_limited: Callable[[Debt], None] | None,
+    ) -> None:
+        self._session = session
+        self._meter = meter
+        self._time = time
+        self._over = over  # set when the link has ended
+        self._cut = cut
+        self._on_limited = on_limited
+
+    def charge(self, account: str, amount: float) -> None:
+        """Something was done for the peer."""
+        self._meter.charge(account, amount, self._time.now_ns)
+
+    @contextlib.contextmanager
+    def charging(self) -> Iterator[None]:
+        """What the session does meanwhile, it does at the peer's cost."""
+        blocks, started = self._session.blocks_in, thread_time()
+        yield
+        self.charge("cpu_s", thread_time() - started)
+        self.charge("blocks", self._session.blocks_in - blocks)
+
+    async def afford(self) -> None:
+        """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
+        while not self._over.is_set() and (debt := self._meter.debt(self._time.now_ns)) is not None:
+            if self._on_limited is not None:
+                self._on_limited(debt)
+            if debt.wait_s > self._meter.rates.max_wait_s:
+                self._cut(f"used more {debt.account} than a link may")
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), debt.wait_s)

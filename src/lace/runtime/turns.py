@@ -1,0 +1,104 @@
+"""Turns on the event loop: how much of what peers cause is worked on between two looks at everything else.
+
+Rule: in one round of the loop links together do little, whatever many of them sent; the rest waits for the next round,
+first who used least. Without this, thirty links that each do a few milliseconds' work make everybody wait for all of
+them, round after round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from time import thread_time
+
+from lace.runtime.fairqueue import FairQueue
+
+ROUND_S = 0.004  # of processor time; the piece of work that crosses it is finished
+Work = Callable[[], None]
+
+
+class LoopTurns:
+    """What links do on one event loop; shared by all of a node."""
+
+    def __init__(self, round_s: float = ROUND_S, clock: Callable[[], float] = thread_time) -> None:
+        self._round_s = round_s
+        self._clock = clock
+        self._left = round_s  # of this round
+        self._waiting: FairQueue[tuple[Work, asyncio.Future[None] | None]] = FairQueue()
+        self._is_round_over_awaited = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def of(self, account: Hashable) -> LinkTurns:
+        """The turns of one account."""
+        return LinkTurns(self, account)
+
+    def do(self, account: Hashable, work: Work) -> None:
+        """Have a piece of work done, later in any case: nobody waits for it."""
+        self._waiting.put(account, (work, None))
+        self._await_round()
+
+    async def done(self, account: Hashable, work: Work) -> None:
+        """Do a piece of work: at once if there is time left in this round and nobody waits, else in turn."""
+        if not self._waiting and self._left > 0:
+            self._await_round()
+            self._do(account, work)
+            return
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.put(account, (work, waiting))
+        self._await_round()
+        await waiting
+
+    def _await_round(self) -> None:
+        if not self._is_round_over_awaited:
+            self._is_round_over_awaited = True
+            asyncio.get_running_loop().call_soon(self._begin_round)
+
+    def _begin_round(self) -> None:
+        self._is_round_over_awaited = False
+        self._left = self._round_s
+        try:
+            while self._left > 0 and (taken := self._waiting.take()) is not None:
+                account, (work, waiting) = taken
+                if waiting is None or not waiting.done():  # cancelled, if its link was
+                    self._do_for(waiting, account, work)
+        finally:
+            if self._waiting:
+                self._await_round()
+
+    def _do_for(self, waiting: asyncio.Future[None] | None, account: Hashable, work: Work) -> None:
+        try:
+            self._do(account, work)
+        except Exception as error:
+            if waiting is None:
+                raise
+            waiting.set_exception(error)
+        else:
+            if waiting is not None:
+                waiting.set_result(None)
+
+    def _do(self, account: Hashable, work: Work) -> None:
+        started = self._clock()
+        try:
+            work()
+        finally:
+            used = self._clock() - started
+            self._left -= used
+            self._waiting.charge(account, used)
+
+
+class LinkTurns:
+    """Turns as one account sees them."""
+
+    def __init__(self, turns: LoopTurns, account: Hashable) -> None:
+        self._turns = turns
+        self._account = account
+
+    def do(self, work: Work) -> None:
+        """Later in any case: nobody waits for it."""
+        self._turns.do(self._account, work)
+
+    async def done(self, work: Work) -> None:
+        """At once, or in turn."""
+        await self._turns.done(self._account, work)
