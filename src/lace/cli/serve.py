@@ -223,6 +223,9 @@ async def _serve(serving: Serving, trace: Path | None, watch: Path | None, maste
     sys.setswitchinterval(SWITCH_S)
     from lace.runtime.node import Hooks
     from lace.runtime.watching import watched
+    from lace.workers.collector import collect_briefly
+
+    collect_briefly()
 
     log = serving.log
     hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)

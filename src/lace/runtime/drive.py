@@ -14,7 +14,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from lace.errors import LaceError, TransportError
+from lace.errors import InvalidStream, LaceError, TransportError
+from lace.iltp.items import Resource
 from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
@@ -73,7 +74,7 @@ class Driver:
         self.over = asyncio.Event()
         accounts_time = accounts_time or self._time  # of all that charge the same accounts
         self.meter = LinkMeter(rates or LinkRates(), accounts_time.now_ns, peer_account)
-        self._paying = Paying(session, self.meter, accounts_time, self.over, self.cut, on_limited)
+        self._paying = Paying(session, self.meter, accounts_time, self.over, on_limited)
         self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget, strangers)
@@ -205,7 +206,11 @@ class Driver:
         """Give received bytes to the session at its peer's cost, and let the others on while that is overdrawn."""
         await self._turns.done(partial(self._give, data))
         await asyncio.sleep(0)
-        await self._paying.afford()
+        await self._afford()
+
+    async def _afford(self) -> None:
+        if why := await self._paying.afford():
+            self.cut(why)
 
     def _give(self, data: bytes) -> None:
         if not self.over.is_set():
@@ -225,12 +230,14 @@ class Driver:
     async def _give_up(self) -> None:
         """The peer says no more: what it left is worked off if that takes a moment, but no evaluation goes on for it.
         Records that came are still stored."""
+        used_before = self.meter.used["cpu_s"]
         while not self.over.is_set():
             before = self.session.blocks_in
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.over.wait(), self._limits.leftover_s)
-            is_stuck = self.session.blocks_in == before and not self._waiting.storing_bytes
-            if is_stuck and not self.over.is_set():
+            is_stuck = self.session.blocks_in == before
+            is_long = self.meter.used["cpu_s"] - used_before > self._limits.leftover_s
+            if (is_stuck or is_long) and not self._waiting.storing_bytes and not self.over.is_set():
                 self.session.lose(self.now_ns)
                 self._after()
                 return
@@ -294,8 +301,7 @@ class Driver:
                 await self._judging.begin(await self._gather(request))
             case CheckResource(resource):
                 fault = await self._calls.in_thread(fault_of, resource, self.session.terms.engine_limits)
-                self.session.resource_checked(resource, fault, self.now_ns)
-                self._after()
+                await self._turns.done(partial(self._note_checked, resource, fault))
             case asked.SendListing():
                 self._start_service(self._outgoing.list(request))
             case asked.SendRecords():
@@ -305,7 +311,7 @@ class Driver:
             case _:
                 is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
                 if is_long:
-                    await self._paying.afford()  # what was sent ahead waits as well
+                    await self._afford()  # what was sent ahead waits as well
                 quick = self.host.at_once
                 answer = self._calls.at_once(quick.answer, request) if quick is not None else None
                 if answer is None:
@@ -368,6 +374,10 @@ class Driver:
 
     def _answer(self, answer: given.LocalInput) -> None:
         self.session.answer(answer, self.now_ns)
+        self._after()
+
+    def _note_checked(self, resource: Resource, fault: InvalidStream | None) -> None:
+        self.session.resource_checked(resource, fault, self.now_ns)
         self._after()
 
     def _after(self) -> None:

@@ -8,6 +8,7 @@ changes are followed incrementally; large ones are worth evaluating anew, and th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -95,6 +96,7 @@ class Evaluator(Protocol):
     def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta: ...
     def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]: ...
     def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None: ...
+    def beside(self, call: Call) -> AbstractContextManager[None]: ...
     def advertise(self, records: Records) -> list[Advertisement]: ...
     def get_ready(self) -> None: ...
     def close(self) -> None: ...
@@ -237,6 +239,10 @@ class StoreEvaluator:
         if self._recordwise is None:
             return None
         return self._recordwise.requestable(claims, source, self._runtime, call)
+
+    def beside(self, call: Call) -> AbstractContextManager[None]:
+        """A turn beside other links, where there are any."""
+        return nullcontext()
 
     # --- evaluation --------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.host import Call
 from lace.limits import MIB
 from lace.runtime.fairness import FairDoor
+from lace.runtime.fairqueue import FairQueue
 from lace.workers.pool import Worker, WorkerDied
 from lace.workers.process import Job
 
@@ -94,24 +95,18 @@ class Room:
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-@dataclass(eq=False, slots=True)
-class _Queued:
-    guest: str
-    since: float = field(default_factory=time.monotonic)
-
-
 class GuestHouse:
     """Rooms for rules of peers; shared by all links of a node. Without a path every guest stays where it is."""
 
     def __init__(self, path: Path | None, limits: GuestLimits | None = None, threads: int = 4) -> None:
         self.path = path
         self.limits = limits or GuestLimits()
-        self._ours = FairDoor(threads)
+        # One for each core: more at a time are no faster, and the event loop waits for each of them in turn.
+        self._ours = FairDoor(max(1, min(threads, os.cpu_count() or 1)))
         self._guests = FairDoor(1)  # guests who try their luck here do so one at a time
         self._lock = threading.Condition()
         self._rooms: list[Room] = []
-        self._waiting: list[_Queued] = []
-        self._used: dict[str, float] = {}  # processor seconds by guest
+        self._waiting: FairQueue[object] = FairQueue(self.limits.max_remembered)  # for a room
         self._costly: OrderedDict[Name, float] = OrderedDict()  # until when they are not tried again
         self._warden: threading.Thread | None = None
         self._is_closed = False
@@ -160,28 +155,24 @@ class GuestHouse:
                 raise LimitExceeded("max_cpu_s", int(self.limits.max_cpu_s), "the same rules were stopped a moment ago")
 
     def _wait_for_room(self, guest: str, had: Room | None, call: Call) -> Room:
-        mine = _Queued(guest)
+        mine = object()
         with self._lock:
             if len(self._waiting) >= self.limits.max_waiting:
                 raise LimitExceeded("max_waiting", self.limits.max_waiting, "evaluations of peers' rules that wait")
-            self._waiting.append(mine)
+            self._waiting.put(guest, mine)
             try:
-                while not (self._is_next(mine) and (room := self._free_room(had)) is not None):
+                while not (self._waiting.first() is mine and (room := self._free_room(had)) is not None):
                     if call.is_cancelled or self._is_closed:
                         raise EvaluationStopped("nobody waits for this evaluation any more")
                     self._lock.wait(_LOOK_S)
+                self._waiting.take()
             finally:
-                self._waiting.remove(mine)
+                self._waiting.withdraw(guest, mine)
                 self._lock.notify_all()
             room.is_busy, room.call, room.ended_because = True, call, ""
             room.began_cpu_s = room.cpu_s()
             self._watch()
             return room
-
-    def _is_next(self, mine: _Queued) -> bool:
-        """Whoever used least goes first, and who waits longest among equals."""
-        first = min(self._waiting, key=lambda other: (round(self._used.get(other.guest, 0.0), 1), other.since))
-        return first is mine
 
     def _free_room(self, had: Room | None) -> Room | None:
         if had is not None and had in self._rooms and not had.is_busy:
@@ -205,9 +196,7 @@ class GuestHouse:
     def _give_back(self, guest: str, room: Room, cpu_s: float) -> None:
         with self._lock:
             room.is_busy, room.call, room.used_at = False, None, time.monotonic()
-            self._used[guest] = self._used.get(guest, 0.0) + cpu_s
-            if len(self._used) > self.limits.max_remembered:
-                self._used = {who: used for who, used in self._used.items() if used > 1.0}
+            self._waiting.charge(guest, cpu_s)
             if room.is_fresh or room.ended_because:
                 self._drop(room)
             self._lock.notify_all()

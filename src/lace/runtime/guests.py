@@ -140,6 +140,10 @@ class GuestEvaluator:
         except LimitExceeded:
             return None
 
+    def beside(self, call: Call) -> contextlib.AbstractContextManager[None]:
+        """A turn to look through many claims; what rules cost is not in it."""
+        return self._house.here(True, self._guest, call)
+
     @contextlib.contextmanager
     def _trying(self, call: Call) -> Iterator[None]:
         """Here, with little fuel; what needs more leaves for good, and its work is done elsewhere."""

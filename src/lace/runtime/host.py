@@ -27,6 +27,7 @@ from lace.interlace.transfer import choose_requests
 from lace.limits import MIB
 from lace.records.keys import verify_batch
 from lace.runtime.bodies import RecentBodies
+from lace.runtime.bounds import MANY_CLAIMS
 from lace.runtime.comparer import Comparer
 from lace.runtime.cursors import CursorBook
 from lace.runtime.generation import Generation
@@ -139,9 +140,10 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         if wanted.max_requests:
             found = sends.requestable(own, policy.claims, call)
             about, has_fields = policy.claims.about, under.schema != NO_FIELDS
-            found = self._gate.requestable(found, about, has_fields=has_fields)
-            requests = choose_requests(found, policy.claims.among, under.record_formats, wanted)
-            requests = self._gate.affordable(requests, about)
+            with self._beside(len(found), call):
+                found = self._gate.requestable(found, about, has_fields=has_fields)
+                requests = choose_requests(found, policy.claims.among, under.record_formats, wanted)
+                requests = self._gate.affordable(requests, about)
         reads_listings = under.plan.have_reads_advertisements
         return given.Evaluated(
             own=asked.SetHandle(own.number, len(own)),
@@ -152,6 +154,12 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             claims_fingerprint=policy.claims.fingerprint() if reads_listings else b"",
             store_mark=sends.cursor.record,
         )
+
+    def _beside(self, rows: int, call: Call) -> contextlib.AbstractContextManager[None]:
+        """A turn beside other links to look through many rows."""
+        if self._house is None or rows <= MANY_CLAIMS:
+            return contextlib.nullcontext()
+        return self._house.here(True, self._guest, call)
 
     def _sends_under(self, wanted: asked.Evaluate) -> Sends:
         """What other links with this policy use too, found when the runtime facts are known."""

@@ -21,14 +21,12 @@ class Paying:
         meter: LinkMeter,
         time: SteadyTai,
         over: asyncio.Event,
-        cut: Callable[[str], None],
         on_limited: Callable[[Debt], None] | None,
     ) -> None:
         self._session = session
         self._meter = meter
         self._time = time
         self._over = over  # set when the link has ended
-        self._cut = cut
         self._on_limited = on_limited
 
     def charge(self, account: str, amount: float) -> None:
@@ -43,13 +41,13 @@ class Paying:
         self.charge("cpu_s", thread_time() - started)
         self.charge("blocks", self._session.blocks_in - blocks)
 
-    async def afford(self) -> None:
-        """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
+    async def afford(self) -> str:
+        """Wait until no account is overdrawn; why the link should be cut, if it would have to wait for too long."""
         while not self._over.is_set() and (debt := self._meter.debt(self._time.now_ns)) is not None:
             if self._on_limited is not None:
                 self._on_limited(debt)
             if debt.wait_s > self._meter.rates.max_wait_s:
-                self._cut(f"used more {debt.account} than a link may")
-                return
+                return f"used more {debt.account} than a link may"
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), debt.wait_s)
+        return ""

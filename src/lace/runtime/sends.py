@@ -23,6 +23,7 @@ from lace.interlace.claims import PeerClaims
 from lace.interlace.host import Call, Payer
 from lace.interlace.partitions import ClaimChanges
 from lace.interlace.runtimefacts import RuntimeFacts
+from lace.runtime.bounds import MANY_CLAIMS
 from lace.runtime.claims import Feeding
 from lace.runtime.evaluate import Delta, Evaluator
 from lace.runtime.generation import Generation
@@ -272,7 +273,8 @@ class SharedSends(_Generations):
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]:
         """What may be requested of a peer, by its claims about records that we lack; by all of them, where claims about
         one record may matter to another."""
-        fed = claims.beyond(own)
+        with self._evaluator.beside(call) if len(claims) > MANY_CLAIMS else contextlib.nullcontext():
+            fed = claims.beyond(own)
         if not fed:
             return ()
         if self._feeding is not Feeding.SEPARATE:

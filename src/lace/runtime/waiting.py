@@ -11,7 +11,7 @@ from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.session import Session
 
 CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings without fields
-LINE_FACTOR = 3  # of memory for each byte of a block that is being read
+LINE_FACTOR = 6  # of memory for each byte of a block that is being read: what its claims will take is taken now
 
 
 class Waiting:
