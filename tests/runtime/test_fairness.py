@@ -9,7 +9,7 @@ from time import thread_time
 
 import pytest
 
-from lace.runtime.fairness import FairThreads
+from lace.runtime.fairness import FairDoor, FairThreads
 
 
 def burn(seconds: float) -> None:
@@ -89,3 +89,72 @@ def test_no_more_threads_than_there_may_be_and_none_before_they_are_needed() -> 
     for future in futures:
         future.result(30)
     threads.shutdown()
+
+
+def test_one_thread_is_kept_for_those_whose_last_work_was_short() -> None:
+    """Two threads, a heavy account with ever more to do: a light one never waits for it to end."""
+    threads, hold = FairThreads(2, "test"), threading.Event()
+    threads.submit("heavy", lambda: burn(0.1)).result(30)
+    crowd = [threads.submit("heavy", hold.wait) for _ in range(5)]
+    assert threads.submit("light", lambda: 5).result(30) == 5
+    assert not any(future.done() for future in crowd)
+    hold.set()
+    assert all(future.result(30) for future in crowd)
+    threads.shutdown()
+
+
+def test_at_a_door_few_are_inside_and_whoever_used_least_is_next() -> None:
+    door, order, inside = FairDoor(1), list[str](), list[int]()
+    hold, begun = threading.Event(), threading.Event()
+
+    def pass_door(account: str, cost: float, first: bool = False) -> None:
+        with door.inside(account, lambda: None):
+            inside.append(len(inside))
+            if first:
+                begun.set()
+                hold.wait(30)
+            burn(cost)
+            order.append(account)
+
+    holder = threading.Thread(target=pass_door, args=("hostile", 0.05, True))
+    holder.start()
+    assert begun.wait(30)
+    crowd = [threading.Thread(target=pass_door, args=("hostile", 0.01)) for _ in range(5)]
+    for thread in crowd:
+        thread.start()
+    lone = threading.Thread(target=pass_door, args=("good", 0.0))
+    lone.start()
+    while len(door._waiting) < 6:
+        pass
+    hold.set()
+    for thread in (holder, lone, *crowd):
+        thread.join(30)
+    assert order.index("good") <= 1
+    assert order.count("hostile") == 6
+
+
+def test_who_waits_at_a_door_for_nobody_leaves_and_the_others_pass() -> None:
+    door, hold = FairDoor(1), threading.Event()
+    gone = threading.Event()
+    begun = threading.Event()
+
+    def stay() -> None:
+        with door.inside("a", lambda: None):
+            begun.set()
+            hold.wait(30)
+
+    def check() -> None:
+        if gone.is_set():
+            raise InterruptedError("nobody waits")
+
+    staying = threading.Thread(target=stay)
+    staying.start()
+    assert begun.wait(30)
+    gone.set()
+    with pytest.raises(InterruptedError), door.inside("b", check):
+        pass
+    assert len(door._waiting) == 0
+    hold.set()
+    staying.join(30)
+    with door.inside("c", lambda: None):
+        pass

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from lace.workers.collector import ALLOCATIONS, seldom_collecting
+from lace.workers import collector
+from lace.workers.collector import ALLOCATIONS, SERVING, collect_briefly, seldom_collecting
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +37,17 @@ def test_a_program_that_chose_to_collect_less_keeps_its_choice(chosen: int) -> N
     with seldom_collecting():
         assert gc.get_threshold()[0] == chosen
     assert gc.get_threshold()[0] == chosen
+
+
+def test_a_server_looks_often_and_briefly_and_no_exchange_changes_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "_is_paced", False)
+    try:
+        collect_briefly()
+        assert gc.get_threshold() == SERVING
+        assert SERVING[0] * SERVING[1] < ALLOCATIONS
+        assert gc.get_freeze_count() > 0
+        with seldom_collecting():
+            assert gc.get_threshold() == SERVING
+        assert gc.get_threshold() == SERVING
+    finally:
+        gc.unfreeze()
