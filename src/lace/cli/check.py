@@ -64,10 +64,10 @@ def _verdict(file: str, errors: int, found: int, rules: int) -> str:
 def _predicate(text: str) -> Predicate:
     from lace.datalog.syntax import Predicate
 
-    name, slash, arity = text.partition("/")
-    if not (slash and name and arity.isascii() and arity.isdecimal()):
+    predicate = Predicate.parse(text)
+    if predicate is None:
         raise click.UsageError(f"--given takes a name and a number of values, such as Edge/2, not {text!r}")
-    return Predicate(name, int(arity))
+    return predicate
 
 
 def _check(

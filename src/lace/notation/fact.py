@@ -12,6 +12,8 @@ from itertools import repeat
 from operator import eq
 from typing import NamedTuple, cast, overload
 
+from lace.notation.decimal import natural
+
 
 class Predicate(NamedTuple):
     """A predicate is its name and its arity."""
@@ -21,6 +23,13 @@ class Predicate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name}/{self.arity}"
+
+    @classmethod
+    def parse(cls, text: str) -> Predicate | None:
+        """The predicate that `Name/2` spells; None for a text of another form."""
+        name, _, arity = text.partition("/")
+        count = natural(arity)
+        return cls(name, count) if name and count is not None else None
 
 
 class Fact(NamedTuple):

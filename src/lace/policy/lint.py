@@ -48,6 +48,7 @@ from lace.facts.predicates import (
     TYPE,
 )
 from lace.notation import tai
+from lace.notation.decimal import is_decimal
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.exposure import EXPOSURE_PROFILE
 from lace.policy.operand import SELECTOR_PROFILE
@@ -147,7 +148,7 @@ def _impossible_values(program: Program, atom: Atom) -> Iterator[InvalidLacegram
     if at is None:
         return
     name, index, value = atom.terms[at], atom.terms[at + 1], atom.terms[at + 2]
-    if isinstance(index, Constant) and not (index.value.isascii() and index.value.isdecimal()):
+    if isinstance(index, Constant) and not is_decimal(index.value):
         message = f"an index is a number from '0' on, never {index.value!r}"
         yield _doubt(program, atom.place, "index", message, "write _ where any will do")
     if not isinstance(name, Constant):
@@ -178,7 +179,7 @@ def _why_never(field: str, value: str) -> str:
     """Why a field of the specification never has a value; empty if it may."""
     if field == TYPE and value not in ("B", "P", "S"):
         return "a type is B, P or S"
-    if field == DATA_LENGTH and not (value.isascii() and value.isdecimal() and str(int(value)) == value):
+    if field == DATA_LENGTH and not is_decimal(value):
         return "a length is a decimal number"
     try:
         if field == TAI:

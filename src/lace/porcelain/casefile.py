@@ -149,12 +149,11 @@ def _fields(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, st
 def _predicates(item: Mapping[str, Any], place: str) -> Iterator[Predicate]:
     names = item.get("none", [])
     for text in [names] if isinstance(names, str) else names:
-        name, slash, arity = str(text).partition("/")
-        if not (slash and name and arity.isascii() and arity.isdecimal()):
-            raise InvalidText(
-                "none lists predicates such as Selected/1", rule="case-file", place=place, found=repr(text)
-            )
-        yield Predicate(name, int(arity))
+        predicate = Predicate.parse(str(text))
+        if predicate is None:
+            message = "none lists predicates such as Selected/1"
+            raise InvalidText(message, rule="case-file", place=place, found=repr(text)[:60])
+        yield predicate
 
 
 def _seen_by(viewer: str, rules: str, name: str, limits: EngineLimits) -> str:

@@ -18,6 +18,7 @@ from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import CursorExpired, InvalidInput, NotFound
 from lace.limits import EngineLimits
+from lace.notation.decimal import natural
 from lace.store.base import RecordStore, StoreCursor
 
 _DEFAULT_LIMITS = EngineLimits()
@@ -138,7 +139,8 @@ class RuleView:
 
     def since(self, cursor: str) -> RuleChanges:
         """What changed after a cursor of this view, net; `CursorExpired` where it no longer knows."""
-        back = self._number - int(cursor) if cursor.isascii() and cursor.isdecimal() else -1
+        number = natural(cursor)
+        back = -1 if number is None else self._number - number
         if not 0 <= back <= len(self._kept):
             raise CursorExpired(f"this view stands at {self._number} and knows the last {len(self._kept)} changes")
         added: dict[Predicate, dict[Row, None]] = {}

@@ -1,7 +1,8 @@
-"""The clock: the one place in Lace that asks what day it is.
+"""The clock of records and exchanges.
 
-Rule: whatever becomes a fact, a record or a decision takes its time from a Clock handed in. Durations that are only
-waited for or shown (polling, tables of a running node) may count seconds by themselves.
+Rule: whatever becomes a fact, a record or a decision of an exchange takes its time from a Clock handed in. Log lines,
+commits of an archive and certificates are stamped where they are written; durations that are only waited for or shown
+may count seconds by themselves.
 """
 
 from __future__ import annotations
