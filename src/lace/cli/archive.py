@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lace.cli.groups import SummaryGroup
 from lace.cli.output import json_option, print_fields, print_json, print_table, say
 from lace.cli.pipeline import NamedPath, policies, policy_options
 
@@ -26,7 +27,7 @@ _FEW = click.option(
 )
 
 
-@click.group("archive", short_help="Keep archives of any size: add, look up, evaluate, compact.")
+@click.group("archive", cls=SummaryGroup, short_help="Keep archives of any size: add, look up, evaluate, compact.")
 def command() -> None:
     """Keep archives of any size: add, look up, evaluate, compact.
 

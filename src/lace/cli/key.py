@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lace.cli.groups import SummaryGroup
 from lace.cli.output import json_option, print_fields, print_json, print_table, say
 
 if TYPE_CHECKING:
+    from lace.notation.identifiers import Verifier
     from lace.runtime.keyring import KeyEntry, KeyRing
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,6 +29,13 @@ def user_ring() -> KeyRing:
     from lace.runtime.keyring import KeyRing
 
     return KeyRing.of_user(_ask_passphrase)
+
+
+def verifier_named(word: str) -> Verifier:
+    """The verifier that stands there, or that of a key of the ring; no secret is needed for it."""
+    from lace.notation.identifiers import Verifier
+
+    return Verifier.parse(word) if word.startswith("V.") else user_ring().entry(word).verifier
 
 
 def _ask_passphrase(name: str) -> str:
@@ -62,7 +71,7 @@ def _fields(entry: KeyEntry) -> dict[str, object]:
     return {**fields, "locked": True} if entry.is_locked else fields
 
 
-@click.group("key")
+@click.group("key", cls=SummaryGroup)
 def command() -> None:
     """Make, list, show, import and lock signing keys.
 

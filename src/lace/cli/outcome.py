@@ -97,7 +97,9 @@ def print_outcome(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: in
 
 def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int) -> None:
     result = outcome.result
-    rate = max(bytes_in, bytes_out) / seconds if seconds > 0 else 0.0
+    # Between two laces of this machine nothing goes over a wire: then records are what is counted.
+    moved = max(bytes_in, bytes_out) or result.bytes_received + result.bytes_sent
+    rate = f", {human_size(int(moved / seconds))}/s" if moved and seconds > 0 else ""
     rows: list[tuple[str, object]] = [("ended", _ending(outcome))]
     if result.exchange_plan_id:
         rows.append(("plan", result.exchange_plan_id))
@@ -109,10 +111,9 @@ def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
     ]
     if result.not_available_hashes:
         rows.append(("not available", count_of(len(result.not_available_hashes), "record")))
-    rows += [
-        ("on the wire", f"{human_size(bytes_in)} in, {human_size(bytes_out)} out"),
-        ("took", f"{seconds:.2f} s, {human_size(int(rate))}/s"),
-    ]
+    if bytes_in or bytes_out:
+        rows.append(("on the wire", f"{human_size(bytes_in)} in, {human_size(bytes_out)} out"))
+    rows.append(("took", f"{seconds:.2f} s{rate}"))
     print_fields(rows)
     _print_rejected(dict(result.rejected_hashes))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lace.cli.groups import SummaryGroup
 from lace.cli.output import json_option, print_json, print_table, say
 from lace.cli.policies import chosen_exposures, chosen_selector, read_rules
 
@@ -75,7 +76,7 @@ def _options(function: Any) -> Any:
     return json_option(function)
 
 
-@click.group("pipeline", short_help="Validate, index, evaluate and reconcile archives on Spark.")
+@click.group("pipeline", cls=SummaryGroup, short_help="Validate, index, evaluate and reconcile archives on Spark.")
 def command() -> None:
     """Validate, index, evaluate and reconcile archives on Spark.
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from lace.cli.groups import SummaryGroup
 from lace.cli.output import json_option, print_json, print_table, say
-from lace.errors import StoreError
+from lace.errors import InvalidText, StoreError
 
 
-@click.group("rules")
+@click.group("rules", cls=SummaryGroup)
 def command() -> None:
     """List and write rule files to start from.
 
@@ -37,7 +38,9 @@ def show(as_json: bool) -> None:
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
 @click.option("--group", default="u", show_default=True, help="The group whose records it is about.")
 @click.option("--app", default="notes", show_default=True, help="The app whose records it is about.")
-@click.option("--admin", metavar="V", default="", help="The verifier of the key that decides, where one does.")
+@click.option(
+    "--admin", metavar="KEY|V", default="", help="Who decides, where somebody does: a key of the ring, or a verifier."
+)
 @click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="How many are the newest.")
 def new(template: str, folder: Path | None, group: str, app: str, admin: str, count: int) -> None:
     """Write the files of TEMPLATE into FOLDER (by default one named like it).
@@ -45,12 +48,15 @@ def new(template: str, folder: Path | None, group: str, app: str, admin: str, co
     select.lace is for --select, expose.lace for --expose, cases.toml for `lace test select.lace cases.toml`. Existing
     files are left alone.
     """
-    from lace.notation.identifiers import Verifier
+    from lace.cli.key import verifier_named
     from lace.porcelain.rulefiles import fill
 
-    if admin:
-        Verifier.parse(admin)
-    files = fill(template, {"group": group, "app": app, "admin": admin, "count": str(count)})
+    words = {"group": group, "app": app, "admin": verifier_named(admin) if admin else "", "count": str(count)}
+    try:
+        files = fill(template, words)
+    except InvalidText as error:
+        error.add_note("name a key of yours or a verifier: --admin me, --admin V.….H3; `lace key list` shows yours")
+        raise
     target = folder or Path(template)
     there = [name for name in files if (target / name).exists()]
     if there:

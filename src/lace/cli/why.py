@@ -13,6 +13,7 @@ import click
 from lace.cli.arguments import Target, lace_argument, opened
 from lace.cli.asking import walk_to_peer
 from lace.cli.failure import ExitCode
+from lace.cli.key import user_ring, verifier_named
 from lace.cli.links import AddressType, LinkChoices, PinType, VerifierType
 from lace.cli.output import json_option, print_json, say, short_hash, shown_hash
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
@@ -86,7 +87,8 @@ def command(
     with ExitStack() as stack:
         lace = stack.enter_context(opened(path))
         shown = chosen_exposures(expose, ours)
-        here = WhySide(called="here", lace=lace, module=ours, exposures=shown, verifier=_own_verifier(key))
+        known = None if key is None else verifier_named(key)
+        here = WhySide(called="here", lace=lace, module=ours, exposures=shown, verifier=known)
         if address is not None:
             named = key if key is not None and not key.startswith("V.") else None
             walked = walk_to_peer(here, target, address, LinkChoices(key=named, trust=trust, pin=pin))
@@ -104,15 +106,6 @@ def command(
         sides = (there, here) if comes else (here, there)
         walked = walk(record, *sides, now=SystemClock().tai())
     return _tell(walked, proofs, as_json=as_json)
-
-
-def _own_verifier(key: str | None) -> Verifier | None:
-    """Who we are: a verifier as it stands, or that of a key of the ring; no secret is needed to be asked about."""
-    from lace.cli.key import user_ring
-
-    if key is None:
-        return None
-    return Verifier.parse(key) if key.startswith("V.") else user_ring().entry(key).verifier
 
 
 def _tell(walked: Walk, proofs: bool, *, as_json: bool) -> ExitCode:
@@ -139,8 +132,6 @@ def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
 
 def _named_verifier(text: str) -> Verifier | None:
     """The verifier that a word means; None if it means rules. A file is rules, whatever it is called."""
-    from lace.cli.key import user_ring
-
     if Path(text).exists() or text == "all" or text.startswith("//") or is_record_hash(text):
         return None
     if text.startswith("V."):

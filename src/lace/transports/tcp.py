@@ -7,6 +7,8 @@ Rule: `Transport` shows the dialled host to the dialer and the peer's own endpoi
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import socket
 
 from lace.errors import TransportError
@@ -15,6 +17,7 @@ from lace.transports.base import READ_BYTES, TransportLimits, TransportProof
 from lace.transports.pipe import DEFAULT_LIMITS, PipeListener, PipeStream
 
 KEEPALIVE_AFTER_S = 60
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 async def dial_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMITS) -> PipeStream:
@@ -56,5 +59,17 @@ def prepare_socket(writer: asyncio.StreamWriter) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """An operating-system error in words; a timeout has none of its own."""
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error)
+    """An operating-system error in words; a timeout has none of its own.
+
+    asyncio puts addresses, and where a name has several of them several errors, into one text: what people can use of
+    it is the system's word for the error, if there is one.
+
+    >>> reason(ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"))
+    'Connection refused'
+    """
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    numbers = set(_ERRNO.findall(str(error))) if isinstance(error, OSError) else set()
+    return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error)
