@@ -49,7 +49,8 @@ def old_store(path: Path) -> None:
             connection.execute(f"ALTER TABLE {table} DROP COLUMN sum")
         for column in ("segments", "segment_sums", "tombstones", "tombstone_sums", "generation", "sum"):
             connection.execute(f"ALTER TABLE state DROP COLUMN {column}")
-        connection.execute("DROP TABLE openers")
+        for table in ("openers", "symbol_runs", "symbol_pages"):
+            connection.execute(f"DROP TABLE {table}")
         connection.execute("CREATE UNIQUE INDEX segments_in_order ON segments(first_record, last_record, records)")
         connection.execute("PRAGMA user_version = 1")
     connection.close()

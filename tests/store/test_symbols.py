@@ -6,15 +6,19 @@ import random
 import sqlite3
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.store.columns import schema
-from lace.store.columns.bulkkeys import bulk_keys, packed_in_order
+from lace.errors import StoreDamaged
+from lace.store import open_store
+from lace.store.columns import keyindex, keyruns, schema
+from lace.store.columns.bulkkeys import bulk_keys
+from lace.store.columns.keyindex import BULK, KEY_BITS
 from lace.store.columns.segments import as_codes
-from lace.store.columns.symbols import BULK, KEY_BITS, SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
+from lace.store.columns.symbols import SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 
@@ -98,9 +102,6 @@ def test_keys_of_many_texts_are_those_of_each(shapes: list[tuple[str, int]], see
     encodable = [text.encode("utf-8", "replace").decode() for text in texts]
     prime = int.from_bytes(new_secret(), "big")
     assert list(bulk_keys(encodable, prime)) == plain_keys(encodable, prime)
-    assert packed_in_order(bulk_keys(encodable, prime), 16) == sorted(
-        key << 16 | at for at, key in enumerate(plain_keys(encodable, prime))
-    )
 
 
 def test_keys_of_long_texts_do_not_overflow() -> None:
@@ -119,3 +120,113 @@ def test_a_batch_long_enough_for_numpy_gets_the_codes_of_a_short_one() -> None:
     table.forget()
     assert table.look_up(texts[-3:]) == list(range(len(texts) - 2, len(texts) + 1))
     assert table.look_up(texts) == list(range(1, len(texts) + 1))
+
+
+def filed(modulus: int | None, monkeypatch: pytest.MonkeyPatch, bulk: int, fanout: int = 2) -> SymbolTable:
+    """A dictionary whose batches of `bulk` texts are runs already, folded two by two."""
+    monkeypatch.setattr(keyindex, "BULK", bulk)
+    monkeypatch.setattr(keyindex, "FANOUT", fanout)
+    monkeypatch.setattr(keyruns, "PAGE_KEYS", 3)
+    return table_with(modulus)
+
+
+@pytest.mark.parametrize("few_pages", [0, 1_000_000])
+@pytest.mark.parametrize("modulus", [None, 1, 3, 50])
+@given(batches=st.lists(words, max_size=8), bulk=st.integers(1, 12))
+def test_a_dictionary_with_runs_says_what_one_without_says(
+    modulus: int | None, few_pages: int, batches: list[list[str]], bulk: int
+) -> None:
+    """Long batches and short ones in any order, keys that meet in runs and in the tree, searched either way."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(keyindex, "FEW_PAGES", few_pages)
+        table, plain = filed(modulus, monkeypatch, bulk), table_with(modulus)
+        expected = {"0": 0}
+        for batch in batches:
+            codes = table.assign(batch, len(expected))
+            monkeypatch.setattr(keyindex, "BULK", 1_000_000)
+            assert codes == plain.assign(batch, len(expected))
+            monkeypatch.setattr(keyindex, "BULK", bulk)
+            for text in batch:
+                expected.setdefault(text, len(expected))
+            assert table.indexed == plain.indexed == len(expected)
+            if few_pages:
+                table.forget()  # so that pages are looked at
+            assert table.look_up(list(expected)) == list(expected.values())
+            assert table.look_up(["\x01 never stored"]) == [-1]
+
+
+def test_runs_of_a_size_become_one_and_the_tree_moves_into_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = filed(None, monkeypatch, bulk=10, fanout=8)
+    connection = table._connection
+
+    def runs() -> list[int]:
+        return [keys for (keys,) in connection.execute("SELECT keys FROM symbol_runs ORDER BY run")]
+
+    def in_tree() -> int:
+        return int(connection.execute("SELECT count(*) FROM symbol_index").fetchone()[0])
+
+    codes = 1
+    for batch in range(7):
+        table.assign([f"{batch}/{number}" for number in range(10)], codes)
+        codes += 10
+    assert (runs(), in_tree()) == ([11, *[10] * 6], 0)  # code 0 was in the tree
+    table.assign(["a", "b"], codes)
+    assert (len(runs()), in_tree()) == (7, 2)
+    table.assign([f"7/{number}" for number in range(10)], codes + 2)
+    assert (runs(), in_tree()) == ([83], 0)
+    assert connection.execute("SELECT sum(length(entries)) FROM symbol_pages").fetchone() == (83 * 12,)
+    assert table.look_up(["0", "3/3", "a", "7/9"]) == [0, 34, 71, 82]
+
+
+def test_runs_of_a_transaction_that_was_rolled_back_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = filed(None, monkeypatch, bulk=4)
+    table.assign(list("abcd"), 1)
+    table._connection.execute("BEGIN")
+    table.assign(list("efgh"), 5)
+    table._connection.execute("ROLLBACK")
+    table.forget()
+    assert table.assign(list("ijkl"), 5) == [5, 6, 7, 8]
+    assert table.look_up(list("aei")) == [1, -1, 5]
+
+
+def test_runs_that_another_connection_wrote_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyindex, "BULK", 4)
+    monkeypatch.setattr(keyindex, "FANOUT", 3)
+    path = tmp_path / "a.lace"
+    open_store(path, create=True).close()
+    both = [sqlite3.connect(path, isolation_level=None) for _ in range(2)]
+    secret = both[0].execute("SELECT index_key FROM state").fetchone()[0]
+    tables = [SymbolTable(connection, keyed_hash(secret)) for connection in both]
+    texts = [f"text {number}" for number in range(60)]
+    for turn in range(0, 60, 5):  # by turns, each batch with one text that the other wrote
+        known = texts[turn - 1 : turn] if turn else []
+        assert tables[turn % 2].assign([*texts[turn : turn + 5], *known], turn + 1) == [
+            *range(turn + 1, turn + 6), *([turn] if turn else [])
+        ]  # fmt: skip
+    for table in tables:
+        assert table.look_up(texts) == list(range(1, 61))
+        assert table.indexed == 61
+    for connection in both:
+        connection.close()
+
+
+def test_more_runs_than_are_held_are_read_as_they_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyruns, "MAX_HELD_KEYS", 15)
+    table = filed(None, monkeypatch, bulk=10, fanout=100)
+    texts = [f"text {number}" for number in range(50)]
+    for start in range(0, 50, 10):
+        table.assign(texts[start : start + 10], start + 1)
+    assert table.look_up(texts) == list(range(1, 51))
+    assert table.assign([*texts[40:], "new"], 51) == [*range(41, 51), 51]
+
+
+@pytest.mark.parametrize("entries", [b"x", "text", b"x" * 13])
+@pytest.mark.parametrize("few_pages", [0, 256])
+def test_a_damaged_page_is_no_answer(few_pages: int, entries: bytes | str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyindex, "FEW_PAGES", few_pages)
+    table = filed(None, monkeypatch, bulk=4)
+    table.assign(list("abcd"), 1)
+    table.forget()
+    table._connection.execute("UPDATE symbol_pages SET entries = ?", (entries,))
+    with pytest.raises(StoreDamaged, match="index of values"):
+        table.look_up(["a", "b"])

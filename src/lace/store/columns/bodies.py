@@ -28,9 +28,10 @@ class BodyTable:
 
     def insert(self, rows: Iterable[tuple[int, int, bytes]]) -> None:
         """Add bodies under their ids and the codes of their hashes."""
-        given = list(rows)
-        short = [row for row in given if len(row[2]) <= LONG_BODY_BYTES]
-        long = [row for row in given if len(row[2]) > LONG_BODY_BYTES] if len(short) < len(given) else []
+        short = list(rows)
+        long = [row for row in short if len(row[2]) > LONG_BODY_BYTES]
+        if long:
+            short = [row for row in short if len(row[2]) <= LONG_BODY_BYTES]
         self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", short)
         for record, code, body in long:  # written in place: as a parameter SQLite would copy it twice
             self._connection.execute("INSERT INTO records VALUES (?, ?, zeroblob(?))", (record, code, len(body)))

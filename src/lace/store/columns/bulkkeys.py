@@ -57,11 +57,3 @@ def _powers(length: int, prime: int) -> npt.NDArray[np.uint64]:
     while len(powers) < length:
         powers.append(powers[-1] * 256 % prime)
     return np.array(powers[::-1], np.uint64)
-
-
-def packed_in_order(keys: memoryview, bits: int) -> list[int]:
-    """Each key above its ordinal in one integer, in order."""
-    packed = np.frombuffer(keys, np.uint64) << np.uint64(bits) | np.arange(len(keys), dtype=np.uint64)
-    packed.sort()
-    found: list[int] = packed.tolist()
-    return found

@@ -67,7 +67,7 @@ class Inspection:
 
     def _dictionary(self) -> Iterator[str]:
         """Every code has one text, and the index finds it under it."""
-        indexed, kept = self._one("SELECT count(*) FROM symbol_index"), 0
+        indexed, kept = self._symbols.indexed, 0
         if indexed != self._state.next_code:
             yield f"the symbol index has {indexed} entries for {self._state.next_code} values"
         for number, size in self._connection.execute("SELECT block, length(texts) FROM symbol_blocks").fetchall():

@@ -74,7 +74,7 @@ class _Taker:
         if len(part) != end - self._at:
             raise StoreError("a column segment is cut short")
         self._at = end
-        return _native(part, form)
+        return native(part, form)
 
     def require_end(self) -> None:
         if self._at != len(self._data):
@@ -85,7 +85,8 @@ def _little(column: memoryview) -> bytes | memoryview:
     return column if sys.byteorder == "little" else _swapped(column).tobytes()
 
 
-def _native(part: memoryview, form: Form) -> memoryview:
+def native(part: memoryview, form: Form) -> memoryview:
+    """Little-endian numbers where they stand."""
     return part.cast(form) if sys.byteorder == "little" else _swapped(part.cast(form))
 
 

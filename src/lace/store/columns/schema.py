@@ -5,6 +5,7 @@ Rule: a migration that was ever released never changes; a new one is appended. `
 - `records`: bodies by StoreRecordId, and by the code of their hash text. Scans use segments instead.
 - `symbol_blocks`: block b holds the texts of codes 256·b … 256·b+255, joined by LF.
 - `symbol_index`: 44-bit keyed hash of a text → code; a taken key moves on to key + 1.
+- `symbol_pages`: the same for what came in bulk, in runs of ascending keys. `symbol_runs`: how many keys each has.
 - `segments`: packed columns of runs of records. `tombstones`: records that are deleted but still in a segment.
 - `removals`: packed facts of deleted records, so that a follower can take them out of what it derived.
 - `spaces`, `coordinates`: Plexes and Seals in the order group, app | name, TAI.
@@ -69,6 +70,12 @@ CREATE TABLE openers(
   id TEXT PRIMARY KEY, place TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL) WITHOUT ROWID;
 """
 
+# The index of what comes in bulk. The id of a page is its run above its first key.
+_RUNS = """
+CREATE TABLE symbol_runs(run INTEGER PRIMARY KEY, keys INTEGER NOT NULL);
+CREATE TABLE symbol_pages(id INTEGER PRIMARY KEY, entries BLOB NOT NULL);
+"""
+
 # What is summed: for each table its key and its other columns, in the order in which they are summed.
 SUMMED = {
     "symbol_blocks": (("block",), ("texts",)),
@@ -103,7 +110,9 @@ def _sum_everything(connection: sqlite3.Connection) -> None:
 
 
 _Step = Callable[[sqlite3.Connection], None]
-MIGRATIONS: tuple[tuple[str, _Step], ...] = ((_FIRST, _start), (_SUMS, _sum_everything))
+MIGRATIONS: tuple[tuple[str, _Step], ...] = (
+    (_FIRST, _start), (_SUMS, _sum_everything), (_RUNS, lambda connection: None),
+)  # fmt: skip
 
 
 def version_of(connection: sqlite3.Connection) -> int:

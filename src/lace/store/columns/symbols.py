@@ -15,16 +15,12 @@ from typing import Any
 
 from lace.datalog.source import Codes
 from lace.store.columns.checksum import checksum, damaged, require_sum
+from lace.store.columns.keyindex import BULK, KEY_BITS, KeyIndex
 from lace.store.columns.segments import SEPARATOR, as_codes
 
 BLOCK_BITS = 8
 BLOCK = 1 << BLOCK_BITS
-KEY_BITS = 44
-PACKED_BITS = 16  # of an ordinal beside its key in one 63-bit integer
-PACKED_TEXTS = 1 << PACKED_BITS
-BULK = 4096  # texts whose keys are worth loading numpy for
 MANY = 1000  # a batch of so many texts tells whether the next will be new too
-MAX_CODES = 1 << 32
 CACHED_TEXTS = 1 << 15
 CACHED_BLOCKS = 512
 ALWAYS = {"0": 0}  # the code that every dictionary begins with
@@ -82,14 +78,22 @@ class SymbolTable:
     def __init__(self, connection: sqlite3.Connection, keys_of: KeyFunction) -> None:
         self._connection = connection
         self._keys_of = keys_of
+        self._index = KeyIndex(connection)
         self._codes = dict(ALWAYS)
         self._blocks: dict[int, list[str]] = {}
         self._expect_new = True  # whether the last batch brought only new texts
+        self._is_guess = False  # whether the cached codes are simply those of the last batch
 
     def forget(self) -> None:
         """Drop what is cached: a transaction that gave out codes was rolled back."""
         self._codes = dict(ALWAYS)
         self._blocks.clear()
+        self._index.forget()
+
+    @property
+    def indexed(self) -> int:
+        """How many texts the index knows."""
+        return len(self._index)
 
     def texts(self, codes: Codes) -> list[str]:
         """The text of each code; every code must have one."""
@@ -179,7 +183,7 @@ class SymbolTable:
         found: dict[str, int] = {}
         waiting = list(zip(self._keys_of(texts), texts, strict=True))
         while waiting:
-            taken = self._taken(key for key, _ in waiting)
+            taken = self._index.taken(key for key, _ in waiting)
             candidates = [(key, text, taken[key]) for key, text in waiting if key in taken]
             stored = self.texts(as_codes(code for _, _, code in candidates))
             waiting = []
@@ -198,12 +202,6 @@ class SymbolTable:
         if len(found) <= CACHED_TEXTS:
             self._codes.update(found)
 
-    def _taken(self, keys: Iterable[int]) -> dict[int, int]:
-        taken = dict(self._select("SELECT key, code FROM symbol_index WHERE key", sorted(keys)))
-        if not all(isinstance(code, int) and 0 <= code < MAX_CODES for code in taken.values()):
-            raise damaged("the index of values")
-        return taken
-
     def _select(self, query: str, values: list[int]) -> Iterable[tuple[Any, ...]]:
         return self._connection.execute(f"{query} IN (SELECT value FROM json_each(?))", (json.dumps(values),))
 
@@ -218,7 +216,7 @@ class SymbolTable:
         new = [text for text, code in zip(texts, codes, strict=True) if code < 0]
         self._expect_new = len(texts) >= MANY and len(new) == uncached
         self._append(new, next_code)
-        self._index(self._keys_of(new), next_code)
+        self._index.add(self._keys_of(new), next_code)
         given = count(next_code)
         return [next(given) if code < 0 else code for code in codes]
 
@@ -231,7 +229,7 @@ class SymbolTable:
         known = [(at, code) for at, code in enumerate(map(self._codes.get, texts)) if code is not None]
         new = _without_positions(texts, [at for at, _ in known])
         self._connection.execute("SAVEPOINT unseen")
-        if not self._insert(self._keys_of(new), next_code):
+        if not self._index.add_free(self._keys_of(new), next_code):
             self._connection.execute("ROLLBACK TO unseen")
             self._connection.execute("RELEASE unseen")
             return None
@@ -239,30 +237,11 @@ class SymbolTable:
         self._append(new, next_code)
         if len(self._codes) == len(ALWAYS):  # nothing is known yet about what comes often
             self._remember(dict(zip(new, range(next_code, next_code + len(new)), strict=True)))
+            self._is_guess = True
+        elif self._is_guess:  # what has come again may come often; the rest would be in the way
+            self._codes = {**ALWAYS, **{texts[at]: code for at, code in known}}
+            self._is_guess = False
         return _with_codes(known, next_code, len(texts))
-
-    def _index(self, keys: Sequence[int], first_code: int) -> None:
-        """Index consecutive codes, each under its own key or the first free one behind it."""
-        if self._insert(keys, first_code):
-            return
-        waiting = list(zip(keys, count(first_code)))
-        while waiting:
-            taken = self._taken(key for key, _ in waiting)
-            waiting = [(key + 1, code) for key, code in waiting if taken.get(key, code) != code]
-            self._connection.executemany("INSERT OR IGNORE INTO symbol_index VALUES (?, ?)", sorted(waiting))
-
-    def _insert(self, keys: Sequence[int], first_code: int) -> bool:
-        """Index consecutive codes under their keys; False if some were taken, which stay as they are.
-
-        One statement over packed integers, in the tree's order: half the time of one statement for each row.
-        """
-        insert = f"""INSERT OR IGNORE INTO symbol_index
-            SELECT value >> {PACKED_BITS}, ?1 + (value & {PACKED_TEXTS - 1}) FROM json_each(?2)"""
-        before = self._connection.total_changes
-        for start in range(0, len(keys), PACKED_TEXTS):
-            packed = _in_order(keys[start : start + PACKED_TEXTS])
-            self._connection.execute(insert, (first_code + start, str(packed)))  # a list of integers is JSON as it is
-        return self._connection.total_changes - before == len(keys)
 
     def _append(self, texts: list[str], next_code: int) -> None:
         if not texts:
@@ -273,15 +252,6 @@ class SymbolTable:
         blocks = [SEPARATOR.join(texts[at : at + BLOCK]).encode() for at in range(0, len(texts), BLOCK)]
         rows = [(at, block, checksum(at, block)) for at, block in enumerate(blocks, number)]
         self._connection.executemany("INSERT OR REPLACE INTO symbol_blocks VALUES (?, ?, ?)", rows)
-
-
-def _in_order(keys: Sequence[int]) -> list[int]:
-    """Each key above its ordinal in one integer, in the tree's order."""
-    if isinstance(keys, memoryview):
-        from lace.store.columns.bulkkeys import packed_in_order
-
-        return packed_in_order(keys, PACKED_BITS)
-    return sorted([key << PACKED_BITS | at for at, key in enumerate(keys)])
 
 
 def _block_texts(number: int, data: bytes, said: int) -> list[str]:

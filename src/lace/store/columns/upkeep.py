@@ -23,7 +23,8 @@ from lace.store.search import SearchIndex
 PAGES_PER_STEP = 1024
 Progress = Callable[[int, int], None]  # pages done, of so many
 REPLACED = (
-    "records", "symbol_blocks", "symbol_index", "segments", "tombstones", "removals", "spaces", "coordinates", "state",
+    "records", "symbol_blocks", "symbol_index", "symbol_runs", "symbol_pages", "segments", "tombstones", "removals",
+    "spaces", "coordinates", "state",
 )  # fmt: skip
 
 
