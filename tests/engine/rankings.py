@@ -85,12 +85,19 @@ EXISTING = {
     "the row itself": "Old(P,S) :- Cand(P,S), Cand(_,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,S), not Old(P,S).",
     "of some": "Old(P) :- Cand(P,S), Limit(S), Cand(Q,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,_), not Old(P).",
     "the greatest": "Less(S) :- Cand(_,S), Cand(_,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,S), not Less(S).",
+    "nobody before": two(">", ">", "<", "1").replace("Cardinality(Before(P,Q),'<','1')", "not Before(P,_)"),
+    "nobody before, and counted": two(">", ">", "<", "3") + "\nFirst(P) :- Cand(P,_), not Before(P,_).",
+    "nobody after": "B(Q,P) :- Cand(P,S), Cand(Q,T), LexCompare(T,'<',S), P != Q.\nTop(P) :- Cand(P,_), not B(_,P).",
+    "nobody of the group": "B(G,P,Q) :- Post(P,G,S), Post(Q,G,T), LexCompare(T,'>',S).\n"
+    "Top(P) :- Post(P,G,_), not B(G,P,_).",
     "said at once": "Top(P) :- Cand(P,S), Cand(_,T), LexCompare(T,'>',S), not Limit(P).",
 }
 
 # Here somebody reads the other row, or it is chosen otherwise.
 NOT_EXISTING = {
     "the other is shown": "Old(P,Q) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S).\nTop(P) :- Cand(P,_), not Old(P,P).",
+    "pairs are read too": _MAIN.format(main=">") + "Top(P) :- Cand(P,_), not Before(P,_).\nSeen(Q) :- Before('a',Q).",
+    "one of each": _MAIN.format(main=">") + "Top(P) :- Cand(P,_), not Before(_,_).",
     "the other is limited": "Old(P) :- Cand(P,S), Cand(Q,T), Limit(T), LexCompare(T,'>',S).\n"
     "Top(P) :- Cand(P,_), not Old(P).",
     "the other differs in what is read": "Old(P,S) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S), P != Q.\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import pytest
@@ -72,6 +73,39 @@ def test_the_rule_is_named_as_written_when_a_goal_rewrote_it() -> None:
     with pytest.raises(LimitExceeded) as error:
         evaluate(checked(CLOSURE), chain(50), goals=goals, limits=EngineLimits(max_rows_touched=20_000))
     assert error.value.rule == "Path(X,Y) :- Path(X,Z), Edge(Z,Y)."
+
+
+@pytest.mark.parametrize("way", ["in full", "for a goal", "followed"])
+def test_the_rule_is_named_as_written_when_its_existence_test_became_a_count(way: str) -> None:
+    text = (
+        "Few(X) :- Edge(X,A), Edge(Y,B), Edge(Z,_), LexCompare(Y,'<',Z), LexCompare(X,'<',Y), LexCompare(A,'<',B).\n"
+        "Some(X) :- Few(X)."
+    )
+    ways: dict[str, Callable[..., object]] = {
+        "in full": evaluate,
+        "for a goal": partial(evaluate, goals=[parse_atom("Some(X)")]),
+        "followed": materialize,
+    }
+    with pytest.raises(LimitExceeded) as error:
+        ways[way](checked(text), chain(50), limits=EngineLimits(max_working_rows=100))
+    assert error.value.rule == text.split("\n")[0]
+
+
+@pytest.mark.parametrize("limit", ["max_stratum_iterations", "max_derived_facts_per_predicate"])
+@pytest.mark.parametrize("goal", ["Path('0','40')", "Path(X,'40')", "Path('0',X)"])
+def test_a_limit_names_the_predicate_as_written_when_a_goal_rewrote_it(goal: str, limit: str) -> None:
+    with pytest.raises(LimitExceeded, match="Path/2") as error:
+        evaluate(checked(CLOSURE), chain(50), goals=[parse_atom(goal)], limits=EngineLimits(**{limit: 3}))
+    assert "?" not in str(error.value)
+
+
+def test_rules_of_two_texts_that_stand_at_one_place_are_told_apart() -> None:
+    one, two = parse_program("One(X) :- Edge(X,_)."), parse_program("Two(X,Y) :- Node(X), Node(Y).")
+    program = check_program(Program((*two.rules, *one.rules)), RAW_PROFILE)
+    facts = [Fact(NODE, (str(n),)) for n in range(20)]
+    with pytest.raises(LimitExceeded, match="Two") as error:
+        evaluate(program, facts, goals=[parse_atom("Two(X,Y)")], limits=EngineLimits(max_working_rows=100))
+    assert error.value.rule == "Two(X,Y) :- Node(X), Node(Y)."
 
 
 def test_rounds_without_rows_are_work_too() -> None:

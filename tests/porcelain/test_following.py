@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -155,6 +156,37 @@ def test_facts_are_asked_for_by_name_and_unknown_names_are_refused() -> None:
     for name in ("P", "Edge", "R"):
         with pytest.raises(lace.NotFound, match="P/1"):
             view.rows(name)
+
+
+def test_rules_say_their_own_limits_unless_others_are_handed_in() -> None:
+    rules = '#:json {"limits": {"max_derived_facts_per_predicate": 5}}\n' + CLOSURE
+    few, many = edges("ab", "bc"), edges("ab", "bc", "cd")
+    assert lace.follow_rules(rules, few).count("Path") == 3
+    with pytest.raises(lace.LimitExceeded):
+        lace.follow_rules(rules, many)
+    view = lace.follow_rules(rules, few)
+    with pytest.raises(lace.LimitExceeded):
+        view.apply(added=edges("cd"))
+    assert view.count("Path") == 3
+    assert lace.follow_rules(rules, many, limits=lace.EngineLimits()).count("Path") == 6
+
+
+def test_a_path_is_no_source_since_a_view_needs_its_lace_open(tmp_path: Path) -> None:
+    for source in (tmp_path / "notes.lace", str(tmp_path / "notes.lace")):
+        with pytest.raises(lace.InvalidInput, match="open"):
+            lace.follow_rules(NOTES, source)  # type: ignore[arg-type]
+
+
+def test_a_closed_view_says_so_and_what_it_gave_out_stays() -> None:
+    view = lace.follow_rules(CLOSURE, edges("ab", "bc"))
+    snapshot, changes = view.snapshot(), view.apply(added=edges("cd"))
+    view.close()
+    view.close()
+    assert len(snapshot.rows("Path")) == 3
+    assert len(changes.added[PATH]) == 3
+    for use in (view.snapshot, view.apply, lambda: view.rows("Path"), lambda: list(view)):
+        with pytest.raises(lace.InvalidInput, match="closed"):
+            use()
 
 
 def test_an_explanation_can_be_stopped_too() -> None:

@@ -10,16 +10,18 @@ asks of each P whether some row of the same predicate has a greater key. Which o
     Older(P) :- Candidate(P,T), Cardinality(Older?0(T,U),'>=','1').
     Older?0(T,U) :- Candidate(_,T), Candidate(_,U), LexCompare(U,'>',T).
 
-and the second rule is never derived: its count is a position in a sorted list.
+and the second rule is never derived: its count is a position in a sorted list. Likewise `not Before(P,_)`, where nobody
+reads who comes before, is `Cardinality(Before(P,_),'<','1')`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import TypeGuard
 
 from lace.datalog.factoring import checked_again
-from lace.datalog.ranking import rank_of
+from lace.datalog.ranking import rank_of, ranked_predicates
 from lace.datalog.syntax import (
     ANONYMOUS,
     Atom,
@@ -27,6 +29,7 @@ from lace.datalog.syntax import (
     Compare,
     Constant,
     Literal,
+    Negated,
     Positive,
     Predicate,
     Program,
@@ -44,11 +47,33 @@ Pair = tuple[Literal, ...]  # the tests that stand between two atoms
 def existence_counted(checked: CheckedProgram) -> CheckedProgram:
     """The program with every such rule rewritten; the same object where there is none."""
     rules: list[Rule] = []
-    for number, rule in enumerate(checked.program.rules):
+    for number, rule in enumerate(_absence_counted(checked.program).rules):
         rules += _rewritten(rule, number) or (rule,)
-    if len(rules) == len(checked.program.rules):
+    if tuple(rules) == checked.program.rules:
         return checked
     return checked_again(Program(tuple(rules), checked.program.source), checked)
+
+
+def _absence_counted(program: Program) -> Program:
+    """`not B(x,_)` as a count below one, where B is only ever counted so and every count of it is a rank."""
+    read = {lit.atom.predicate for rule in program.rules for lit in rule.body if _leaves_open(lit)}
+    if not read:
+        return program
+    ranked = {predicate for predicate, _ in ranked_predicates(_with_counts(program, read))}
+    return _with_counts(program, ranked & read)
+
+
+def _leaves_open(literal: Literal) -> TypeGuard[Negated]:
+    return isinstance(literal, Negated) and ANONYMOUS in literal.atom.terms
+
+
+def _with_counts(program: Program, predicates: Collection[Predicate]) -> Program:
+    def counted(literal: Literal) -> Literal:
+        if _leaves_open(literal) and literal.atom.predicate in predicates:
+            return Cardinality(literal.atom, "<", Constant("1"))
+        return literal
+
+    return replace(program, rules=tuple(replace(r, body=tuple(map(counted, r.body))) for r in program.rules))
 
 
 def _rewritten(rule: Rule, number: int) -> tuple[Rule, Rule] | None:

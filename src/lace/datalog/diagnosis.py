@@ -33,8 +33,8 @@ def wide_join_advice(rule: Rule | None) -> str:
     if rule is None or not any(isinstance(literal, Compare) for literal in rule.body):
         return shared
     return (
-        f"{shared}; or compare two rows of one predicate and read the result only by Cardinality(…(P,Q),'<','100') or "
-        "by `not`, so that it is sorted instead of paired"
+        f"{shared}; or compare two rows of one predicate, which says all that is asked of them, and read the result "
+        "only by Cardinality(…(P,Q),'<','100') or by `not`, so that it is sorted instead of paired"
     )
 
 

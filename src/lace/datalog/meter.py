@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from lace.datalog.formatting import format_rule
-from lace.datalog.syntax import Atom, Cardinality, Literal, Negated, Positive, Predicate, Rule
+from lace.datalog.syntax import NOWHERE, Atom, Cardinality, Literal, Negated, Place, Positive, Predicate, Program, Rule
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 
@@ -56,6 +56,7 @@ class Meter:
         self._guests = frozenset(predicate.name for predicate in guests)
         self._is_guest: dict[str, bool] = {}
         self.rule: Rule | None = None  # that runs now
+        self._written: dict[tuple[str, Place], Rule] = {}  # by plain name of the head, and where they stand
         self._singles = 0  # rows followed one by one and not yet counted
         self._budget_ends = _NO_BUDGET
         self._guest_runs = False
@@ -66,6 +67,11 @@ class Meter:
     def begin(self) -> None:
         """Start counting for another piece of work."""
         self.rows = self.guest_rows = self._singles = 0
+
+    def tell_as_in(self, program: Program) -> None:
+        """Rules are rewritten before they run; errors show them as they stand in this program."""
+        placed = (rule for rule in program.rules if rule.place != NOWHERE)
+        self._written = {(_plain_name(rule.head.predicate.name), rule.place): rule for rule in placed}
 
     def enter(self, rule: Rule) -> None:
         """The rows that follow are touched by this rule."""
@@ -86,7 +92,8 @@ class Meter:
             self._require("max_peer_rows_touched", self.limits.max_peer_rows_touched, self.guest_rows)
         self._require("max_rows_touched", self.limits.max_rows_touched, self.rows)
         if self._interrupt():
-            raise EvaluationStopped(f"stopped from outside{self._where()}")
+            shown = self._shown_rule()
+            raise EvaluationStopped(f"stopped from outside in {shown}" if shown else "stopped from outside")
 
     @contextmanager
     def budget(self, rows: int) -> Iterator[None]:
@@ -125,15 +132,27 @@ class Meter:
 
     def exceeded(self, limit: str, allowed: int, detail: str = "", advice: str = "") -> LimitExceeded:
         """The error of a limit that the rule which runs now has met."""
-        written = format_rule(as_written(self.rule)) if self.rule is not None else ""
-        return LimitExceeded(limit, allowed, detail, rule=written, advice=advice or _ADVICE.get(limit, ""))
+        return LimitExceeded(limit, allowed, detail, rule=self._shown_rule(), advice=advice or _ADVICE.get(limit, ""))
 
     def _require(self, limit: str, allowed: int, used: int) -> None:
         if used > allowed:
             raise self.exceeded(limit, allowed)
 
-    def _where(self) -> str:
-        return f" in {format_rule(as_written(self.rule))}" if self.rule is not None else ""
+    def shown(self, predicate: Predicate) -> str:
+        """A predicate that the running rule derives, as the program names it."""
+        rule = self._written_rule()
+        name = _plain_name(predicate.name)
+        return str(rule.head.predicate if rule and rule.head.predicate.name == name else plain_predicate(predicate))
+
+    def _shown_rule(self) -> str:
+        rule = self._written_rule()
+        return format_rule(rule) if rule is not None else ""
+
+    def _written_rule(self) -> Rule | None:
+        rule = self.rule
+        if rule is None:
+            return None
+        return self._written.get((_plain_name(rule.head.predicate.name), rule.place)) or as_written(rule)
 
 
 def plain_predicate(predicate: Predicate) -> Predicate:

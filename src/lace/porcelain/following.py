@@ -6,6 +6,7 @@ an interrupt, a bad fact) leaves the view as it was.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from lace.datalog.annotations import read_annotated
 from lace.datalog.engine import LateRows, Materialized, Meter, RowSource, materialize
+from lace.datalog.limiting import stated_limits
 from lace.datalog.source import FactSource, MemorySource, all_facts
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
@@ -21,7 +23,6 @@ from lace.limits import EngineLimits
 from lace.notation.decimal import natural
 from lace.store.base import RecordStore, StoreCursor
 
-_DEFAULT_LIMITS = EngineLimits()
 Row = tuple[str, ...]
 RowsByPredicate = Mapping[Predicate, tuple[Row, ...]]
 
@@ -73,7 +74,13 @@ class RuleView:
         self._kept_facts = 0
         self._max_kept = max_kept_changes, max_kept_facts
         self._number = 0
-        self._facts: Materialized = origin.start(program, meter)
+        self._started: Materialized | None = origin.start(program, meter)
+
+    @property
+    def _facts(self) -> Materialized:
+        if self._started is None:
+            raise InvalidInput("this view is closed", rule="follow-closed")
+        return self._started
 
     # reading
 
@@ -112,7 +119,9 @@ class RuleView:
 
     def close(self) -> None:
         """Let go of everything at once; snapshots and changes that were given out stay readable."""
-        self._facts.close()
+        if self._started is not None:
+            self._started.close()
+            self._started = None
 
     # following
 
@@ -153,7 +162,7 @@ class RuleView:
     def _start_anew(self, came: list[Fact], went: list[Fact]) -> RuleChanges:
         """The lace changed too much, or no longer knows how: evaluate as at the start, and compare."""
         before = {p: set(self._facts.rows(p, ordered=False)) for p in self._followed()}
-        old, self._facts = self._facts, self._origin.start_with(self._program, self._meter, came, went)
+        old, self._started = self._facts, self._origin.start_with(self._program, self._meter, came, went)
         after = {p: set(self._facts.rows(p, ordered=False)) for p in self._followed()}
         old.close()
         added = {p: tuple(sorted(after[p] - before[p])) for p in after if after[p] - before[p]}
@@ -266,7 +275,7 @@ def follow_rules(
     rules: str,
     source: HasRecordStore | FactSource | Iterable[Fact] = (),
     *,
-    limits: EngineLimits = _DEFAULT_LIMITS,
+    limits: EngineLimits | None = None,
     interrupt: Callable[[], bool] | None = None,
     name: str = "<rules>",
     max_kept_changes: int = 1024,
@@ -283,11 +292,19 @@ def follow_rules(
     >>> changes.removed[Predicate("Path", 2)]
     (('a', 'b'), ('a', 'c'))
 
+    Limits that are not handed in are those that the rules say for themselves (`#:json {"limits": {…}}`), or the usual.
     A change costs what it touches, and never more than about twice an evaluation from the start. `interrupt` is asked
     every few milliseconds; once it answers True, the work ends in `EvaluationStopped`. A view keeps the last
     `max_kept_changes` changes, `max_kept_facts` facts in all, for `since`. Where a lace changed by more than
     `max_followed_facts` facts at once, the view is evaluated anew.
     """
+    if isinstance(source, str | os.PathLike):
+        raise InvalidInput(
+            "a view follows a lace that is open: hand over `lace.open(path)` itself",
+            rule="follow-source",
+            found=repr(source),
+        )
+    limits = limits or stated_limits(rules, name=name)
     program = read_annotated(rules, name=name, limits=limits).program
     meter = Meter(limits) if interrupt is None else Meter(limits, interrupt=interrupt)
     if isinstance(source, HasRecordStore):

@@ -16,11 +16,10 @@ from lace.datalog.engine.base import Base, Facts, RowSource, admit
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.result import Result
-from lace.datalog.formatting import format_rule
 from lace.datalog.meter import Meter
 from lace.datalog.source import FactSource
 from lace.datalog.stratify import read_atom
-from lace.datalog.syntax import NOWHERE, Atom, Constant, Fact, Predicate, Program
+from lace.datalog.syntax import Atom, Constant, Fact, Predicate
 from lace.datalog.validate import CheckedProgram
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
@@ -53,6 +52,7 @@ def evaluate(
     base = source if isinstance(source, Base) else Base(source, limits)
     own = RowSource(extra)
     admit(checked, [*base.parts, own], limits)
+    meter.tell_as_in(checked.program)
     written, checked = checked, existence_counted(checked)
     if goals is None:
         evaluation = Evaluation(checked, base, own, meter)
@@ -63,7 +63,7 @@ def evaluate(
     sizes = BaseSizes(base, own)
     demanded = demand(checked, asked, sizes.rows, only_answers=only_answers)
     if not demanded.spreads:
-        return _finished(_Attempt(demanded, checked.program, base, own, meter), base)
+        return _finished(_Attempt(demanded, base, own, meter), base)
     return _race(checked, demanded, asked, base, own, meter, sizes)
 
 
@@ -93,14 +93,12 @@ class _Attempt:
     def __init__(
         self,
         demanded: Demanded,
-        written: Program,
         base: Base,
         own: RowSource,
         meter: Meter,
         ready: Mapping[Predicate, Relation] | None = None,
     ) -> None:
         self.demanded = demanded
-        self._written = written
         self._meter = meter
         given = RowSource(demanded.seeds)
         for predicate in own.predicates():
@@ -124,7 +122,6 @@ class _Attempt:
                 if self.work > work:
                     return False
         except LimitExceeded as error:
-            error.rule = self._as_written() or error.rule
             if error.limit in _SHARED_LIMITS:
                 raise
             self.failed = error
@@ -132,12 +129,6 @@ class _Attempt:
         finally:
             self.held_bytes += self._meter.held_bytes - held
         return True
-
-    def _as_written(self) -> str:
-        """The rule that runs now, as it stood in the text; empty where it has no place there."""
-        running = self._meter.rule
-        written = {rule.place: rule for rule in self._written.rules if rule.place != NOWHERE}
-        return format_rule(written[running.place]) if running is not None and running.place in written else ""
 
     def drop(self) -> None:
         """Another answers: what was derived here goes."""
@@ -163,14 +154,14 @@ def _race(
     """Demand and evaluation without it in turns, so that neither does much after the other could have answered."""
     has_constants = any(isinstance(term, Constant) for goal in goals for term in goal.terms)
     share = _SHARE if has_constants else _FREE_SHARE
-    few = _Attempt(demanded, checked.program, base, own, meter)
+    few = _Attempt(demanded, base, own, meter)
     if few.advance(_HEAD_START):
         return _finished(few, base)
     plain = only_what_goals_read(checked, goals)
     if few.advance(max(_HEAD_START, share * sizes.read_by(plain.checked))):
         return _finished(few, base)
     shared = _derived_alike(few.evaluation, plain.checked)
-    everything = _Attempt(plain, checked.program, base, own, meter, shared)
+    everything = _Attempt(plain, base, own, meter, shared)
     first, other = _first_done(few, everything, share)
     if not shared:
         other.drop()

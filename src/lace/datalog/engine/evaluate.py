@@ -205,14 +205,15 @@ class Evaluation:
         if not sum(relation.advance() for relation in own):
             return rounds  # 030-LIM-06: a round that adds nothing is not counted
         if rounds >= self.limits.max_stratum_iterations:
-            name = str(min(relation.predicate for relation in own))
+            name = self.meter.shown(min(relation.predicate for relation in own))
             raise self.meter.exceeded("max_stratum_iterations", self.limits.max_stratum_iterations, name)
         return rounds + 1
 
     def _require_room(self, relation: Relation) -> None:
         allowed = self.limits.max_derived_facts_per_predicate
         if relation.found > allowed:
-            raise self.meter.exceeded("max_derived_facts_per_predicate", allowed, str(relation.predicate))
+            name = self.meter.shown(relation.predicate)
+            raise self.meter.exceeded("max_derived_facts_per_predicate", allowed, name)
 
 
 def row_bytes(predicate: Predicate) -> int:

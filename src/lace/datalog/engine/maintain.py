@@ -59,6 +59,7 @@ class Materialized:
     """The derived facts of a program over facts that change."""
 
     def __init__(self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], meter: Meter) -> None:
+        meter.tell_as_in(checked.program)
         self._checked = checked = existence_counted(checked)
         self._limits = limits = meter.limits
         own = extra if isinstance(extra, RowSource) else RowSource(extra)
