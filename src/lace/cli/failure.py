@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import fields
 from enum import IntEnum
 
 from lace.cli.output import say, shown, styled
@@ -24,6 +25,7 @@ from lace.errors import (
     TransportError,
     missing_extra,
 )
+from lace.limits import EngineLimits
 
 
 class ExitCode(IntEnum):
@@ -124,6 +126,8 @@ def _details(error: BaseException) -> list[tuple[str, str]]:
         details = [("file", os.fsdecode(error.filename))]
     elif isinstance(error, LimitExceeded):
         details = [("limit", f"{error.limit} = {error.allowed:,}"), ("rule", error.rule), ("try", error.advice)]
+        if any(field.name == error.limit for field in fields(EngineLimits)):
+            details.append(("see", "`lace help limits`: what it bounds, and how to allow more"))
     if exit_code(error) is ExitCode.BUG:
         details.append(("try", "the same command with --debug: `lace --debug …` shows where"))
     notes: list[str] = getattr(error, "__notes__", [])
