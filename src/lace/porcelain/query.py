@@ -99,7 +99,8 @@ class Answer:
         return self.result.to_pandas(self.predicate, self.names)
 
     def __repr__(self) -> str:
-        return f"<Answer {self.predicate.name}({', '.join(self.names)}): {len(self):,} {'fact' if len(self) == 1 else 'facts'}>"
+        count = f"{len(self):,} fact{'' if len(self) == 1 else 's'}"
+        return f"<Answer {self.predicate.name}({', '.join(self.names)}): {count}>"
 
     def _repr_html_(self) -> str:
         """The first facts as a table, for notebooks."""
