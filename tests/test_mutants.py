@@ -86,3 +86,14 @@ def test_whoever_imports_a_broken_module_gets_the_change_and_all_others_stay() -
     breaking.exec_module(module)
     assert module.natural("12", 2) is None
     assert lace.notation.decimal.natural("12", 2) == 12
+
+
+def test_what_is_said_to_mean_the_same_is_there_once_and_never_drawn() -> None:
+    from mutation import changes
+    from mutation.equivalent import SAME
+
+    packages = sorted({path.partition("/")[0] for path, _ in SAME})
+    there = [(found.path.as_posix(), found.change) for package in packages for found in changes._all_of(package)]
+    assert {key: there.count(key) for key in SAME} == dict.fromkeys(SAME, 1)
+    assert all(SAME.values())
+    assert not {(found.path.as_posix(), found.change) for found in changes.drawn(10**9, 1, packages)} & SAME.keys()

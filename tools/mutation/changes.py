@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mutation.equivalent import SAME
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "src" / "lace"
 OTHER_COMPARISON: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -122,15 +124,18 @@ def _lines(node: ast.AST) -> range:
     return range(getattr(node, "lineno", spoken.lineno), (spoken.end_lineno or spoken.lineno) + 1)
 
 
+def _all_of(package: str) -> Iterator[Mutant]:
+    for path in sorted((SOURCE / package).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for number, (node, kind) in enumerate(sites(tree)):
+            shown = change(copy.deepcopy(node), kind)
+            yield Mutant(path.relative_to(SOURCE), number, _lines(node), shown)
+
+
 def drawn(sample: int, seed: int, packages: list[str]) -> list[Mutant]:
-    """A sample of all mutants of some packages, shared out by how many each has."""
-    everything = []
-    for package in packages:
-        for path in sorted((SOURCE / package).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            for number, (node, kind) in enumerate(sites(tree)):
-                shown = change(copy.deepcopy(node), kind)
-                everything.append(Mutant(path.relative_to(SOURCE), number, _lines(node), shown))
+    """A sample of all mutants of some packages that may mean something, shared out by how many each has."""
+    mutants = (mutant for package in packages for mutant in _all_of(package))
+    everything = [mutant for mutant in mutants if (mutant.path.as_posix(), mutant.change) not in SAME]
     return random.Random(seed).sample(everything, min(sample, len(everything)))
 
 
