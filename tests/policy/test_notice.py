@@ -61,12 +61,6 @@ def test_the_notice_is_true_of_the_evaluation(peer: Module) -> None:
     assert bool(outcome.claims(1)) <= can_select_unseen(peer, SELECT_ADVERTISED)
 
 
-def test_the_inert_rules_of_an_empty_view_are_named() -> None:
-    policy = run([], peer=THROUGH_HELPERS).policy
-    assert policy.inert == (rule_id("Better(P) :- Have(P)."),)
-    assert run([], peer=THROUGH_HELPERS, expose=[GROUP_X]).policy.inert == ()
-
-
 @pytest.mark.clause("040-PROV-02", "040-PROV-03", "040-PROV-04", "040-PROV-05", "030-ANN-10")
 def test_every_generated_rule_knows_where_it_comes_from() -> None:
     peer = selector("Have(P), not Field(_,'Group',_,'Y')")

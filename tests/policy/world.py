@@ -11,8 +11,11 @@ from lace.facts.predicates import (
     ADVERTISED,
     ADVERTISED_FIELD,
     BLOB_HASH,
+    CAN_QUERY_RECORD,
     FIELD,
     HAVE,
+    MAY_REQUEST,
+    MAY_SEND,
     PLEX_HASH,
     RECORD_LINK,
     SELECT_ADVERTISED,
@@ -70,11 +73,11 @@ class Outcome:
 
     @property
     def may_send(self) -> set[str]:
-        return self.ones(self.policy.may_send)
+        return self.ones(MAY_SEND)
 
     @property
     def may_request(self) -> set[str]:
-        return self.ones(self.policy.may_request)
+        return self.ones(MAY_REQUEST)
 
     @property
     def sendable(self) -> set[str]:
@@ -87,7 +90,7 @@ class Outcome:
     @property
     def visible(self) -> set[str]:
         """The records that the peer's rules may query."""
-        return {record for viewer, record in self.of(self.policy.can_query) if viewer == self.policy.viewer}
+        return {record for viewer, record in self.of(CAN_QUERY_RECORD) if viewer == self.policy.viewer}
 
     def selected(self, index: int) -> set[str]:
         """SelectHave of one operand."""

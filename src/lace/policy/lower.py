@@ -40,7 +40,6 @@ from lace.facts.predicates import (
 )
 from lace.facts.views import EmptyView, FullView, GatedView, View, constant_gate
 from lace.limits import EngineLimits
-from lace.notation.identifiers import RuleId
 from lace.policy import provenance as stage
 from lace.policy.compile import ExchangePlan
 from lace.policy.exposure import Exposure
@@ -89,12 +88,8 @@ class LoweredPolicy:
     view: ViewKind
     program: CheckedProgram
     provenance: Provenance
-    inert: tuple[RuleId, ...]  # source rules of the peer that can derive nothing in an empty view
-    may_send: Predicate = MAY_SEND
-    may_request: Predicate = MAY_REQUEST
     sendable: Predicate = SENDABLE
     requestable: Predicate = REQUESTABLE
-    can_query: Predicate = CAN_QUERY_RECORD
 
     @property
     def guests(self) -> frozenset[Predicate]:
@@ -140,7 +135,6 @@ def lower(
         view=kind,
         program=_check(rules, limits),
         provenance=Provenance(tuple(rules)),
-        inert=_inert(peer, kind),
     )
 
 
@@ -189,13 +183,6 @@ def _operand_rules(operand: SelectorOperand, view: View) -> Iterator[LoweredRule
                 origin=operand.origin,
                 source=(operand.module.id, rule_id(rule)),
             )
-
-
-def _inert(peer: SelectorOperand, kind: ViewKind) -> tuple[RuleId, ...]:
-    if kind is not ViewKind.NOTHING:
-        return ()
-    empty = EmptyView("")
-    return tuple(rule_id(rule) for rule in peer.module.rules if empty.resolve(rule) is None)
 
 
 def _view_rules(view: View, origin: str) -> Iterator[LoweredRule]:

@@ -45,7 +45,9 @@ def exposure_notices(policy: LoweredPolicy, options: LoweringOptions) -> tuple[N
         notices.append(Notice("peer-selects-nothing", text, EXPOSE))
     elif options.send_gate:
         text = f"{why}, and only exposed records are sent, so nothing will be sent."
-        notices.append(Notice("send-gate-closed", text, f"{EXPOSE} `--no-send-gate` sends what both rules select."))
+        notices.append(
+            Notice("send-gate-closed", text, f"{EXPOSE} In Python `send_gate=False` sends what both rules select.")
+        )
     if not can_select_unseen(peer, SELECT_ADVERTISED):
         text = f"{why}: its SelectAdvertised needs {_needs(peer)} too, so nothing will be requested."
         notices.append(Notice("peer-lets-request-nothing", text, EXPOSE))
