@@ -167,3 +167,21 @@ def test_ids_that_share_their_first_word_are_put_in_order_among_others() -> None
 def test_a_few_ids_measure_what_columns_of_them_measure(count: int, seed: int) -> None:
     ids = random_ids(count, seed)
     assert measure_few(ids, KEY).tolist() == measure(keyed_ids(ids, KEY)).tolist() == measured(ids, KEY).tolist()
+
+
+@given(st.lists(st.sampled_from(range(64)), max_size=6), st.integers(0, 64))
+def test_few_ids_are_found_where_many_are(chosen: list[int], held: int) -> None:
+    here, wanted = ALL.take(slice(0, held)), ids_of_texts([TEXTS[number] for number in chosen])
+    assert here.positions(wanted).tolist() == [n if n < held else -1 for n in sorted(set(chosen))]
+
+
+def test_ids_that_share_their_first_word_are_told_apart_one_by_one() -> None:
+    rows = np.zeros((6, 32), np.uint8)
+    rows[:, 31] = [0, 1, 2, 3, 4, 4]
+    ids = ids_of_digests(rows, np.frombuffer(b"PPPPPS", np.uint8))
+    for place in range(6):
+        one = ids.take(slice(place, place + 1))
+        assert ids.positions(one).tolist() == [place]
+        assert EMPTY.positions(one).tolist() == [-1]
+        others = np.arange(6) != place
+        assert ids.take(others).positions(one).tolist() == [-1]

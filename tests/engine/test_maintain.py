@@ -40,8 +40,10 @@ def follow(
     program: CheckedProgram, facts: set[Fact], random: Random, steps: int, make: Callable[[Random], Fact]
 ) -> None:
     m = materialize(program, sorted(facts))
-    for _ in range(steps):
+    for step in range(steps):
         before = state(m, program)
+        if step % 3 == 1:
+            suppose(m, program, facts, {make(random) for _ in range(random.choice((1, 2, 8)))})
         removed = set(random.sample(sorted(facts), min(len(facts), random.choice((0, 1, 1, 2, 4)))))
         added = {make(random) for _ in range(random.choice((0, 1, 1, 2, 4)))}
         changes = m.apply(sorted(added), sorted(removed))
@@ -51,6 +53,17 @@ def follow(
         for predicate in program.derived - m.ranked:
             assert set(changes.added.get(predicate, ())) == after[predicate] - before[predicate]
             assert set(changes.removed.get(predicate, ())) == before[predicate] - after[predicate]
+
+
+def suppose(m: Materialized, program: CheckedProgram, facts: set[Fact], more: set[Fact]) -> None:
+    """More facts for one question tell what they would change, and nothing of them stays."""
+    before = state(m, program)
+    changes = m.suppose(sorted(more))
+    after = reference.evaluate(program, sorted(facts | more))
+    for predicate in program.derived - m.ranked:
+        assert set(changes.added.get(predicate, ())) == after[predicate] - before[predicate]
+        assert set(changes.removed.get(predicate, ())) == before[predicate] - after[predicate]
+    assert state(m, program) == before
 
 
 @pytest.mark.clause("030-INCR-01", "030-INCR-02", "030-INCR-03", "030-INCR-04", "030-INCR-05")

@@ -9,6 +9,7 @@ import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ _PARTITION_BITS = 12
 _PARTITIONS = 1 << _PARTITION_BITS
 _PAYLOAD = slice(2, 45)  # of `P.<43 symbols>.H3`
 _ROWS_AT_ONCE = 1 << 16
+_FEW = 4  # ids that are looked for one by one
 _TEXT_LENGTH = 48
 _TEXT = r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3"
 _TEXTS = re.compile(rf"{_TEXT}(?:\n{_TEXT})*+")
@@ -67,6 +69,8 @@ class Ids:
 
     def positions(self, wanted: Ids) -> Positions:
         """Where each of some ids stands here, -1 for those that do not."""
+        if len(wanted) <= _FEW and len(self):
+            return np.array([self._position(wanted, ordinal) for ordinal in range(len(wanted))], np.int64)
         found = np.full(len(wanted), -1, np.int64)
         if not len(self) or not len(wanted):
             return found
@@ -84,6 +88,17 @@ class Ids:
             open_ = open_[~same]
             at[open_] += 1
         return found
+
+    def _position(self, wanted: Ids, ordinal: int) -> int:
+        """The same for one of them: columns of one id cost more to make than to look through."""
+        first, rest = wanted.words[0, ordinal], wanted.words[1:, ordinal].tolist()
+        letter, column = wanted.letters[ordinal], self.words[0]
+        at = int(column.searchsorted(first))
+        while at < len(column) and column[at] == first:
+            if self.words[1:, at].tolist() == rest and self.letters[at] == letter:
+                return at
+            at += 1
+        return -1
 
     def among(self, wanted: Ids) -> npt.NDArray[np.bool_]:
         """Which of some ids stand here."""
@@ -133,9 +148,11 @@ EMPTY = Ids(np.zeros((4, 0), np.uint64), np.zeros(0, np.uint8))
 
 def sort_ids(words: Words, letters: Letters, kind: Literal["stable"] | None = None) -> Ids:
     """Ids of columns in any order; repeats are dropped."""
+    if len(letters) < 2:
+        return Ids(np.ascontiguousarray(words), letters)
     order = np.argsort(words[0], kind=kind)
     first = words[0][order]
-    if len(first) > 1 and bool((first[1:] == first[:-1]).any()):
+    if bool((first[1:] == first[:-1]).any()):
         order = np.lexsort((letters, words[3], words[2], words[1], words[0]))
         rows = np.vstack((words[:, order], letters[order].astype(np.uint64)))
         order = order[np.concatenate(([True], (rows[:, 1:] != rows[:, :-1]).any(axis=0)))]
@@ -158,6 +175,16 @@ def ids_of_texts(records: Iterable[str]) -> Ids:
     text = "\n".join(records)
     if not text:
         return EMPTY
+    return _ids_of_one(text) if len(text) == _TEXT_LENGTH else _ids_of_lines(text)
+
+
+@lru_cache(maxsize=64)
+def _ids_of_one(text: str) -> Ids:
+    """A new record is asked about some ten times for each of the links that it goes to."""
+    return _ids_of_lines(text)
+
+
+def _ids_of_lines(text: str) -> Ids:
     if not _TEXTS.fullmatch(text):
         wrong = next(record for record in text.split("\n") if not _TEXTS.fullmatch(record))
         raise InvalidText("not an H3 record id", rule="record-id", found=wrong[:80])

@@ -222,8 +222,7 @@ class StoreEvaluator:
         if self._derived is not None and self._is_ready and len(claims) <= self._max_followed:
             facts = [fact for claim in claims for fact in advertisement_facts(claim, source)]
             if len(facts) <= self._max_followed:
-                found = self._derived.apply(facts, []).added.get(policy.requestable, ())
-                self._derived.apply([], facts)
+                found = self._derived.suppose(facts).added.get(policy.requestable, ())
                 return [record for (record,) in found]
         limits = self._terms.engine_limits
         meter = Meter(limits, interrupt=self._watch, guests=policy.guests)

@@ -1,8 +1,8 @@
 """A policy over nothing, to which a few facts come for one question and go again (070, shared sets).
 
 Rule: the answer is that of an evaluation over these facts alone. An evaluation plans its rules each time, which takes
-longer than to look at one record; here they are compiled once. What is remembered between two questions is bounded: the
-facts of the last one, and texts, and after a number of those everything is begun anew.
+longer than to look at one record; here they are compiled once. What is remembered between two questions is texts, and
+after a number of those everything is begun anew.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FewFacts:
         self._busy = threading.Lock()
         self._derived: Materialized | None = None
         self._runtime: frozenset[Fact] = frozenset()
-        self._facts: Sequence[Fact] = ()  # of the last question, which go when those of the next one come
+        self._without: dict[Predicate, dict[str, None]] = {}  # the records of each goal where there are no facts
         self._texts = 0
         self._call = Call()
 
@@ -65,10 +65,11 @@ class FewFacts:
     def _ask(self, goal: Predicate, facts: Sequence[Fact], runtime: frozenset[Fact]) -> list[str]:
         derived = self._begun(runtime)
         self._texts += sum(len(fact.values) for fact in facts)
-        before, self._facts = self._facts, facts
-        derived.apply(facts, before)
+        changes = derived.suppose(facts)
         self._call.charge(rows=derived.meter.rows)
-        return derived.values(goal)
+        went = {record for (record,) in changes.removed.get(goal, ())}
+        came = [record for (record,) in changes.added.get(goal, ())]
+        return [record for record in self._without[goal] if record not in went] + came
 
     def _begun(self, runtime: frozenset[Fact]) -> Materialized:
         """The policy over runtime facts alone."""
@@ -78,10 +79,11 @@ class FewFacts:
             meter = Meter(self._limits, interrupt=lambda: self._call.is_cancelled, guests=self._policy.guests)
             self._derived = materialize(self._policy.program, [], self._limits, extra=runtime, meter=meter)
             self._runtime, self._texts = runtime, 0
+            self._without = {goal: dict.fromkeys(self._derived.values(goal)) for goal in self._policy.goals}
         return self._derived
 
     def _forget(self) -> None:
-        derived, self._derived, self._facts = self._derived, None, ()
+        derived, self._derived = self._derived, None
         if derived is not None:
             derived.close()
 

@@ -148,6 +148,21 @@ class Materialized:
 
     def apply(self, added: Iterable[Fact] = (), removed: Iterable[Fact] = ()) -> RelationChanges:
         """Make the snapshot (old without `removed`) with `added`, and all derived facts follow."""
+        changes = self._follow(added, removed)
+        self._ranks.settle(self._delta)
+        for table in self._tables.values():
+            if table.is_changed:
+                table.commit()
+        self._deltas = {}
+        return changes
+
+    def suppose(self, added: Iterable[Fact]) -> RelationChanges:
+        """What more facts would change; they do not stay, so that nothing has to be taken out again."""
+        changes = self._follow(added, ())
+        self._roll_back()
+        return changes
+
+    def _follow(self, added: Iterable[Fact], removed: Iterable[Fact]) -> RelationChanges:
         strata = self.get_ready()
         self.meter.begin()
         came, went = self._admit(added), self._admit(removed)
@@ -157,18 +172,15 @@ class Materialized:
                 self._follower.follow(rules, self._tables, self._delta, self._size)
             self.meter.settle()
         except (LimitExceeded, EvaluationStopped):
-            self._ranks.forget()
-            for table in self._tables.values():
-                table.roll_back()
-            self._deltas = {}
+            self._roll_back()
             raise
-        changes = self._changes()
-        self._ranks.settle(self._delta)
+        return self._changes()
+
+    def _roll_back(self) -> None:
+        self._ranks.forget()
         for table in self._tables.values():
-            if table.is_changed:
-                table.commit()
+            table.roll_back()
         self._deltas = {}
-        return changes
 
     def unproven(self, rules: StratumRules, predicate: Predicate, ranks: Mapping[CodeRow, int]) -> list[CodeRow]:
         """The facts that nothing of a lower rank than given derives; there is none among those that stand."""
