@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64, b2a_base64
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -90,10 +91,11 @@ class Ids:
         return found
 
     def _position(self, wanted: Ids, ordinal: int) -> int:
-        """The same for one of them: columns of one id cost more to make than to look through."""
+        """The same for one of them: columns of one id cost more to make than to look through, and `searchsorted` lets
+        go of the interpreter, which takes longer to come back than the search."""
         first, rest = wanted.words[0, ordinal], wanted.words[1:, ordinal].tolist()
         letter, column = wanted.letters[ordinal], self.words[0]
-        at = int(column.searchsorted(first))
+        at = bisect_left(column, first)
         while at < len(column) and column[at] == first:
             if self.words[1:, at].tolist() == rest and self.letters[at] == letter:
                 return at

@@ -33,6 +33,7 @@ from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Reques
 from lace.runtime.tap import Tap
 from lace.runtime.turns import LinkTurns, LoopTurns
 from lace.runtime.waiting import Waiting
+from lace.runtime.wakes import Wakes, set_within
 from lace.transports.base import ByteStream
 from lace.workers.collector import seldom_collecting
 
@@ -84,9 +85,7 @@ class Driver:
         self._on_stored = on_stored
         self._tap = tap
         self._work: deque[Request] = deque()
-        self._wake_work = asyncio.Event()
-        self._wake_send = asyncio.Event()
-        self._wake_timer = asyncio.Event()
+        self._wakes = Wakes(session, self._time)
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
@@ -94,7 +93,7 @@ class Driver:
         self._cut_because = ""
         self._rested_at_ns: int | None = None
         self._outgoing = Outgoing(
-            session, host, self._calls, self._waiting, self._wake_send, self._time, self._limits.service_ns
+            session, host, self._calls, self._waiting, self._wakes.send, self._time, self._limits.service_ns
         )
 
     @property
@@ -233,8 +232,7 @@ class Driver:
         used_before = self.meter.used["cpu_s"]
         while not self.over.is_set():
             before = self.session.blocks_in
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.over.wait(), self._limits.leftover_s)
+            await set_within(self.over, self._limits.leftover_s)
             is_stuck = self.session.blocks_in == before
             is_long = self.meter.used["cpu_s"] - used_before > self._limits.leftover_s
             if (is_stuck or is_long) and not self._waiting.storing_bytes and not self.over.is_set():
@@ -245,7 +243,7 @@ class Driver:
     async def _send(self) -> None:
         """Write what the session has; once the exchange is over, return when nothing is left."""
         while True:
-            self._wake_send.clear()
+            self._wakes.send.clear()
             while data := self.session.data_to_send():
                 if self._tap is not None:
                     self._tap.sent(data)
@@ -261,7 +259,7 @@ class Driver:
                 self._room.set()
             if self.over.is_set():
                 return
-            await self._wake_send.wait()
+            await self._wakes.send.wait()
 
     def _lose(self) -> None:
         """The peer takes no bytes any more: for the exchange that is the end of the stream (060-DISC-01), once what
@@ -273,27 +271,21 @@ class Driver:
 
     async def _watch_time(self) -> None:
         while not self.over.is_set():
-            self._wake_timer.clear()
-            due = self.session.next_timer
-            delay = None if due is None else max(0.0, (due - self.now_ns) / 1e9)
-            try:
-                async with asyncio.timeout(delay):
-                    await self._wake_timer.wait()
-            except TimeoutError:
+            if await self._wakes.is_due():
                 self.session.handle_timer(self.now_ns)
                 self._after()
 
     async def _perform(self) -> None:
         """Everything but sending listings and records and committing, one request after the other."""
         while True:
-            self._wake_work.clear()
+            self._wakes.work.clear()
             while self._work:
                 request = self._work.popleft()
                 if not self.over.is_set() or isinstance(request, asked.Report | asked.KeepClaims):
                     await self._perform_one(request)
             if self.over.is_set():
                 return
-            await self._wake_work.wait()
+            await self._wakes.work.wait()
 
     async def _perform_one(self, request: Request) -> None:
         match request:
@@ -345,8 +337,8 @@ class Driver:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_s):
                 while not self._work and self.session.machine.expects_records and not self.over.is_set():
-                    self._wake_work.clear()
-                    await self._wake_work.wait()
+                    self._wakes.work.clear()
+                    await self._wakes.work.wait()
         return bool(self._work) and isinstance(self._work[0], ReceivedRecords)
 
     async def _commit(self) -> None:
@@ -395,5 +387,5 @@ class Driver:
         if self.session.is_behind and not self._is_going_on:
             self._is_going_on = True
             self._turns.do(self._go_on)
-        for event in (self._wake_work, self._wake_send, self._wake_timer, self._room):
-            event.set()
+        self._wakes.after(has_work=bool(self._work), is_over=self.over.is_set())
+        self._room.set()

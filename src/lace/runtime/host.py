@@ -311,10 +311,10 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             yield batch
 
     def judge(self, records: Sequence[Arrived], call: Call) -> JudgedBatch:
-        """In a worker process if there is one, else here."""
+        """In a worker process if there is one and enough to do, else here."""
         call.charge(rows=len(records), size=sum([len(data) for _, data in records]))
-        limits = self._terms.record_limits
-        waiting = self._workers.submit(records, limits) if self._workers is not None else None
+        limits, workers = self._terms.record_limits, self._workers if len(records) > FEW else None
+        waiting = workers.submit(records, limits) if workers is not None else None
         if waiting is not None:
             with contextlib.suppress(OSError, RuntimeError, LaceError, EOFError):  # a worker that died
                 return received_from(records, waiting.result())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from functools import partial
 from time import thread_time
 from typing import TypeVar
@@ -67,19 +67,50 @@ class HostCalls:
         return await self._in_thread(partial(work, *arguments), None, threads)
 
     async def _in_thread(self, work: Callable[[], T], call: Call | None, threads: Executor | None) -> T:
-        return await self._loop.run_in_executor(threads or self._threads, self._paid, work, call)
+        """As `run_in_executor`, but the loop is woken once: for the answer and its price.
 
-    def _paid(self, work: Callable[[], T], call: Call | None) -> T:
-        started = thread_time()
+        An error holds the frames that it came through. None of them may hold the future that holds the error, so
+        threads are handed that in a list, and take it out.
+        """
+        answer: asyncio.Future[T] = self._loop.create_future()
+        handed = [answer]
+        queued = (threads or self._threads).submit(self._paid, work, call, handed)
+        queued.add_done_callback(partial(self._given_up, handed))
         try:
-            return work()
+            return await answer
+        except asyncio.CancelledError:
+            queued.cancel()
+            raise
         finally:
-            self.pay(thread_time() - started + (call.cpu_s if call is not None else 0.0))
+            del answer
+
+    def _paid(self, work: Callable[[], T], call: Call | None, handed: list[asyncio.Future[T]]) -> None:
+        """In a thread."""
+        started, answer = thread_time(), handed.pop()
+        try:
+            tell = partial(_unless_done, answer, answer.set_result, work())
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the answer
+            tell = partial(_unless_done, answer, answer.set_exception, error)
+        spent = thread_time() - started + (call.cpu_s if call is not None else 0.0)
+        self._soon(partial(self._settle, spent, tell))
+        del tell, answer
+
+    def _settle(self, cpu_s: float, tell: Callable[[], None]) -> None:
+        self._charge(cpu_s)
+        tell()
+
+    def _given_up(self, handed: list[asyncio.Future[T]], queued: Future[None]) -> None:
+        """Threads that end give up what waits for them; so does whoever waits for the answer."""
+        if queued.cancelled():
+            self._soon(handed.pop().cancel)
 
     def pay(self, cpu_s: float) -> None:
-        """From any thread; the loop hears of it before it hears that the work is done."""
+        """From any thread."""
+        self._soon(partial(self._charge, cpu_s))
+
+    def _soon(self, work: Callable[[], object]) -> None:
         with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop
-            self._loop.call_soon_threadsafe(self._charge, cpu_s)
+            self._loop.call_soon_threadsafe(work)
 
     def _charge(self, cpu_s: float) -> None:
         self._meter.charge("cpu_s", cpu_s, self._time.now_ns)
@@ -91,3 +122,9 @@ class HostCalls:
     def cancel(self) -> None:
         for call in list(self._under_way):
             call.cancel()
+
+
+def _unless_done(answer: asyncio.Future[T], tell: Callable[[E], None], found: E) -> None:
+    """Whoever does not wait any more is told nothing."""
+    if not answer.done():
+        tell(found)

@@ -1,4 +1,7 @@
-"""Received records on their way into the store: several batches are judged at once, and committed in their order."""
+"""Received records on their way into the store: several batches are judged at once, and committed in their order.
+
+Rule: a few short records are judged where they are committed: handing them from thread to thread takes longer.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,13 @@ from functools import partial
 from typing import Any
 
 from lace.interlace import inputs as given
-from lace.interlace.host import Arrived, Host, store
+from lace.interlace.host import Arrived, Call, Host, store
+from lace.limits import KIB
 from lace.runtime.hostcalls import HostCalls
 from lace.runtime.waiting import Waiting
+
+FEW = 16  # records
+_SHORT = 64 * KIB
 
 
 class Judging:
@@ -22,17 +29,23 @@ class Judging:
         self._calls = calls
         self._judges = judges  # wait for worker processes, which nothing else should wait behind
         self._waiting = waiting
-        self._under_way: asyncio.Queue[tuple[asyncio.Task[Any], int]] = asyncio.Queue(most)
+        self._under_way: asyncio.Queue[tuple[asyncio.Task[Any] | list[Arrived], int]] = asyncio.Queue(most)
 
     async def begin(self, batch: list[Arrived]) -> None:
-        judging = self._calls.call(partial(self._host.judge, batch), self._judges)
         size = sum([len(data) for _, data in batch])
+        if len(batch) <= FEW and size <= _SHORT:
+            await self._under_way.put((batch, size))
+            return
+        judging = self._calls.call(partial(self._host.judge, batch), self._judges)
         await self._under_way.put((asyncio.create_task(judging), size))
 
     async def commit_next(self) -> Sequence[given.LocalInput]:
         """Commit the oldest batch, once it is judged, while the next ones are being judged."""
-        judging, size = await self._under_way.get()
-        answers = await self._calls.call(partial(store, self._host, await judging))
+        begun, size = await self._under_way.get()
+        if isinstance(begun, list):
+            answers = await self._calls.call(partial(_judge_and_store, self._host, begun))
+        else:
+            answers = await self._calls.call(partial(store, self._host, await begun))
         self._waiting.storing_bytes -= size
         return answers
 
@@ -40,5 +53,11 @@ class Judging:
         """Give up on what is under way; the tasks, for somebody to cancel."""
         tasks = []
         while not self._under_way.empty():
-            tasks.append(self._under_way.get_nowait()[0])
+            begun, _ = self._under_way.get_nowait()
+            if isinstance(begun, asyncio.Task):
+                tasks.append(begun)
         return tasks
+
+
+def _judge_and_store(host: Host[Any], batch: list[Arrived], call: Call) -> Sequence[given.LocalInput]:
+    return store(host, host.judge(batch, call), call)

@@ -39,6 +39,7 @@ from lace.runtime.reports import Reports
 from lace.runtime.session import Outcome, Session
 from lace.runtime.spreading import Spreading
 from lace.runtime.waitingroom import WaitingRoom
+from lace.runtime.wakes import set_within
 from lace.store.base import RecordStore
 from lace.transports.base import ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
@@ -144,8 +145,7 @@ class Node:
         self._spawn(self.keep(address, terms, transport))
 
     async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+        await set_within(self._stopping, seconds)
 
     async def attach(self, stream: ByteStream, terms: Terms, dialled: bool) -> Outcome:
         """Exchange over a stream that the application opened."""
@@ -326,8 +326,7 @@ class Node:
         """Tell every open link when the store changed, whoever changed it (050-OPEN-03)."""
         seen = await self._crew.in_thread(self.store.cursor)
         while not self._stopping.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), self._limits.store_poll_s)
+            await set_within(self._changed, self._limits.store_poll_s)
             self._changed.clear()
             try:
                 now = await self._crew.in_thread(self.store.cursor)

@@ -188,6 +188,11 @@ class Session:
         self.unsent_bytes = max(0, self.unsent_bytes - size)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    @property
+    def has_data(self) -> bool:
+        """Whether there may be bytes for the peer."""
+        return bool(self._outgoing)
+
     def requests(self) -> list[Request]:
         """What is to be done now, in order."""
         waiting, self._requests = self._requests, []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from threading import RLock
 
 from lace.datalog.source import Codes, MemorySource
@@ -188,14 +189,16 @@ class MemoryStore(Closing):
         return len(found)
 
     def records_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, RecordHash]]:
-        return iter([(kept.id, record_hash) for record_hash, kept in self._listed() if kept.id > after])
+        return iter([(kept.id, record_hash) for record_hash, kept in self._listed(after)])
 
     def bodies_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, bytes]]:
-        return iter([(kept.id, kept.record.stored) for _, kept in self._listed() if kept.id > after])
+        return iter([(kept.id, kept.record.stored) for _, kept in self._listed(after)])
 
-    def _listed(self) -> list[tuple[RecordHash, _Kept]]:
+    def _listed(self, after: int = BEFORE_ALL) -> list[tuple[RecordHash, _Kept]]:
+        """From the newest back: what came lately costs what it is, whatever else is here."""
         with self._lock:
-            return list(self._kept.items())
+            found = list(takewhile(lambda item: item[1].id > after, reversed(self._kept.items())))
+        return found[::-1]
 
     def entries(self, group: str | None = None, app: str | None = None, name_prefix: str = "") -> Iterator[Entry]:
         entries = (_entry(kept) for record_hash, kept in self._listed() if record_hash.type != "B")
@@ -237,7 +240,7 @@ class MemoryStore(Closing):
             forgotten = oldest is not None and since.removal < oldest - 1
             if forgotten or since.record > self._last_record or since.removal > self._last_removal:
                 return None
-            came = {record_hash: kept for record_hash, kept in self._listed() if kept.id > since.record}
+            came = dict(self._listed(since.record))
             gone = [kept for number, found in self._removals if number > since.removal for kept in found]
             went = {kept.record.hash: kept for kept in gone if kept.id <= since.record}
             added = [kept for record_hash, kept in came.items() if record_hash not in went]
