@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,9 +17,13 @@ from lace.interlace.terms import Terms
 from lace.policy.select import select_all, select_coordinate
 from lace.porcelain.lace import Lace
 from lace.porcelain.network import serve
+from lace.runtime.bounds import Budget
 from lace.runtime.clock import SystemClock
 from lace.runtime.relay import OnEvent, RelayLimits, relay
-from lace.runtime.session import Outcome
+from lace.runtime.session import Outcome, Session
+from lace.store.columns.encode import EncodedBatch
+from lace.store.memory import MemoryStore
+from lace.transports.base import READ_BYTES
 from lace.transports.dial import TransportOptions
 
 
@@ -111,6 +115,95 @@ def test_no_more_is_held_than_there_is_room_for(laces: tuple[Lace, Lace]) -> Non
     run(laces, limits=limits, on_event=hear)
     assert hashes(laces[0]) == hashes(laces[1])
     assert most[0] < 60  # in several pieces
+
+
+class Watch:
+    """The most that was ever stored between the two, and the most that waited to be judged."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, limits: RelayLimits) -> None:
+        self.stored = self.waiting = 0
+        put_encoded, change = MemoryStore.put_encoded, Budget.change
+
+        def putting(store: MemoryStore, batch: EncodedBatch) -> int:
+            new = put_encoded(store, batch)
+            self.stored = max(self.stored, store.stat().stored_bytes)
+            return new
+
+        def changing(budget: Budget, by: int) -> None:
+            change(budget, by)
+            if budget.max_bytes == limits.max_waiting_bytes:  # and not one of the servers'
+                self.waiting = max(self.waiting, budget.held)
+
+        patch.setattr(MemoryStore, "put_encoded", putting)
+        patch.setattr(Budget, "change", changing)
+
+
+@pytest.mark.parametrize("large", [40_000, 120_000])
+def test_short_records_do_not_let_long_ones_past_the_bound(
+    laces: tuple[Lace, Lace], monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    """Hundreds of short records make the relay ask for many at a time, and then long ones come."""
+    limits = RelayLimits(max_held_bytes=200_000)
+    watch = Watch(monkeypatch, limits)
+    for one, group in zip(laces, "uv", strict=True):
+        put(one, group, range(120), size=1)
+        for name in range(8):
+            one.put(name.to_bytes() * large, group=group, app="long", name=str(name))
+    for outcome in run(laces, limits=limits):
+        assert outcome.result.fixed_point
+        assert not outcome.result.rejected_hashes
+    assert hashes(laces[0]) == hashes(laces[1])
+    assert watch.stored <= limits.max_stored_bytes
+    assert watch.waiting <= limits.max_waiting_bytes + 2 * (READ_BYTES + large)  # what each side is in the middle of
+
+
+def test_a_record_that_will_never_fit_is_left_out_and_named(laces: tuple[Lace, Lace]) -> None:
+    put(laces[0], "u", range(20))
+    laces[0].put(b"x" * 300_000, group="u", app="app", name="long")
+    put(laces[1], "v", range(20))
+    first, second = run(laces, limits=RelayLimits(max_held_bytes=100_000))
+    assert len(hashes(laces[1])) == 40
+    assert len(hashes(laces[0])) == 41
+    (reason,) = first.result.rejected_hashes.values()
+    assert "no room" in reason
+    assert "75,000" in reason
+    assert not second.result.rejected_hashes
+    assert first.result.fixed_point
+
+
+@pytest.mark.parametrize("frame", [b"", b"x" * 50_000])
+def test_a_server_that_sends_other_bytes_than_were_asked_for_fills_nothing(
+    laces: tuple[Lace, Lace], monkeypatch: pytest.MonkeyPatch, frame: bytes
+) -> None:
+    """Its records are not what their names say: they are judged, dropped, and not asked for again."""
+    put(laces[0], "u", range(40), size=100)
+    put(laces[1], "v", range(10))
+    limits = RelayLimits(max_held_bytes=100_000)
+    watch = Watch(monkeypatch, limits)
+    put_records = Session.put_records
+
+    def lie(session: Session, stored: Sequence[bytes]) -> None:
+        if session.machine.config.index == 1:  # the one who was dialled
+            stored = [_longer(one, frame) if frame else one[:-1] + b"?" for one in stored]
+        put_records(session, stored)
+
+    monkeypatch.setattr(Session, "put_records", lie)
+    outcomes = run(laces, limits=limits)
+    assert watch.stored <= limits.max_stored_bytes
+    assert watch.waiting <= limits.max_waiting_bytes + 2 * (READ_BYTES + len(frame))
+    assert not any(outcome.result.received_hashes for outcome in outcomes)
+    assert len(hashes(laces[0])) == 40
+    assert len(hashes(laces[1])) == 10
+
+
+def _longer(stored: bytes, more: bytes) -> bytes:
+    """The same record under the same name with other data, framed as it should be."""
+    head, _, data = stored.partition(b"\n\n")
+    lines = [
+        b"Data-Length: %d" % (len(data) + len(more)) if line.startswith(b"Data-Length") else line
+        for line in head.split(b"\n")
+    ]
+    return b"\n".join(lines) + b"\n\n" + data + more
 
 
 def test_rules_of_either_side_and_of_who_stands_between_hold(laces: tuple[Lace, Lace]) -> None:

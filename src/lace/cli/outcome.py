@@ -115,7 +115,7 @@ def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
         rows.append(("on the wire", f"{human_size(bytes_in)} in, {human_size(bytes_out)} out"))
     rows.append(("took", f"{seconds:.2f} s{rate}"))
     print_fields(rows)
-    _print_rejected(dict(result.rejected_hashes))
+    print_rejected(dict(result.rejected_hashes))
 
 
 def _ending(outcome: Outcome) -> str:
@@ -129,7 +129,8 @@ def _ending(outcome: Outcome) -> str:
     return f"at a fixed point after {loops}" if result.fixed_point else f"by the peer after {loops}"
 
 
-def _print_rejected(rejected: dict[str, str]) -> None:
+def print_rejected(rejected: dict[str, str]) -> None:
+    """What came and was not taken, and why."""
     if not rejected:
         return
     say(f"rejected {count_of(len(rejected), 'record')}:", err=True)

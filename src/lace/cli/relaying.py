@@ -16,8 +16,8 @@ import click
 from lace.cli.failure import ExitCode, print_failure
 from lace.cli.leaving import run_until_interrupted
 from lace.cli.links import LinkChoices, make_terms
-from lace.cli.outcome import exit_code_of, outcome_fields
-from lace.cli.output import count_of, human_size, metered, print_fields, print_json
+from lace.cli.outcome import exit_code_of, outcome_fields, print_rejected
+from lace.cli.output import count_of, human_size, metered, print_fields, print_json, say
 from lace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -138,3 +138,6 @@ def _print(addresses: Sequence[Address], outcomes: Sequence[Outcome], seconds: f
     for address, outcome in zip(addresses, outcomes, strict=True):
         if outcome.abort:
             print_failure(f"{address}: the exchange was aborted: {outcome.abort}", [("why", outcome.detail)])
+        if outcome.result.rejected_hashes and not as_json:
+            say(f"of {address}", err=True)
+            print_rejected(dict(outcome.result.rejected_hashes))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from lace.notation.identifiers import RecordHash
 
@@ -33,7 +34,7 @@ class Ledger:
         """A fixed point was reached: limits of a round count from here."""
         self.round_received = self.round_sent = self.round_loops = 0
         for hashes in (self.received, self.rejected, self.not_available, self.sent):
-            _keep_newest(hashes, self.max_hashes)
+            keep_newest(hashes, self.max_hashes)
 
     def count_loop(self) -> None:
         """One more loop begins."""
@@ -73,7 +74,7 @@ class Ledger:
             self.not_available[record] = None
 
 
-def _keep_newest(hashes: dict[RecordHash, None] | dict[str, None] | dict[str, str], most: int) -> None:
+def keep_newest(named: dict[Any, Any], most: int) -> None:
     """Forget the oldest entries above a bound."""
-    for record in list(islice(hashes, max(0, len(hashes) - most))):
-        del hashes[record]  # type: ignore[arg-type]  # a key of this very dict
+    for name in list(islice(named, max(0, len(named) - most))):
+        del named[name]

@@ -89,7 +89,7 @@ class Driver:
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
-        self._is_going_on = self._is_lost = False
+        self._is_going_on = self._is_lost = self._is_gathering = False
         self._cut_because = ""
         self._rested_at_ns: int | None = None
         self._outgoing = Outgoing(
@@ -334,10 +334,12 @@ class Driver:
 
     async def _comes_more(self) -> bool:
         """Whether the next request holds records too; waits for it a moment while records are outstanding."""
+        self._is_gathering = False
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_s):
                 while not self._work and self.session.machine.expects_records and not self.over.is_set():
                     self._wakes.work.clear()
+                    self._is_gathering = True
                     await self._wakes.work.wait()
         return bool(self._work) and isinstance(self._work[0], ReceivedRecords)
 
@@ -387,5 +389,5 @@ class Driver:
         if self.session.is_behind and not self._is_going_on:
             self._is_going_on = True
             self._turns.do(self._go_on)
-        self._wakes.after(has_work=bool(self._work), is_over=self.over.is_set())
+        self._wakes.after(has_work=bool(self._work) or self._is_gathering, is_over=self.over.is_set())
         self._room.set()

@@ -3,33 +3,41 @@
 Rule: towards each side we are an ordinary peer that brought rules and shows what it holds, and all that passes through:
 records are asked for as far as there is room and the other side lacks them, judged like any others, offered to the
 other side, and forgotten when that had its choice. Nothing is written to a disk.
+
+What is held is bounded whatever a peer sends: bytes are charged as they come, past a quarter of the bound neither side
+is read until they are judged, and past the rest a record is dropped, and asked for again when there is room for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from lace.errors import LaceError
 from lace.iltp.address import Address
+from lace.intake.received import JudgedBatch
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
 from lace.interlace.host import Call
+from lace.interlace.ledger import keep_newest
 from lace.interlace.phases import Phase
 from lace.interlace.terms import MachineConfig, Terms
 from lace.limits import MIB
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.exposure import expose_all
+from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
 from lace.runtime.drive import Driver
 from lace.runtime.host import LocalHost
 from lace.runtime.links import link_of
+from lace.runtime.quotas import Allowance, ClaimOf, GateRules, QuotaGate, Quotas
 from lace.runtime.session import Outcome, Session
-from lace.store.base import RecordStore
+from lace.store.base import RecordStore, StoreStat
 from lace.store.memory import MemoryStore
 from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
@@ -39,14 +47,26 @@ _LOOK_S = 0.02  # how often it is looked whether both sides rest
 _FIRST_RECORDS = 16  # asked for at once while it is not known how long they are
 _MOST_RECORDS = 4096
 _THREADS = 4
+_BATCH_BYTES = 5 * MIB  # of one commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayLimits:
     """What may be held between the two."""
 
-    max_held_bytes: int = 64 * MIB  # of records that one side gave and the other has not had yet
+    max_held_bytes: int = 64 * MIB  # of records that one side gave and the other has not had yet; beside it each side
+    # may be in the middle of one record
     max_kept_names: int = 1_000_000  # of records that the other side did not want, which are not asked for again
+
+    @property
+    def max_waiting_bytes(self) -> int:
+        """Received and not yet judged, of both sides together."""
+        return self.max_held_bytes // 4
+
+    @property
+    def max_stored_bytes(self) -> int:
+        """Judged, and waiting for the other side."""
+        return self.max_held_bytes - self.max_waiting_bytes
 
 
 OnEvent = Callable[[Address, Event], None]
@@ -56,7 +76,7 @@ class RelayHost(LocalHost):
     """Our side of one of the two links: it asks for what the other peer lacks, as far as there is room."""
 
     def __init__(self, store: RecordStore, terms: Terms, relay: _Between) -> None:
-        super().__init__(store, terms)
+        super().__init__(store, terms, gate=_RoomGate(store, relay))
         self._relay = relay
         self.other: RelayHost | None = None
         self.has_listed = False  # the peer has told what it has
@@ -66,19 +86,21 @@ class RelayHost(LocalHost):
         """As ever, but for what is asked for."""
         if not wanted.max_requests:
             return super().evaluate(wanted, call)
-        found = super().evaluate(replace(wanted, max_requests=_ANY_LENGTH, max_request_bytes=_ANY_LENGTH), call)
+        refused = wanted.refused - self._relay.dropped.keys()  # what there was no room for is asked for again
+        asked_for = replace(wanted, max_requests=_ANY_LENGTH, max_request_bytes=_ANY_LENGTH, refused=refused)
+        found = super().evaluate(asked_for, call)
         lacking = self._lacking(found.requests)
-        chosen = lacking[: min(self._relay.room(), wanted.max_requests)]
+        chosen = self._relay.choose(lacking)[: wanted.max_requests]
         self.left = len(lacking) - len(chosen)
         return replace(found, requests=chosen)
 
     def _lacking(self, records: Sequence[str]) -> list[str]:
         """Those that the other side lacks; none before it has told."""
-        if self.other is None or not self.other.has_listed:
+        if self.other is None or not self.other.has_listed or self.other.agreed is None:  # or it has ended
             return []
         there = self.other.claims_among(records)
-        unwanted = self._relay.unwanted
-        return [record for record in records if record not in there and record not in unwanted]
+        left_out = self._relay.is_left_out
+        return [record for record in records if record not in there and not left_out(record)]
 
     def claims_among(self, records: Sequence[str]) -> set[str]:
         """Those of some records that the peer claims to have."""
@@ -92,20 +114,50 @@ class _Between:
         self._limits = limits
         self.store = MemoryStore()
         self.unwanted: dict[str, None] = {}
+        self.dropped: dict[str, int] = {}  # records that came when there was no room, and how long they are
         self._passed = 0
         self._passed_bytes = 0
 
-    def room(self) -> int:
-        """How many records one side may be asked for: each has half of the room, by the length of those that passed."""
+    @property
+    def max_stored_bytes(self) -> int:
+        return self._limits.max_stored_bytes
+
+    def is_left_out(self, record: str) -> bool:
+        """Whether a record is not asked for again: the other side did not want it, or there will be no room."""
+        return record in self.unwanted or self.dropped.get(record, 0) > self.max_stored_bytes
+
+    def drop(self, records: Mapping[str, int]) -> None:
+        """Records came for which there was no room; how long they are is known from here on."""
+        self.dropped.update(records)
+        keep_newest(self.dropped, self._limits.max_kept_names)
+        fitting = [size for size in records.values() if size <= self.max_stored_bytes]
+        self._passed += len(fitting)
+        self._passed_bytes += sum(fitting)
+
+    def choose(self, lacking: Sequence[str]) -> Sequence[str]:
+        """What of it one side is asked for: each has half of the room. Records that had none come first, by their
+        length; of others so many as fit by the mean length of those that passed."""
         stat = self.store.stat()
-        free = self._limits.max_held_bytes // 2 - stat.stored_bytes
+        free = self.max_stored_bytes // 2 - stat.stored_bytes
+        known = [record for record in lacking if record in self.dropped]
+        if known and stat.records:
+            return []
+        if known:
+            sums = accumulate(self.dropped[record] for record in known)
+            return known[: max(1, sum(1 for size in sums if size <= free))]  # one may be longer than half
+        return lacking[: self._room(free, stat)]
+
+    def _room(self, free: int, stat: StoreStat) -> int:
         records = self._passed + stat.records
         if free <= 0:
             return 0
         if not records:
             return _FIRST_RECORDS
         mean = (self._passed_bytes + stat.stored_bytes) / records
-        return max(1, min(_MOST_RECORDS, int(free / (2 * mean + 1)), _FIRST_RECORDS * (records + 1)))
+        room = min(_MOST_RECORDS, int(free / (2 * mean + 1)), _FIRST_RECORDS * (records + 1))
+        if stat.records and room < _FIRST_RECORDS:  # a loop for each of a few: 050 bounds loops, so the room is emptied
+            return 0
+        return max(1, room)
 
     def empty(self, hosts: Sequence[RelayHost]) -> bool:
         """Forget what both sides had their choice of; whether there was anything."""
@@ -117,10 +169,40 @@ class _Between:
         self._passed_bytes += stat.stored_bytes
         there = set.intersection(*(host.claims_among(held) for host in hosts))
         self.unwanted.update(dict.fromkeys(record for record in map(str, held) if record not in there))
-        while len(self.unwanted) > self._limits.max_kept_names:
-            del self.unwanted[next(iter(self.unwanted))]
+        keep_newest(self.unwanted, self._limits.max_kept_names)
         self.store.delete(*(RecordHash(record) for record in held))
         return True
+
+
+class _RoomGate(QuotaGate):
+    """Lets in what there is room for; the rest is dropped here, and asked for again another time."""
+
+    def __init__(self, store: RecordStore, relay: _Between) -> None:
+        super().__init__(store, GateRules(quotas=Quotas(total=Allowance(bytes=relay.max_stored_bytes))))
+        self._relay = relay
+
+    def commit(self, judged: JudgedBatch) -> JudgedBatch:
+        """As far as there is room, counted where it is stored."""
+        passed = super().commit(judged)
+        stored = set(passed.stored)
+        sizes = {name: len(body) for name, body in zip(judged.stored, judged.batch.bodies, strict=True)}
+        dropped = {str(name): size for name, size in sizes.items() if name not in stored}
+        if not dropped:
+            return passed
+        self._relay.drop(dropped)
+        most = self._relay.max_stored_bytes
+        reasons = {
+            name: f"no room: the record has {size:,} bytes, and {most:,} may be on their way at a time"
+            for name, size in dropped.items()
+        }
+        return replace(passed, refused={**passed.refused, **reasons})
+
+    def affordable(self, records: Sequence[str], claim_of: ClaimOf) -> Sequence[str]:
+        """How many are asked for at a time is chosen elsewhere."""
+        return records
+
+    def _turn_away(self, record: str) -> None:
+        """There may be room for it next time."""
 
 
 class _RelaySide:
@@ -153,7 +235,9 @@ async def relay(
 
     If one of them ends early the other is ended too. TransportError if one cannot be reached.
     """
-    between = _Between(limits or RelayLimits())
+    limits = limits or RelayLimits()
+    between, budget = _Between(limits), Budget(limits.max_waiting_bytes)
+    waiting = DriveLimits(max_batch_bytes=min(_BATCH_BYTES, limits.max_waiting_bytes // 2))
     terms = replace(terms, exposures=(expose_all(),), is_open=True)
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lace-relay")
     streams: list[ByteStream] = []
@@ -166,7 +250,8 @@ async def relay(
         for address, stream, host in zip((first, second), streams, hosts, strict=True):
             session = Session(_config(stream, terms, here, standard=standard))
             tell = _teller(address, on_event)
-            sides.append(_RelaySide(Driver(stream, session, host, clock, threads, on_event=tell), host))
+            driver = Driver(stream, session, host, clock, threads, limits=waiting, budget=budget, on_event=tell)
+            sides.append(_RelaySide(driver, host))
         await _pass_on(sides, between)
         return await sides[0].running, await sides[1].running
     except LaceError:
