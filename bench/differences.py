@@ -313,6 +313,8 @@ def main() -> None:
         listed = Cost([*cost.told, *advertisements(lacking), *advertisements(wanted)])
         costs[different] = cost, listed.packed
         report.row(f"070, {different:,} differ", cost.size, cost.packed, listed.packed, cost.asker_s, cost.teller_s)
+        requests = Cost([f"MayRequest('{record}')" for ids in (lacking, wanted) for record in ids.texts()]).packed
+        report.row(f"070, {different:,} differ: requests for all of them, which follow", "", requests, "", "", "")
         if different in (0, 1_000):
             size, turns = negentropy_cost(a, b, lambda digest: int.from_bytes(digest[:6], "big"))
             report.row(f"negentropy, {different:,} differ, {turns} turns", size, "", "", "", "")
@@ -326,10 +328,11 @@ def main() -> None:
     a, b = ordered.take(slice(0, RECORDS - 500)), ordered.without(ordered.take(slice(RECORDS - 1_000, RECORDS - 500)))
     cost, *_ = dialogue(set_of(a), set_of(b), seed=5)
     report.row("070, newest 1,000 differ", cost.size, cost.packed, "", cost.asker_s, cost.teller_s)
+    newest = cost.packed
     size, turns = negentropy_cost(a, b, lambda digest: int.from_bytes(digest[:6], "big"))
     report.row(f"negentropy, newest 1,000 differ, {turns} turns", size, "", "", "", "")
     ways_compared(report, a, b, newest=True)
-    report.at_most("newest 1,000 differ, ids only", wanted=40_000, got=cost.size, unit=" B")
+    report.at_most("newest 1,000 differ, ids only, deflated", wanted=40_000, got=newest, unit=" B")
     report.at_most("nothing new: both summaries and empty requests", wanted=300, got=costs[0][0].size, unit=" B")
     report.at_most("10 differ, with their advertisements, deflated", wanted=3_000, got=costs[10][1], unit=" B")
     report.at_most("1,000 differ, with their advertisements, deflated", wanted=100_000, got=costs[1_000][1], unit=" B")
