@@ -30,7 +30,7 @@ from lace.transports.base import ByteStream, TransportProof
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls
 
-MAX_EVENTS = 100_000  # that wait for one listener; the oldest are dropped and counted
+MAX_EVENTS = 100_000  # that wait for one listener; then the oldest are dropped
 
 
 class LinkEvent(NamedTuple):
