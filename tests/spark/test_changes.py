@@ -77,24 +77,24 @@ def evaluated(rules: Iterable[Rule], facts: Iterable[Fact], wanted: Iterable[Pre
 class Kept:
     """A program's relations, kept up to date by what changes."""
 
-    sky: Constellation
+    parts: Constellation
     stored: dict[Predicate, set[Row]] = field(default_factory=dict)
     ways: list[str] = field(default_factory=list)
 
     def stars(self, records: Iterable[ValidRecord]) -> dict[Predicate, set[Row]]:
-        rules = [Rule(Atom(star.predicate, star.outputs), star.body) for star in self.sky.stars]
+        rules = [Rule(Atom(star.predicate, star.outputs), star.body) for star in self.parts.stars]
         facts = {fact for valid in records for fact in derive_facts(valid)}
-        return evaluated(rules, facts, [star.predicate for star in self.sky.stars])
+        return evaluated(rules, facts, [star.predicate for star in self.parts.stars])
 
     def from_scratch(self, records: Iterable[ValidRecord]) -> dict[Predicate, set[Row]]:
         facts = [Fact(p, row) for p, rows in self.stars(records).items() for row in rows]
-        derived = {rule.head.predicate for rule in self.sky.program.rules}
-        return evaluated(self.sky.program.rules, facts, derived)
+        derived = {rule.head.predicate for rule in self.parts.program.rules}
+        return evaluated(self.parts.program.rules, facts, derived)
 
     def follow(self, held: list[ValidRecord], new: list[ValidRecord], gone: list[ValidRecord]) -> None:
         """`gone` may hold a record that came back: it is then in `held` too."""
         now, added, removed = self.stars(held), self.stars(new), self.stars(gone)
-        for stratum in strata(self.sky.program):
+        for stratum in strata(self.parts.program):
             grown = frozenset(p for p, rows in added.items() if rows)
             shrunk = frozenset(p for p, rows in removed.items() if rows)
             doubts = frozenset({GOAL} & set(stratum.predicates) if gone else ())

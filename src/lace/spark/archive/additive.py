@@ -31,11 +31,11 @@ class Additivity(NamedTuple):
 
 def additivity(program: Program, goal: Predicate) -> Additivity:
     """What a goal's rules allow."""
-    sky = split(unfold(program, {goal}, is_star, MAX_UNFOLDED_BODY))
-    wanted = reachable(sky.program.rules, {goal})
-    rules = [rule for rule in sky.program.rules if rule.head.predicate in wanted]
-    on_records = _hanging_on(rules, {star.predicate for star in sky.stars})
-    places = _record_places(rules, sky.stars, on_records)
+    parts = split(unfold(program, {goal}, is_star, MAX_UNFOLDED_BODY))
+    wanted = reachable(parts.program.rules, {goal})
+    rules = [rule for rule in parts.program.rules if rule.head.predicate in wanted]
+    on_records = _hanging_on(rules, {star.predicate for star in parts.stars})
+    places = _record_places(rules, parts.stars, on_records)
     if not all(_rests_on_one(rule, on_records, places) for rule in rules):
         return Additivity(False, False)
     of_goal = [rule for rule in rules if rule.head.predicate == goal]

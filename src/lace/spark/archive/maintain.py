@@ -41,7 +41,7 @@ class KeptProgram(NamedTuple):
     """A program whose relations can be kept: unfolded, and the same over stars."""
 
     program: Program
-    sky: Constellation
+    parts: Constellation
 
     @property
     def derived(self) -> list[Predicate]:
@@ -55,11 +55,13 @@ def maintainable(program: Program, goal: Predicate) -> KeptProgram | None:
     have to be stored twice, since removed records are taken out of what is selected at once.
     """
     flat = unfold(program, {goal}, is_star, MAX_UNFOLDED_BODY)
-    sky = split(flat)
-    if any(supported(rank) for rank in ranked_predicates(sky.program, {goal}).values()):
+    parts = split(flat)
+    if any(supported(rank) for rank in ranked_predicates(parts.program, {goal}).values()):
         return None
-    read = {found[0].predicate for rule in sky.program.rules for x in rule.body if (found := read_atom(x)) is not None}
-    return None if goal in read else KeptProgram(flat, sky)
+    read = {
+        found[0].predicate for rule in parts.program.rules for x in rule.body if (found := read_atom(x)) is not None
+    }
+    return None if goal in read else KeptProgram(flat, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +130,10 @@ class Maintainer:
         """Bring every relation up to date; the files with what the goal gained, and what it lost."""
         shifts = self._star_shifts(records)
         known: dict[Predicate, Sized] = dict(self.base)
-        known |= {star.predicate: self._star(records.now, star) for star in self.rules.sky.stars}
+        known |= {star.predicate: self._star(records.now, star) for star in self.rules.parts.stars}
         gained: list[DataFile] = []
         lost = local_relation(self.archive.spark, 1, [])
-        for stratum in strata(self.rules.sky.program):
+        for stratum in strata(self.rules.parts.program):
             changed = self._changed(stratum, shifts, records)
             if changed.touches(stratum):
                 new = self._maintain(stratum, changed, known, shifts, records)
@@ -195,7 +197,7 @@ class Maintainer:
     def _star_shifts(self, records: Records) -> dict[Predicate, Shift]:
         """What the new and the gone records say of each star; all of the short ones by one job."""
         sides = [(side, frame) for side, frame in (("new", records.new), ("gone", records.gone)) if frame is not None]
-        stars = self.rules.sky.stars
+        stars = self.rules.parts.stars
         frames = {(side, star.predicate): self._star(frame, star) for side, frame in sides for star in stars}
         few = self._collected(frames)
         sized = few if few is not None else {key: self._measured(found) for key, found in frames.items()}
