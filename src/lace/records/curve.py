@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from binascii import b2a_base64, b2a_hex
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from operator import mul
 from os import urandom
 from typing import Any, NamedTuple
 
@@ -116,16 +118,17 @@ def all_hold(equations: Sequence[Equation], randomness: Callable[[int], bytes] =
     base = _LONG if len(equations) >= _WORTH_LONG_DIGITS else _SHORT
     drawn = randomness(base.drawn * len(equations))
     unused = 8 * base.drawn - base.bits * base.kept
-    total, by_key = 0, dict.fromkeys((equation.px for equation in equations), 0)
-    for at, (px, _, s, e) in enumerate(equations):
-        a = int.from_bytes(drawn[base.drawn * at : base.drawn * (at + 1)], "big") >> unused
-        total += a * s
-        by_key[px] += a * e
-    xs = [equation.rx for equation in equations] + list(by_key)
-    owner = _ffi.new("secp256k1_pubkey[]", len(xs))  # holds the memory that the pointers lead to
-    points = [owner + at for at in range(len(xs))]
-    parse = _lib.secp256k1_ec_pubkey_parse
-    if not all(parse(_CONTEXT, point, _EVEN + x, 33) for point, x in zip(points, xs, strict=True)):
+    starts = range(0, len(drawn), base.drawn)
+    coefficients = [int.from_bytes(drawn[at : at + base.drawn], "big") >> unused for at in starts]
+    pxs, rxs, ss, es = zip(*equations, strict=True) if equations else [()] * 4
+    total = sum(map(mul, coefficients, ss))
+    by_key = dict.fromkeys(pxs, 0)
+    for px, product in zip(pxs, map(mul, coefficients, es), strict=True):
+        by_key[px] += product
+    owner = _ffi.new("secp256k1_pubkey[]", len(rxs) + len(by_key))  # holds the memory that the pointers lead to
+    points = [owner + at for at in range(len(rxs) + len(by_key))]
+    compressed = [_EVEN + x for x in (*rxs, *by_key)]
+    if not all(map(_lib.secp256k1_ec_pubkey_parse, repeat(_CONTEXT), points, compressed, repeat(33))):
         return False
     nonces, keys = points[: len(equations)], points[len(equations) :]
     factors = b"".join([(factor % N).to_bytes(_FACTOR_BYTES, "big") for factor in by_key.values()])

@@ -208,11 +208,12 @@ def _all_verify(tasks: Sequence[tuple[bytes, bytes, bytes]]) -> bool:
     if any(len(px) != 32 or len(msg32) != 32 or len(sig64) != 64 for px, msg32, sig64 in tasks):
         return False
     drawn = derive_each(_CHALLENGE, [sig64[:32] + px + msg32 for px, msg32, sig64 in tasks])
+    number = int.from_bytes
     equations = [
-        curve.Equation(px, sig64[:32], int.from_bytes(sig64[32:], "big"), int.from_bytes(challenge, "big") % N)
+        curve.Equation(px, sig64[:32], number(sig64[32:], "big"), number(challenge, "big"))
         for (px, _, sig64), challenge in zip(tasks, drawn, strict=True)
     ]
-    return all(equation.s < N for equation in equations) and curve.all_hold(equations)
+    return max([equation.s for equation in equations]) < N and curve.all_hold(equations)
 
 
 def _refusal(combine: curve.Combine, px: bytes, msg32: bytes, sig64: bytes) -> str | None:
