@@ -23,6 +23,7 @@ from lace.limits import IngestLimits, RecordLimits
 from lace.records.model import DEFAULT_LIMITS
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleReader, Frame, RejectedBytes
+from lace.workers.collector import seldom_collecting
 from lace.workers.pool import WorkerDied
 
 RejectedSink = Callable[[Path, RejectedBytes], None]
@@ -88,7 +89,7 @@ def import_bundles(
         workers = os.cpu_count() or 1 if report.total_bytes > bounds.min_bytes_for_workers else 0
     keep = _Keeper(store, report, rejected_sink, progress)
     waiting: deque[tuple[_Chunk, Future[Checked]]] = deque()
-    with checkers(workers) as checked:
+    with checkers(workers) as checked, seldom_collecting():
         for chunk in _chunks(readers, keep.reject, bounds):
             waiting.append((chunk, checked([frame.data for frame in chunk.frames], record_limits)))
             del chunk  # it may be long: once stored, nothing holds it while the next is read

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
@@ -173,14 +173,15 @@ class _Window:
             self._forget()
         return frame
 
-    def take_run(self, stop: int, limits: RecordLimits) -> Iterator[Frame]:
+    def take_run(self, stop: int, limits: RecordLimits) -> list[Frame]:
         """The frames before `stop` that are here whole and leave no question."""
         base, buffer = self._base, self.buffer
-        for start, end in pairwise([self.at, *delimit_run(buffer, self.at, stop - base, limits)]):
-            if end - start > READ_BYTES:  # `take` does not hold its bytes twice
-                return
-            self.at = end
-            yield Frame(base + start, buffer[start:end])
+        places = list(pairwise([self.at, *delimit_run(buffer, self.at, stop - base, limits)]))
+        if len(buffer) > READ_BYTES:  # `take` does not hold the bytes of a long one twice
+            places = list(takewhile(lambda place: place[1] - place[0] <= READ_BYTES, places))
+        if places:
+            self.at = places[-1][1]
+        return [Frame(base + start, buffer[start:end]) for start, end in places]
 
 
 class _Damage:
