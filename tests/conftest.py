@@ -23,7 +23,7 @@ for profile, examples in {"default": 20, "thorough": 60, "nightly": 300, "deep":
 # For tools/mutants.py: the same examples every time, nothing kept, and a failure is enough without its smallest form.
 settings.register_profile(
     "mutants",
-    settings.get_profile("thorough"),
+    settings.get_profile("default"),
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],

@@ -1,9 +1,9 @@
 """Break the pure packages in small ways and see whether the tests notice: `python tools/mutants.py --sample 200`.
 
 Each mutant is one changed operator, constant or condition of one module, made in memory: no file is touched. The tests
-that reach its line run until one fails (which those are is measured first, with coverage, and kept in .mutants until a
-source changes). A mutant that no test notices is printed with its place: a sentence of the code that nothing proves (or
-a change that means the same: read before you blame).
+of its package that reach its line run until one fails (which those are is measured first, with coverage, and kept in
+.mutants until a source changes). A mutant that no test notices is printed with its place: a sentence of the code that
+nothing proves (or a change that means the same: read before you blame).
 
 The sample is drawn by `--seed`, so a run can be repeated; `--only datalog/meter.py:59` tries every mutant of a line.
 Exit status 1 means a share under `--least`. A mutant for which the time was used up counts as one that survived.

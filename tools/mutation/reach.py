@@ -1,7 +1,8 @@
 """Which tests run which line of the pure packages: measured once, kept until the sources change.
 
-A mutant then costs the tests that reach it and no other. A test that is new or changed since the measurement is taken
-to reach everything its package has.
+A mutant then costs the tests that reach it and no other. Only the folders of tests that know the pure packages best are
+measured: what a package says should be proven beside it, and not by a command that happens to use it. A test that is
+new or changed since the measurement is taken to reach everything its package has.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -37,13 +38,14 @@ def _changed(now: dict[str, str]) -> set[str]:
     return {name for name in now.keys() | kept.keys() if now.get(name) != kept.get(name)}
 
 
-def _measure(packages: Iterable[str], workers: int, digests: dict[str, str]) -> None:
+def _measure(homes: Mapping[str, Sequence[str]], workers: int, digests: dict[str, str]) -> None:
     KEPT.mkdir(exist_ok=True)
     DIGESTS.unlink(missing_ok=True)
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-n", str(workers), "-m", "not spark and not slow"),
         *("-p", "no:randomly", "-p", "testtimes", "--cov-context=test", "--cov-report="),
-        *(f"--cov={SOURCE / package}" for package in packages),
+        *(f"--cov={SOURCE / package}" for package in homes),
+        *sorted({f"tests/{folder}" for folders in homes.values() for folder in folders}),
     ]
     told = {"COVERAGE_FILE": str(COVERAGE), "LACE_TEST_TIMES": str(TIMES), "LACE_HYPOTHESIS_PROFILE": "mutants"}
     environment = {**os.environ, **told, "PYTHONPATH": str(Path(__file__).parent)}
