@@ -15,6 +15,7 @@ from lace.differences.few import measure_few
 from lace.differences.ids import Ids
 from lace.differences.keyed import U64, DifferenceKey, KeyedIds, keyed_ids
 from lace.interlace import inputs as given
+from lace.interlace.effects import Measure
 from lace.notation.fact import Fact
 from lace.policy.operand import Module
 from lace.runtime.host import LocalHost
@@ -115,6 +116,31 @@ def test_a_teller_whose_set_is_the_peers_never_passes_over_it(monkeypatch: pytes
         assert both.sides[0].have == both.sides[1].have
         assert not set(control(teller)) & {"DifferenceAsk", "DifferenceDrop", "DifferenceSymbols"}
     assert max(hashed) == 1
+
+
+class Recording(RealSide):
+    """Remembers what its machine asked it to measure."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.measured: list[Measure] = []
+
+    def _perform(self, effect: object, peer: Side) -> None:  # type: ignore[override]
+        if isinstance(effect, Measure):
+            self.measured.append(effect)
+        super()._perform(effect, peer)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("first", "second", "sums"), [(4, 16, 1), (16, 4, 1), (4, 17, 0), (17, 4, 0), (0, 1, 0)])
+def test_sets_whose_counts_say_that_listings_cost_less_are_not_summed_up(first: int, second: int, sums: int) -> None:
+    """A sketch may pay while the counts differ by at most six tenths of both together."""
+    both = pair(make=Recording)
+    fill(both, 0, first, second)
+    both.exchange()
+    near, far = both.sides
+    assert near.have == far.have
+    assert isinstance(far, Recording)
+    assert sum(wanted.sums and wanted.since is None for wanted in far.measured) == sums
 
 
 @pytest.mark.clause("070-ADV-04", "070-TELL-01", "070-TELL-03", "070-END-02", "070-END-04", "070-ROLE-01")
