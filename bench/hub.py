@@ -3,8 +3,9 @@
     python bench/hub.py [--quick] [--count=1000000] [--followers=100] [--exchanges=1000] [--stores=FOLDER]
 
 The server is `lace serve` with its default limits, in a process of its own; the followers are tcp links of this
-process, each from an address of its own, with ten rule sets among them. The server's processor time and memory are
-those of its process and everything it started. The lace is made once; with --stores it stays and is used again.
+process, or, where they are many, of four others, each from an address of its own, with ten rule sets among them. The
+server's processor time and memory are those of its process and everything it started. The lace is made once; with
+--stores it stays and is used again.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
+from hubs.crowds import PROCESSES, Crowd
 from hubs.followers import Follower
-from hubs.stores import NEWS, RULE_SETS, Hub, make_hub, record_of, rules
+from hubs.stores import RULE_SETS, Hub, make_hub, rules
 from network import free_port, served
 from report import Report
 
@@ -69,14 +70,10 @@ async def further(report: Report, hub: Hub, port: int, server: Server) -> None:
         await follower.close()
 
 
-async def crowd(report: Report, hub: Hub, port: int, server: Server, count: int, rounds: int) -> None:
+async def crowd(report: Report, followers: Crowd, server: Server, count: int, rounds: int) -> None:
     """Many at once; then nothing; then news of one that all the others may have."""
-    followers = [
-        Follower(number, rules(number % RULE_SETS), hub.selected[number % RULE_SETS]) for number in range(count)
-    ]
     started, cpu_s = time.perf_counter(), server.cpu_s
-    for start in range(0, count, RULE_SETS):  # they arrive ten at a time
-        await asyncio.gather(*(follower.open(port) for follower in followers[start : start + RULE_SETS]))
+    await followers.open()
     seconds = time.perf_counter() - started
     report.row(f"{count} followers, {RULE_SETS} rule sets: all at a fixed point", seconds, "s", "")
     report.row("the same: CPU of the server", server.cpu_s - cpu_s, "s", "")
@@ -86,9 +83,9 @@ async def crowd(report: Report, hub: Hub, port: int, server: Server, count: int,
     await asyncio.sleep(seconds)
     idle = (server.cpu_s - cpu_s) / seconds
     report.row(f"{count} followers at rest: share of a core", idle, "", "")
-    spent = server.cpu_s, time.process_time()
-    late = [one for number in range(rounds) for one in await news(followers, number)]
-    spent = server.cpu_s - spent[0], time.process_time() - spent[1]
+    spent = server.cpu_s, await followers.cpu_s()
+    late = [one for number in range(rounds) for one in await followers.news(number)]
+    spent = server.cpu_s - spent[0], await followers.cpu_s() - spent[1]
     late.sort()
     p99 = late[int(len(late) * 0.99)]
     told = f"{rounds} records, {len(late)} arrivals; median {statistics.median(late):.3f} s, last {late[-1]:.3f} s"
@@ -98,24 +95,12 @@ async def crowd(report: Report, hub: Hub, port: int, server: Server, count: int,
     report.at_most(f"{count} followers: a new record at each of them, p99", wanted=0.5, got=p99, unit=" s")
     report.at_most(f"{count} followers: memory of the server", wanted=1500, got=server.memory, unit=" MB")
     report.at_most(f"{count} followers at rest: share of a core", wanted=0.05, got=idle)
-    for follower in followers:
-        await follower.close()
 
 
-async def news(followers: Sequence[Follower], number: int) -> list[float]:
-    """How long after one follower stored a record each of the others had."""
-    record = record_of(10_000_000 + number, NEWS)
-    told = followers[number % len(followers)].put(record)
-    for _ in range(3_000):
-        if all(str(record.hash) in follower.arrived for follower in followers):
-            break
-        await asyncio.sleep(0.01)
-    else:
-        lost = [follower.number for follower in followers if str(record.hash) not in follower.arrived]
-        gone = [follower.number for follower in followers if not follower.is_linked]
-        raise RuntimeError(f"after 30 s the record is not at {lost}; links that ended: {gone}")
-    await asyncio.sleep(0.5)
-    return [at - told for at in (follower.arrived[str(record.hash)] for follower in followers) if at != told]
+async def in_a_crowd(report: Report, folder: Path, records: int, port: int, server: Server, count: int) -> None:
+    """The followers stand in processes of their own."""
+    async with Crowd(folder, records, port, count) as followers:
+        await crowd(report, followers, server, count, 10 if report.quick else 50)
 
 
 async def short(report: Report, hub: Hub, port: int, server: Server, count: int) -> None:
@@ -150,11 +135,12 @@ def main() -> None:
     exchanges = int(option("exchanges", "60" if quick else "1000"))
     only = option("only", "further,crowd,short").split(",")
     with tempfile.TemporaryDirectory(prefix="lace-hub-") as made:
-        folder = Path(option("stores", "") or made)
+        folder = Path(option("stores", "") or made).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
         hub = make_hub(folder, count)
         parts = {
             "further": lambda port, server: further(report, hub, port, server),
-            "crowd": lambda port, server: crowd(report, hub, port, server, followers, 10 if quick else 50),
+            "crowd": lambda port, server: in_a_crowd(report, folder, count, port, server, followers),
             "short": lambda port, server: short(report, hub, port, server, exchanges),
         }
         for name in only:
@@ -165,6 +151,7 @@ def main() -> None:
     report.note(
         f"a lace of {count:,} records; the first rule set selects all of them, each other one a tenth and the news"
     )
+    report.note(f"the followers of a crowd are in {PROCESSES} processes, as they would be on machines of their own")
     report.note("server and followers share the machine's cores; the server has its default limits")
     report.finish()
 

@@ -1,0 +1,140 @@
+"""Followers in several processes, as they are in the world: each has its own interpreter, and none waits for another's.
+
+python -m hubs.crowds FOLDER COUNT PORT        (started by `Crowd`; spoken to in lines of JSON)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hubs.followers import Follower
+from hubs.stores import NEWS, RULE_SETS, make_hub, record_of, rules
+
+PROCESSES = 4
+_WAIT_S = 30.0
+_FIRST_NEWS = 10_000_000  # the numbers of new records
+
+
+class Crowd:
+    """Many followers, a share of them in each process."""
+
+    def __init__(self, folder: Path, records: int, port: int, count: int) -> None:
+        self._arguments = str(folder), str(records), str(port)
+        self._count = count
+        self._processes: list[asyncio.subprocess.Process] = []
+
+    async def __aenter__(self) -> Self:
+        for _ in range(PROCESSES):
+            command = (sys.executable, "-m", "hubs.crowds", *self._arguments)
+            here = Path(__file__).parents[1]
+            pipe = asyncio.subprocess.PIPE
+            self._processes.append(
+                await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, cwd=here, limit=1 << 20)
+            )
+        await self._ask_all("cpu_s")  # all are there
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes:
+            if process.stdin is not None:
+                process.stdin.close()
+            await process.wait()
+
+    async def _ask(self, place: int, verb: str, *given: object) -> Any:
+        process = self._processes[place]
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("a process without pipes")
+        process.stdin.write(json.dumps([verb, *given]).encode() + b"\n")
+        line = await process.stdout.readline()
+        if not line:
+            raise RuntimeError("a process of followers has ended")
+        said = json.loads(line)
+        if isinstance(said, dict) and "failed" in said:
+            raise RuntimeError(said["failed"])
+        return said
+
+    async def _ask_all(self, verb: str, *given: object) -> list[Any]:
+        return list(await asyncio.gather(*(self._ask(place, verb, *given) for place in range(PROCESSES))))
+
+    async def open(self) -> None:
+        """They arrive ten at a time."""
+        for start in range(0, self._count, RULE_SETS):
+            numbers = range(start, min(start + RULE_SETS, self._count))
+            shares = [[n for n in numbers if n % PROCESSES == place] for place in range(PROCESSES)]
+            await asyncio.gather(*(self._ask(place, "open", share) for place, share in enumerate(shares)))
+
+    async def cpu_s(self) -> float:
+        """Processor time of all of them."""
+        return sum(await self._ask_all("cpu_s"))
+
+    async def news(self, number: int) -> list[float]:
+        """How long after one follower stored a record each of the others had."""
+        teller = number % self._count
+        told = await self._ask(teller % PROCESSES, "put", teller, number)
+        found = [at for times in await self._ask_all("wait", number) for at in times]
+        await asyncio.sleep(0.5)
+        return [at - told for at in found if at != told]
+
+
+class _Share:
+    """The followers of one process."""
+
+    def __init__(self, folder: Path, records: int, port: int) -> None:
+        self._hub = make_hub(folder, records)
+        self._port = port
+        self._followers: dict[int, Follower] = {}
+
+    async def open(self, numbers: Sequence[int]) -> int:
+        new = {n: Follower(n, rules(n % RULE_SETS), self._hub.selected[n % RULE_SETS]) for n in numbers}
+        await asyncio.gather(*(follower.open(self._port) for follower in new.values()))
+        self._followers |= new
+        return len(new)
+
+    async def put(self, follower: int, number: int) -> float:
+        return self._followers[follower].put(record_of(_FIRST_NEWS + number, NEWS))
+
+    async def wait(self, number: int) -> list[float]:
+        record = str(record_of(_FIRST_NEWS + number, NEWS).hash)
+        until = time.monotonic() + _WAIT_S
+        while not all(record in follower.arrived for follower in self._followers.values()):
+            if time.monotonic() > until:
+                lost = [number for number, follower in self._followers.items() if record not in follower.arrived]
+                gone = [number for number in lost if not self._followers[number].is_linked]
+                raise RuntimeError(f"after {_WAIT_S:.0f} s the record is not at {lost}; links that ended: {gone}")
+            await asyncio.sleep(0.01)
+        return [follower.arrived[record] for follower in self._followers.values()]
+
+    async def cpu_s(self) -> float:
+        return time.process_time()
+
+    async def close(self) -> None:
+        for follower in self._followers.values():
+            await follower.close()
+
+
+async def _answer(share: _Share, line: str) -> object:
+    verb, *given = json.loads(line)
+    try:
+        return await getattr(share, verb)(*given)
+    except RuntimeError as error:
+        return {"failed": str(error)}
+
+
+async def _serve(folder: Path, records: int, port: int) -> None:
+    share, loop = _Share(folder, records, port), asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        print(json.dumps(await _answer(share, line)), flush=True)
+    await share.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
