@@ -98,6 +98,7 @@ class UidType(click.ParamType[tuple[int, Any]]):
         return int(uid), VerifierType().convert(verifier, param, ctx)
 
 
+# The names by which click hands over what `link_options` reads; they are fields of `LinkChoices`.
 LINK_OPTIONS = ("key", "standard", "patience", "trust", "pin", "ca", "uids", "peer")
 
 

@@ -207,6 +207,11 @@ def _read(errors: list[Data], field: str, text: str, read: Callable[[str], T]) -
     return None
 
 
+def _field(name: str, label: str, value: str, placeholder: str) -> tuple[Markup, Markup]:
+    look = {"placeholder": placeholder, "spellcheck": "false", "data_live": True, "class_": "wide-field"}
+    return tag("label", label, for_=name), tag("input", name=name, id=name, value=value, **look)
+
+
 def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup) -> Markup:
     ours = _editor("ours", "Our rules", choice.ours, f"What this side selects: {_WORDS}.")
     theirs = _editor("theirs", "Their rules", choice.theirs, f"What the peer selects: {_WORDS}.")
@@ -219,28 +224,10 @@ def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup) -> Markup:
     )
     who = tag(
         "div",
-        tag("label", "Viewer", for_="viewer"),
-        tag(
-            "input",
-            name="viewer",
-            id="viewer",
-            value=choice.viewer,
-            placeholder="V.….H3",
-            spellcheck="false",
-            data_live=True,
-            class_="wide-field",
-        ),
+        *_field("viewer", "Viewer", choice.viewer, "V.….H3"),
         tag("p", "A verifier counts as proven; empty means a peer that proves nobody.", class_="note"),
-        tag("label", "Why would this record arrive, or not?", for_="record"),
-        tag(
-            "input",
-            name="record",
-            id="record",
-            value=choice.record,
-            placeholder="a hash, or //u//notes//books/reading",
-            spellcheck="false",
-            data_live=True,
-            class_="wide-field",
+        *_field(
+            "record", "Why would this record arrive, or not?", choice.record, "a hash, or //u//notes//books/reading"
         ),
         tag("input", type="hidden", name="send_gate", value="off"),
         tag("p", gate),

@@ -341,7 +341,7 @@ class Node:
     # --- the end -----------------------------------------------------------------------------------------------
 
     def change_module(self, module: Module) -> None:
-        """Our selector is another one from now on: a new epoch on every open link (050-OPEN-05)."""
+        """Another selector on every link open now, in a new epoch (050-OPEN-05); later links bring their own."""
         self._tell_all(given.OperandChanged(module))
 
     def _tell_all(self, news: given.LocalChanged | given.OperandChanged | given.CloseRequested) -> None:

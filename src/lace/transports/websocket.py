@@ -131,9 +131,9 @@ class ServerIdentity:
 def _settings(limits: TransportLimits) -> dict[str, Any]:
     """What both ends tell the library."""
     return {
-        "compression": None,
+        "compression": None,  # 070 packs what packs well, and a short message cannot unpack into a long one
         "max_size": limits.max_message_bytes,
-        "max_queue": 4,
+        "max_queue": 4,  # messages read ahead: with `max_size` this bounds what one peer makes us hold
         "write_limit": WRITE_BUFFER_BYTES,
         "open_timeout": limits.connect_timeout_s,
         "close_timeout": limits.close_timeout_s,
