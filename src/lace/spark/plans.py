@@ -144,7 +144,12 @@ class PlanRunner:
         if rank.tie_kind:
             beyond_first.append(_ordered(identity, rank.tie_operator))
             strict = rank.tie_operator in ("<", ">")
-        upto = Window.orderBy(*beyond_first).rangeBetween(Window.unboundedPreceding, Window.currentRow)
+        # One group, and said so: clients of Spark Connect warn of an order over everything.
+        upto = (
+            Window.partitionBy(F.lit(True))
+            .orderBy(*beyond_first)
+            .rangeBetween(Window.unboundedPreceding, Window.currentRow)
+        )
         peers = Window.partitionBy("mark.key", *([identity] if rank.tie_kind else []))
         weight = F.col("mark.weight")
         beyond = F.sum(weight).over(upto) - (F.sum(weight).over(peers) if strict else F.lit(0))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
 import pyarrow as pa
+from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
@@ -49,11 +50,13 @@ def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:
     """The frame with its history cut: in a checkpoint directory if the session has one, which outlives an executor.
 
     Without one the rows stay with the executors, which is faster; if an executor is lost the evaluation fails and is
-    run again by whoever asked for it.
+    run again by whoever asked for it. An engine that has no lazy checkpoints makes them at once.
     """
-    if frame.sparkSession.conf.get("spark.checkpoint.dir", None):
-        return frame.checkpoint(eager=eager)
-    return frame.localCheckpoint(eager=eager)
+    cut = frame.checkpoint if frame.sparkSession.conf.get("spark.checkpoint.dir", None) else frame.localCheckpoint
+    try:
+        return cut(eager=eager)
+    except UnsupportedOperationException:
+        return cut(eager=True)
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:

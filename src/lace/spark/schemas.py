@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
+    DataType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from lace.errors import InvalidInput
@@ -99,9 +102,36 @@ SINGLETON_COLUMNS = {
 }
 
 
+_ARROW: dict[DataType, pa.DataType] = {
+    StringType(): pa.string(),
+    BinaryType(): pa.binary(),
+    BooleanType(): pa.bool_(),
+    IntegerType(): pa.int32(),
+    LongType(): pa.int64(),
+    TimestampType(): pa.timestamp("us", tz="UTC"),
+}
+
+
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Columns as Arrow and Parquet know them."""
-    return to_arrow_schema(schema, timezone="UTC")
+    """Columns as Arrow and Parquet know them; PySpark's own way there is not the same in every version."""
+    return pa.schema([_arrow_field(field) for field in schema.fields])
+
+
+def _arrow_field(field: StructField) -> pa.Field:
+    return pa.field(field.name, _arrow_type(field.dataType), nullable=field.nullable)
+
+
+def _arrow_type(kind: DataType) -> pa.DataType:
+    match kind:
+        case ArrayType(elementType=element, containsNull=nullable):
+            return pa.list_(pa.field("element", _arrow_type(element), nullable=nullable))
+        case MapType(keyType=key, valueType=value, valueContainsNull=nullable):
+            values = pa.field("value", _arrow_type(value), nullable=nullable)
+            return pa.map_(pa.field("key", _arrow_type(key), nullable=False), values)
+        case StructType():
+            return pa.struct([_arrow_field(field) for field in kind.fields])
+        case _:
+            return _ARROW[kind]
 
 
 class WrongSchema(InvalidInput):

@@ -30,6 +30,7 @@ SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # what other readers of Parquet expect
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "spark.sql.session.localRelationSizeLimit": str(3 << 30),  # the default; Sail says "3GB", which PySpark cannot read
 }
 
 

@@ -15,12 +15,10 @@ delete with `sourceArchiveDir`: what becomes of a file whose records were taken.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +32,11 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
     InputPartition,
 )
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructField, StructType
 from pyspark.sql.utils import is_remote
 
 from lace.errors import InvalidInput, InvalidRecord
+from lace.limits import JudgingLimits
 from lace.records.model import ValidRecord
 from lace.spark.archive.reading import ArchiveReader, table_schema
 from lace.spark.files import FileRange, RawRecord, input_files, local_path, read_piece, shares
@@ -52,7 +44,6 @@ from lace.spark.judging import batches, judge
 from lace.spark.rows import RECORD_COLUMNS, raw_batch, record_arrays
 from lace.spark.schemas import COMMENTS, CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema, arrow_schema
 from lace.spark.writer import LaceWriter
-from lace.store.bundle import index_path
 from lace.workers.collector import seldom_collecting
 
 FORMAT = "lace"
@@ -78,6 +69,7 @@ class ReadOptions:
     max_bytes: int | None = None
     cleaning: str = CLEANING[0]
     done_folder: str = ""
+    limits: JudgingLimits = field(default_factory=JudgingLimits)
 
     @classmethod
     def parse(cls, options: Mapping[str, str], schema: StructType) -> ReadOptions:
@@ -129,10 +121,10 @@ def _remembered(schema: StructType) -> dict[str, str]:
 
 def _check_schema(schema: StructType) -> None:
     known = {field.name: field.dataType.simpleString() for field in _READ_COLUMNS.fields}
-    for field in schema.fields:
-        if known.get(field.name) != field.dataType.simpleString():
-            wanted = known.get(field.name, "no column of this format")
-            raise WrongSchema(f"column {field.name} is {wanted}", rule="schema", found=field.dataType.simpleString())
+    for asked in schema.fields:
+        if known.get(asked.name) != asked.dataType.simpleString():
+            wanted = known.get(asked.name, "no column of this format")
+            raise WrongSchema(f"column {asked.name} is {wanted}", rule="schema", found=asked.dataType.simpleString())
 
 
 class LaceDataSource(DataSource):
@@ -162,6 +154,8 @@ class LaceDataSource(DataSource):
         return LaceReader(ReadOptions.parse(given, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        from lace.spark.stream import LaceStreamReader  # needs a newer PySpark than a worker of Sail has
+
         return LaceStreamReader(ReadOptions.parse(CaseInsensitiveDict(self.options), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -178,7 +172,7 @@ def _remembering(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 
 @dataclass
-class _PiecePartition(InputPartition):
+class PiecePartition(InputPartition):
     """One task's share."""
 
     share: list[FileRange]
@@ -192,10 +186,10 @@ class LaceReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         files = input_files(map(local_path, self.options.paths))
-        return [_PiecePartition(share) for share in shares(files, self.options.split_bytes)]
+        return [PiecePartition(share) for share in shares(files, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _PiecePartition)
+        assert isinstance(partition, PiecePartition)
         return read_batches(partition.share, self.options)
 
 
@@ -205,7 +199,7 @@ _Judged = tuple[RawRecord, ValidRecord | None, str | None]  # as found, the reco
 def read_batches(parts: Iterable[FileRange], options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """Rows of pieces, in Arrow batches of the asked columns."""
     schema = arrow_schema(StructType([_READ_COLUMNS[name] for name in options.columns]))
-    for batch in batches(raw for piece in parts for raw in read_piece(piece)):
+    for batch in batches((raw for piece in parts for raw in read_piece(piece)), options.limits):
         with seldom_collecting():
             found = _read_batch(batch, options, schema)
         if found.num_rows:
@@ -213,18 +207,19 @@ def read_batches(parts: Iterable[FileRange], options: ReadOptions) -> Iterator[p
 
 
 def _read_batch(batch: list[RawRecord], options: ReadOptions, schema: pa.Schema) -> pa.RecordBatch:
-    rows = _judged(batch, options.check)
+    rows = _judged(batch, options.check, options.limits)
     if options.mode == "FAILFAST":
         _fail_on_bad(rows)
     columns = _columns([row for row in rows if row[2] is None or options.mode == MODES[0]], schema.names)
     return pa.record_batch([columns[name] for name in schema.names], schema=schema)
 
 
-def _judged(batch: list[RawRecord], check: str) -> list[_Judged]:
+def _judged(batch: list[RawRecord], check: str, limits: JudgingLimits) -> list[_Judged]:
     """The records and why some are none; with `none` nothing is judged, and only what the frames claim is known."""
     if check == "none":
         return [(raw, None, None if raw.rule is None else f"{raw.rule}: {raw.reason}") for raw in batch]
-    verdicts = judge(((raw.stored, raw.rule, raw.reason) for raw in batch), verify_signatures=check == "full")
+    found = ((raw.stored, raw.rule, raw.reason) for raw in batch)
+    verdicts = judge(found, limits, verify_signatures=check == "full")
     return [
         (raw, valid, None if rule is None else f"{rule}: {reason}")
         for raw, (valid, rule, reason) in zip(batch, verdicts, strict=True)
@@ -257,97 +252,6 @@ def _columns(rows: list[_Judged], names: Sequence[str]) -> dict[str, pa.Array]:
     return found
 
 
-Offset = dict[str, str]  # path -> length and time of the file that was read
-
-
-class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Picks up new files, oldest first; an offset names the files there that were read, so a restart reads none twice.
-
-    Move finished bundles into the directory: a file is read once, as it is when it is first seen. A name that is gone
-    from the directory leaves the offset too, so a stream that cleans up after itself has short offsets for ever.
-    """
-
-    def __init__(self, options: ReadOptions) -> None:
-        self.options = options
-        self.target: frozenset[str] | None = None  # of a query that ends when it has read what is there now
-
-    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        return {}
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        if self.options.max_files is not None:
-            return ReadMaxFiles(self.options.max_files)
-        return ReadAllAvailable() if self.options.max_bytes is None else ReadMaxBytes(self.options.max_bytes)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self.target = frozenset(map(str, self._files()))
-
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
-        there = {str(file): file.stat() for file in self._files()}
-        held = {path: start[path] for path, stat in there.items() if self._was_read(path, stat, start)}
-        new = {path: stat for path, stat in there.items() if path not in held}
-        if self.target is not None:
-            new = {path: stat for path, stat in new.items() if path in self.target}
-        oldest_first = sorted(new, key=lambda path: (new[path].st_mtime_ns, path))
-        admitted = {path: _stamp(new[path]) for path in _admitted(oldest_first, new, limit)}
-        return {**held, **admitted} if admitted else start  # a name less is no reason for a micro-batch
-
-    def _was_read(self, path: str, stat: os.stat_result, start: Offset) -> bool:
-        """By name; where files are cleaned away, another file may come under a name that was read."""
-        return path in start and (self.options.cleaning == "off" or start[path] == _stamp(stat))
-
-    def commit(self, end: Offset) -> None:
-        """Spark will not ask for these files again: their records stand where the query writes."""
-        if self.options.cleaning == "off":
-            return
-        for path, stamp in end.items():
-            bundle = Path(path)
-            if not bundle.exists() or _stamp(bundle.stat()) != stamp:
-                continue  # cleaned before, or another file of that name, which was not read yet
-            if self.options.cleaning == "delete":
-                index_path(bundle).unlink(missing_ok=True)  # first: without its bundle it would never be cleaned
-                bundle.unlink()
-            else:
-                _move_apart(bundle, Path(self.options.done_folder))
-
-    def _files(self) -> list[Path]:
-        return input_files(map(local_path, self.options.paths))
-
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        new = [Path(path) for path in sorted(path for path in end if start.get(path) != end[path])]
-        return [_PiecePartition(share) for share in shares(new, self.options.split_bytes)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _PiecePartition)
-        return read_batches(partition.share, self.options)
-
-
-def _stamp(stat: os.stat_result) -> str:
-    return f"{stat.st_size}:{stat.st_mtime_ns}"
-
-
-def _move_apart(bundle: Path, folder: Path) -> None:
-    """Move a bundle and its index into a folder, beside others that had its name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = (f"{bundle.stem}~{number}{bundle.suffix}" if number else bundle.name for number in count())
-    target = next(place for name in names if not (place := folder / name).exists())
-    if index_path(bundle).exists():
-        shutil.move(index_path(bundle), index_path(target))
-    shutil.move(bundle, target)
-
-
-def _admitted(paths: Sequence[str], stats: Mapping[str, os.stat_result], limit: ReadLimit) -> Sequence[str]:
-    """The files of one micro-batch: at least one, so that a large file does not stop a stream."""
-    match limit:
-        case ReadMaxFiles(max_files=most):
-            return paths[:most]
-        case ReadMaxBytes(max_bytes=most):
-            sizes = accumulate(stats[path].st_size for path in paths)
-            return paths[: max(1, sum(size <= most for size in sizes))]
-        case _:
-            return paths
-
-
 def register(spark: SparkSession) -> SparkSession:
     """Make the format `lace` known to a session, whoever made it.
 
@@ -366,18 +270,19 @@ def raw_records(
     paths: Sequence[Path],
     split_bytes: int = _DEFAULT_SPLIT_BYTES,
     columns: Sequence[str] = tuple(RAW.names),
+    limits: JudgingLimits | None = None,
 ) -> DataFrame:
     """Every stored record of some files with its bytes, not yet judged; damage keeps its reason."""
     parts = shares(input_files(paths), split_bytes)
     one_row_a_task = spark.range(0, len(parts), 1, max(1, len(parts)))
     schema = StructType([RAW[name] for name in columns])
-    return one_row_a_task.mapInArrow(partial(_read_raw, parts, tuple(columns)), schema)
+    return one_row_a_task.mapInArrow(partial(_read_raw, parts, tuple(columns), limits or JudgingLimits()), schema)
 
 
 def _read_raw(
-    parts: list[list[FileRange]], columns: tuple[str, ...], tasks: Iterable[pa.RecordBatch]
+    parts: list[list[FileRange]], columns: tuple[str, ...], limits: JudgingLimits, tasks: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(StructType([RAW[name] for name in columns]))
     chosen = (piece for batch in tasks for task in batch["id"].to_pylist() for piece in parts[task])
-    for group in batches(raw for piece in chosen for raw in read_piece(piece)):
+    for group in batches((raw for piece in chosen for raw in read_piece(piece)), limits):
         yield raw_batch(group, schema)

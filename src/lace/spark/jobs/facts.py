@@ -10,7 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 
 from lace.datalog.syntax import Predicate
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
-from lace.spark.schemas import SINGLETON_COLUMNS, WIDE, require_columns
+from lace.spark.pivot import every_field
+from lace.spark.schemas import WIDE, require_columns
 
 
 def have_facts(records: DataFrame) -> DataFrame:
@@ -20,12 +21,7 @@ def have_facts(records: DataFrame) -> DataFrame:
 
 def field_facts(records: DataFrame) -> DataFrame:
     """Field(P,Name,Index,Value)."""
-    singles = [
-        F.struct(F.lit(name).alias("name"), F.lit(0).alias("index"), F.col(column).cast("string").alias("value"))
-        for name, column in SINGLETON_COLUMNS.items()
-    ]
-    fields = F.concat(F.filter(F.array(*singles), lambda item: item["value"].isNotNull()), F.col("headers"))
-    exploded = records.select("hash", F.explode(fields).alias("field"))
+    exploded = records.select("hash", F.explode(every_field()).alias("field"))
     return exploded.select("hash", "field.name", F.col("field.index").cast("string").alias("index"), "field.value")
 
 

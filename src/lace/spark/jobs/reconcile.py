@@ -29,7 +29,8 @@ def missing_records(archives: Mapping[str, DataFrame]) -> DataFrame:
     """(archive, prefix, hash, held_by): every record that some archive has and this one lacks."""
     names = F.array(*(F.lit(name) for name in sorted(archives)))
     holders = holdings(archives).groupBy("hash").agg(F.sort_array(F.collect_set("archive")).alias("held_by"))
-    lacking = holders.withColumn("archive", F.explode(F.array_except(names, F.col("held_by"))))
+    lacking = holders.select(F.explode(names).alias("archive"), "hash", "held_by")
+    lacking = lacking.where(~F.array_contains("held_by", F.col("archive")))
     return lacking.select("archive", partition_prefix(), "hash", "held_by")
 
 
