@@ -24,6 +24,7 @@ from lace.cli.help import _LIMIT_MEANINGS  # noqa: E402  (after the path is set,
 # Which tables there are, and where a user says another value.
 TABLES = (
     ("lace.limits", "RecordLimits", "`lace.open(limits=…)`"),
+    ("lace.limits", "JudgingLimits", "`Archive(judging=…)`, `PipelineSettings(judging=…)`"),
     ("lace.limits", "EngineLimits", "`--limit`, rule files, `[rule_limits]`, `lace.query(limits=…)`"),
     ("lace.limits", "ExplainLimits", "`lace.porcelain.explain.Explainer`"),
     ("lace.limits", "ExchangeLimits", "`Terms(limits=…)`; each side tells the other its own, the smaller one holds"),

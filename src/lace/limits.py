@@ -28,6 +28,14 @@ class RecordLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgingLimits(RecordLimits):
+    """What a record may hold, and how many of them a task of Spark judges at a time."""
+
+    records_at_once: int = 4096  # what one sum of signatures takes
+    bytes_at_once: int = 64 * MIB  # records may be large: what a task holds, and one record more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
     """030: what one evaluation may hold (the table gives minimums; these are its values or above)."""
 

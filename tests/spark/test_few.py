@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -229,6 +230,21 @@ def test_both_ways_write_the_same_rows_and_follow_each_other(spark: SparkSession
             batch.counts for batch in Archive(str(tmp_path / "few")).log.state().batches
         ]
     assert found["few"] == found["jobs"] == found["turns"]
+
+
+@pytest.mark.spark
+def test_a_small_batch_beside_many_records_is_listed_without_a_job(spark: SparkSession, tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), lambda: spark)
+    archive.init()
+    for number, (start, end) in enumerate(pairwise((0, 25, 32, 40))):
+        archive.few = FewLimits()
+        write_bundle(tmp_path / f"{number}.bundle", RECORDS[start:end])
+        *_, newest = archive.add([tmp_path / f"{number}.bundle"]).table("records")
+        archive.few = FewLimits(bytes=newest.bytes) if number else ALL_BY_SPARK  # the batch is few, all is not
+        run(archive, MANY_EYED)
+        check(archive, RECORDS[:end], MANY_EYED)
+    written = [file.path.rpartition("/")[2] for file in archive.log.state().table("advertisements")]
+    assert "part-00000.parquet" in written  # what a job writes has a longer name
 
 
 def contents(archive: Archive, table: str) -> list[str]:

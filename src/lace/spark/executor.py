@@ -204,14 +204,35 @@ class _ProgramRun:
         rows = [self._runner(self._whole).head_rows(plan) for plan in plans]
         apart = len(plans) == 1 and _keeps_rows_apart(plans[0].rule, self.keyed)
         self.known[predicate] = Sized(rows[0] if apart else union(rows).distinct())
-        self._check_size(predicate, self._materialise(predicate).rows or 0)
+        found = self._settle(predicate) if all(map(self._looks_short, plans)) else self._materialise(predicate)
+        self._check_size(predicate, found.rows or 0)
+
+    def _settle(self, predicate: Predicate) -> Sized:
+        """Compute a relation that is probably short: one job for its length and its rows."""
+        frame = self._read(predicate).frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self.known[predicate] = Sized(frame)
+        if self._collect_few(predicate):
+            frame.unpersist()
+        else:
+            self.held.append(frame)
+            self.known[predicate] = Sized(frame, frame.count())
+        return self.known[predicate]
+
+    def _joined(self, plan: RulePlan) -> list[Sized]:
+        """The relations whose rows a plan puts together."""
+        nodes = [
+            node if isinstance(node, Scan) else node.scan for node in chain(plan.root) if isinstance(node, Scan | Join)
+        ]
+        return [self._read(scan.predicate) for scan in nodes]
 
     def _is_barren(self, plan: RulePlan) -> bool:
         """Whether a plan joins with a relation that is known to be empty; no job is needed to learn that."""
-        scans = [
-            node if isinstance(node, Scan) else node.scan for node in chain(plan.root) if isinstance(node, Scan | Join)
-        ]
-        return any(self._read(scan.predicate).rows == 0 for scan in scans)
+        return any(sized.rows == 0 for sized in self._joined(plan))
+
+    def _looks_short(self, plan: RulePlan) -> bool:
+        """Whether a plan begins with few rows that the driver has: what they join with is probably little."""
+        few = min(self.settings.lookup_rows, self.settings.small_rows)
+        return any(sized.values is not None and 0 < len(sized.values) <= few for sized in self._joined(plan))
 
     def _learn_lookups(self, read: Iterable[Stratum]) -> None:
         """Compute the stars that rules look values up in, to learn their lengths; short ones move to the driver.

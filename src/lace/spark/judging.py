@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lace.intake.judge import Refusal, judge_all
+from lace.limits import JudgingLimits
 from lace.records.keys import verify_batch
-from lace.records.model import DEFAULT_LIMITS, ValidRecord
+from lace.records.model import ValidRecord
 from lace.spark.files import RawRecord
-
-RECORDS_AT_ONCE = 4096  # what one sum of signatures takes
-BYTES_AT_ONCE = 64 << 20  # records may be large: this bounds what a task holds
 
 
 class JudgedRecord(NamedTuple):
@@ -27,12 +25,12 @@ class JudgedRecord(NamedTuple):
 
 
 def judge(
-    found: Iterable[tuple[bytes, str | None, str | None]], *, verify_signatures: bool = True
+    found: Iterable[tuple[bytes, str | None, str | None]], limits: JudgingLimits, *, verify_signatures: bool = True
 ) -> list[JudgedRecord]:
     """The verdicts on (stored, rule, reason); what was refused while reading stays refused."""
     given = list(found)
     verify = verify_batch if verify_signatures else None
-    judged = iter(judge_all([stored for stored, rule, _ in given if rule is None], DEFAULT_LIMITS, verify))
+    judged = iter(judge_all([stored for stored, rule, _ in given if rule is None], limits, verify))
     return [_verdict(next(judged)) if rule is None else JudgedRecord(None, rule, reason) for _, rule, reason in given]
 
 
@@ -40,14 +38,14 @@ def _verdict(judged: ValidRecord | Refusal) -> JudgedRecord:
     return JudgedRecord(judged) if isinstance(judged, ValidRecord) else JudgedRecord(None, *judged)
 
 
-def batches(found: Iterable[RawRecord]) -> Iterator[list[RawRecord]]:
+def batches(found: Iterable[RawRecord], limits: JudgingLimits) -> Iterator[list[RawRecord]]:
     """Records in groups that are worth a batch and small enough to hold."""
     group: list[RawRecord] = []
     held = 0
     for raw in found:
         group.append(raw)
         held += len(raw.stored)
-        if len(group) == RECORDS_AT_ONCE or held >= BYTES_AT_ONCE:
+        if len(group) == limits.records_at_once or held >= limits.bytes_at_once:
             yield group
             group, held = [], 0
     if group:

@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.errors import InvalidInput
-from lace.limits import EngineLimits
+from lace.limits import EngineLimits, JudgingLimits
 from lace.spark.executor import SparkSettings
 from lace.spark.failure import told_plainly
 from lace.spark.files import input_files
@@ -56,6 +56,7 @@ class PipelineSettings:
     listings: Mapping[str, Path] = field(default_factory=dict)  # peer -> what it advertises, see `jobs.listing`
     limits: EngineLimits = field(default_factory=EngineLimits)
     executor: SparkSettings = field(default_factory=SparkSettings)
+    judging: JudgingLimits = field(default_factory=JudgingLimits)
     split_bytes: int = 64 << 20
 
     def absolute(self) -> PipelineSettings:
@@ -172,7 +173,7 @@ class Pipeline:
 
     def _validate_batch(self, batch: str) -> Counts:
         raw = self.spark.read.parquet(str(self.path(f"raw/batch={batch}")))
-        judged = validate.judged(raw).persist()
+        judged = validate.judged(raw, limits=self.settings.judging).persist()
         counts: Counts = {}
         for kind, table, frame in (
             ("valid", "records", validate.records(judged)),
@@ -282,7 +283,10 @@ class Pipeline:
         if path.is_dir() and any(path.glob("*.parquet")):
             return self.spark.read.parquet(str(path)).select("hash")
         return (
-            raw_records(self.spark, [path], self.settings.split_bytes).where("rule is null").select("hash").distinct()
+            raw_records(self.spark, [path], self.settings.split_bytes, ("hash", "rule"))
+            .where("rule is null")
+            .select("hash")
+            .distinct()
         )
 
     def _report(self) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lace.errors import InvalidInput
+from lace.limits import JudgingLimits
 from lace.spark.archive.delta import describe
 from lace.spark.archive.filesystem import Files, open_files
 from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State
@@ -72,11 +73,13 @@ class Archive:
         *,
         progress: Progress = silent,
         few: FewLimits | None = None,
+        judging: JudgingLimits | None = None,
     ) -> None:
         self._session = session
         self.uri = uri
         self.progress = progress
         self.few = few or FewLimits()  # what is done by this process alone
+        self.judging = judging or JudgingLimits()
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -171,7 +174,8 @@ class Archive:
                 return self.small_addition(state, few.read_inputs(new.values()), new)
             from lace.spark.source import raw_records
 
-            raw = partial(raw_records, self.spark, [Path(item.address) for item in new.values()], split_bytes)
+            addresses = [Path(item.address) for item in new.values()]
+            raw = partial(raw_records, self.spark, addresses, split_bytes, limits=self.judging)
             return self.addition(state, raw, new)
 
         return self.commit(work)
@@ -191,7 +195,7 @@ class Archive:
         repeated = ingest.repeats(places, known if state.files else None, few=read <= _FEW_ROWS).persist()
         few = repeated.count() <= _FEW_ROWS
         fresh = ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated)
-        judged = validate.judged(fresh, keep_bytes=True)
+        judged = validate.judged(fresh, keep_bytes=True, limits=self.judging)
         batch = _batch_id(state)
         added = self._write_judged(judged, batch)
         repeated.unpersist()
@@ -207,7 +211,7 @@ class Archive:
         from lace.spark.archive import few
 
         batch = _batch_id(state)
-        return self._addition(batch, inputs, len(found), few.added(self.files, state, found, batch))
+        return self._addition(batch, inputs, len(found), few.added(self.files, state, found, batch, self.judging))
 
     def _addition(self, batch: str, inputs: Mapping[str, Input], read: int, added: Sequence[DataFile]) -> Commit:
         valid, bad = (sum(file.rows for file in added if file.table == name) for name in ("records", "quarantine"))

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as parquet_files
 
+from lace.limits import JudgingLimits
 from lace.notation.tai import TAI
 from lace.spark.archive import tables
 from lace.spark.archive.filesystem import Files
@@ -54,14 +55,14 @@ def read_inputs(inputs: Iterable[Input]) -> list[RawRecord]:
     return [raw for path in paths for piece in pieces(path, _SPLIT_BYTES) for raw in read_piece(piece)]
 
 
-def added(files: Files, state: State, found: Sequence[RawRecord], batch: str) -> list[DataFile]:
+def added(files: Files, state: State, found: Sequence[RawRecord], batch: str, limits: JudgingLimits) -> list[DataFile]:
     """Write the records that are not here yet, what is none, and where they stand; the files."""
     fresh = _first_copies(found, _known(files, state, found))
     if not fresh:
         return []
     raw, verdicts = arrow_schema(RAW), arrow_schema(JUDGED)
     judged = pa.Table.from_batches(
-        [judge_batch(raw_batch(group, raw), verdicts, keep_bytes=True) for group in batches(fresh)]
+        [judge_batch(raw_batch(group, raw), verdicts, limits, keep_bytes=True) for group in batches(fresh, limits)]
     )
     judged = judged.append_column("batch", pa.array([batch] * len(judged), pa.string()))
     judged = judged.append_column("ts", pa.array(map(_timestamp, judged["tai"].to_pylist()), _TIMESTAMP))

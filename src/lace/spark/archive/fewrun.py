@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from lace.datalog import engine
+from lace.datalog.source import Row
 from lace.facts.derive import derive_facts
 from lace.limits import EngineLimits
 from lace.records.model import ValidRecord
@@ -73,8 +74,20 @@ def write_selected(archive: Archive, mark: str, hashes: Sequence[str], batch: st
     return few.write(archive.files, "selected", pa.table({k: pa.array(v, pa.string()) for k, v in columns.items()}))
 
 
-def read_selected(archive: Archive, mark: str, files: Sequence[DataFile]) -> list[str]:
-    """What some files say that some rules select."""
+def write_relation(archive: Archive, mark: str, predicate: str, rows: Sequence[Row]) -> list[DataFile]:
+    """What some rules derive on the way, as a file."""
+    columns = {
+        "rules": pa.array([mark] * len(rows), pa.string()),
+        "predicate": pa.array([predicate] * len(rows), pa.string()),
+        "terms": pa.array([list(row) for row in rows], pa.list_(pa.string())),
+    }
+    return few.write(archive.files, "relations", pa.table(columns))
+
+
+def read_selected(archive: Archive, mark: str, files: Sequence[DataFile]) -> list[str] | None:
+    """What some files say that some rules select; None where that is not few."""
+    if sum(file.bytes for file in files) > archive.few.bytes:
+        return None
     found: list[str] = few.select(archive.files, files, ["hash"], pc.field("rules") == mark)["hash"].to_pylist()
     return found
 

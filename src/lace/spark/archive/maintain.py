@@ -16,12 +16,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.datalog.ranking import ranked_predicates
+from lace.datalog.source import Row
 from lace.datalog.stratify import Stratum, read_atom, strata
 from lace.datalog.syntax import Predicate, Program
 from lace.datalog.unfold import unfold
 from lace.datalog.validate import RAW_PROFILE, check_program
 from lace.limits import EngineLimits
-from lace.spark.archive import rewrite, tables
+from lace.spark.archive import fewrun, rewrite, tables
 from lace.spark.archive.changes import Changed, came, doubted, ever, maintenance, was, went
 from lace.spark.archive.log import DataFile
 from lace.spark.executor import MAX_UNFOLDED_BODY, SparkEvaluation, SparkSettings, evaluate, is_star
@@ -258,18 +259,29 @@ class Maintainer:
         return Sized(frame.select(*shown), sum(file.rows for file in files))
 
     def _store(self, predicate: Predicate, rows: Sized) -> list[DataFile]:
-        rules = F.lit(self.mark).alias("rules")
-        if predicate == self.goal:
-            table, frame = (
-                "selected",
-                rows.frame.select(rules, F.col("c0").alias("hash"), F.lit(self.batch).alias("batch")),
-            )
-        else:
-            name = F.lit(_name(predicate)).alias("predicate")
-            table, frame = "relations", rows.frame.select(rules, name, _terms(predicate).alias("terms"))
-        made = tables.write(self.archive.spark, self.archive.files, table, frame)
+        made = self._store_few(predicate, rows.values) if rows.values is not None else None
+        if made is None:
+            made = self._store_by_job(predicate, rows.frame)
         self.added += made
         return made
+
+    def _store_few(self, predicate: Predicate, rows: Sequence[Row]) -> list[DataFile] | None:
+        """Rows that the driver has need no job to be written; None if they do."""
+        if self.archive.files.folder is None or not self.archive.few.bytes:
+            return None
+        if predicate == self.goal:
+            return fewrun.write_selected(self.archive, self.mark, sorted(row[0] for row in rows), self.batch)
+        return fewrun.write_relation(self.archive, self.mark, _name(predicate), sorted(rows))
+
+    def _store_by_job(self, predicate: Predicate, rows: DataFrame) -> list[DataFile]:
+        rules = F.lit(self.mark).alias("rules")
+        if predicate == self.goal:
+            batch = F.lit(self.batch).alias("batch")
+            table, frame = "selected", rows.select(rules, F.col("c0").alias("hash"), batch)
+        else:
+            name = F.lit(_name(predicate)).alias("predicate")
+            table, frame = "relations", rows.select(rules, name, _terms(predicate).alias("terms"))
+        return tables.write(self.archive.spark, self.archive.files, table, frame)
 
     def _take_out(self, predicate: Predicate, rows: DataFrame) -> None:
         """Files that hold rows which are derived no more are written without them."""

@@ -60,7 +60,8 @@ def hashes_at(archive: Archive, path: Path) -> DataFrame:
     """The hashes of what stands at a place: another archive, or bundles and stores."""
     if (path / FOLDER).is_dir():
         return Archive(str(path), lambda: archive.spark).table("records").select("hash")
-    return raw_records(archive.spark, [path]).where("rule is null").select("hash")
+    # Only what is asked for leaves the tasks: a function of Python is given no hint that nobody reads the bytes.
+    return raw_records(archive.spark, [path], columns=("hash", "rule")).where("rule is null").select("hash")
 
 
 def _peers(state: State, missing: Mapping[str, Counts]) -> list[PeerRow]:

@@ -256,7 +256,8 @@ class _ArchiveRun:
             self._drop("advertisements", "peer", peer.name)
         went = None if anew else self._unlist(peer.name, rules, gone or [])
         chosen = self._held("selected", "rules", rules) if anew else self.fresh.get(rules, [])
-        few = self._few_of(rules, chosen) if went is None else None
+        new_to_it = self.state.batch_ids if anew or before is None else self._pending(before)
+        few = self._few_of(rules, chosen, tuple(new_to_it)) if went is None else None
         new = self._advertisements(peer, chosen) if few is None else self._list_few(peer, *few)
         self.added += new
         if anew and not new:
@@ -303,12 +304,18 @@ class _ArchiveRun:
         rows = sum(file.rows for file in chosen)
         return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows)
 
-    def _few_of(self, rules: str, chosen: list[DataFile]) -> tuple[FewRecords, list[str]] | None:
+    def _few_of(
+        self, rules: str, chosen: list[DataFile], batches: tuple[str, ...]
+    ) -> tuple[FewRecords, list[str]] | None:
         """What some files say is selected, with the records, if this process has both or can have them."""
-        if chosen == self.fresh.get(rules):
-            return self.few.get(rules)
-        records = self._few(self.state.batch_ids) if self.state.batch_ids else None
-        return None if records is None else (records, fewrun.read_selected(self.archive, rules, chosen))
+        if rules in self.few and chosen == self.fresh[rules]:
+            return self.few[rules]
+        records = self._few(batches) if chosen and batches else None
+        if records is None:
+            return None
+        hashes = fewrun.read_selected(self.archive, rules, chosen)
+        # A new record may let an older one go to a peer, which is not among these.
+        return (records, hashes) if hashes is not None and records.by_hash.keys() >= set(hashes) else None
 
     def _list_few(self, peer: PeerPolicy, records: FewRecords, hashes: Sequence[str]) -> list[DataFile]:
         return fewrun.write_listing(self.archive, peer.name, records.listing(peer, hashes)) if hashes else []

@@ -11,6 +11,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lace.limits import JudgingLimits
 from lace.spark.judging import judge
 from lace.spark.rows import record_arrays
 from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, arrow_schema, require_columns
@@ -19,13 +20,13 @@ from lace.workers.collector import seldom_collecting
 _PASSED_ON = ("content", "bundle", "offset")
 
 
-def judged(raw: DataFrame, *, keep_bytes: bool = False) -> DataFrame:
+def judged(raw: DataFrame, *, keep_bytes: bool = False, limits: JudgingLimits | None = None) -> DataFrame:
     """Every row with its record's fields, or with `rule`, `reason` and its bytes where it is no record.
 
     The bytes of a good record stay in the table that they came from unless `keep_bytes` asks for them.
     """
     require_columns(raw, RAW, "judged")
-    return raw.mapInArrow(partial(_judge, keep_bytes), JUDGED)
+    return raw.mapInArrow(partial(_judge, keep_bytes, limits or JudgingLimits()), JUDGED)
 
 
 def records(judgement: DataFrame) -> DataFrame:
@@ -40,18 +41,18 @@ def quarantine(judgement: DataFrame) -> DataFrame:
     return judgement.where("rule is not null").select(*QUARANTINE.names)
 
 
-def _judge(keep_bytes: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _judge(keep_bytes: bool, limits: JudgingLimits, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(JUDGED)
     for batch in batches:
         with seldom_collecting():
-            judgement = judge_batch(batch, schema, keep_bytes=keep_bytes)
+            judgement = judge_batch(batch, schema, limits, keep_bytes=keep_bytes)
         yield judgement
 
 
-def judge_batch(batch: pa.RecordBatch, schema: pa.Schema, *, keep_bytes: bool) -> pa.RecordBatch:
+def judge_batch(batch: pa.RecordBatch, schema: pa.Schema, limits: JudgingLimits, *, keep_bytes: bool) -> pa.RecordBatch:
     """The rows of `raw` as rows of `judged`."""
     stored, rules, reasons, claimed = (batch[name].to_pylist() for name in ("stored", "rule", "reason", "hash"))
-    found = judge(zip(stored, rules, reasons, strict=True))
+    found = judge(zip(stored, rules, reasons, strict=True), limits)
     valid = [verdict.record for verdict in found]
     columns = {name: batch[name] for name in _PASSED_ON} | record_arrays(valid, WIDE.names)
     # A refused record keeps the hash that it claimed: that is what its owner will look for.
