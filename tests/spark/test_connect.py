@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from lace.cli.app import app
 from spark.archives import make_records, write_bundle
 from spark.test_cluster import JOB_SECONDS, SOURCE, SPARK_HOME, kill, run_pipeline, wait_for
-from spark.test_killed import commands, contents, ended, prepared, started
+from spark.test_killed import commands, contents, ended, prepared, started, undisturbed
 
 pytestmark = pytest.mark.spark
 
@@ -118,8 +118,7 @@ def test_an_archive_goes_through_every_change_with_the_same_tables(spark: object
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "MASTER": server}
     for there, here in zip(*(commands(tmp_path, str(tmp_path / name)) for name in ("there", "here")), strict=True):
         assert ended(started(there, environment, [])) == 0
-        done = CliRunner().invoke(app, ["archive", *here])  # in the session that this process has
-        assert done.exit_code == 0, done.output
+        undisturbed(here)
     assert contents(spark, tmp_path / "there") == contents(spark, tmp_path / "here")
 
 

@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from lace.cli.app import app
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.filesystem import LocalFiles
 from lace.spark.archive.log import Commit, DataFile, Log, State
@@ -20,6 +22,9 @@ from spark.archives import make_records, write_bundle
 from spark.test_cluster import JOB_SECONDS, SOURCE, Cluster, cluster, kill, spawn, wait_for
 
 __all__ = ["cluster"]
+
+# Dozens of JVMs, each for a few jobs: compiling them well would take longer than running them.
+SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 # Ends itself before the operation of a given number that touches files under a folder.
 FALL = """
@@ -108,6 +113,12 @@ def started(arguments: list[str], environment: dict[str, str], prelude: list[str
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
+def undisturbed(arguments: list[str]) -> None:
+    """The same command in the session that this process has."""
+    done = CliRunner().invoke(app, ["archive", *arguments])
+    assert done.exit_code == 0, done.output
+
+
 def ended(process: subprocess.Popen[str]) -> int:
     _, said = process.communicate(timeout=JOB_SECONDS)
     assert process.returncode in (0, -signal.SIGKILL), said
@@ -130,12 +141,12 @@ def test_a_driver_killed_in_the_middle_and_at_the_commit_of_every_change_leaves_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     prepared(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "MASTER": "local[2]"}
+    environment = {**os.environ, **SHORT_LIVED, "PYTHONPATH": str(SOURCE), "MASTER": "local[2]"}
     killed = 0
     for calm, hurt in zip(
         commands(tmp_path, str(tmp_path / "calm")), commands(tmp_path, str(tmp_path / "hurt")), strict=True
     ):
-        assert ended(started(calm, environment, [])) == 0
+        undisturbed(calm)
         with started(hurt, environment, []) as process:  # in the middle: when a step has said that it begins
             assert process.stderr is not None
             for line in process.stderr:
@@ -161,13 +172,12 @@ def test_a_worker_killed_in_every_step_leaves_the_same_tables(
     tmp_path: Path,
 ) -> None:
     prepared(tmp_path)
-    alone = {**os.environ, "PYTHONPATH": str(SOURCE), "MASTER": "local[2]"}
-    together = {**cluster.environment, "MASTER": cluster.url}
+    together = {**cluster.environment, **SHORT_LIVED, "MASTER": cluster.url}
     killed = 0
     for calm, hurt in zip(
         commands(tmp_path, str(tmp_path / "calm")), commands(tmp_path, str(tmp_path / "hurt")), strict=True
     ):
-        assert ended(started(calm, alone, [])) == 0
+        undisturbed(calm)
         said: list[str] = []
         with started(hurt, together, []) as process:
             assert process.stderr is not None

@@ -29,18 +29,17 @@ if TYPE_CHECKING:
 
 RETRIES = 5
 _SMALL_FILE_BYTES = 32 << 20
-_FEW_ROWS = 1_000_000  # digests or places that are sent to every task
-_INDEX_ORDER = ("month", "group", "app", "name")
 Progress = Callable[[str, str], None]
 Session = Callable[[], "SparkSession"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FewLimits:
-    """How much this process does without Spark; `bytes` 0 leaves everything to Spark."""
+    """How much this process does without Spark (`bytes` 0 leaves everything to it), and how much tasks are given."""
 
     bytes: int = 8 << 20  # of new inputs, and of the files that a step reads whole
     looked_through: int = 4_000_000  # rows of one narrow column that something is looked for in
+    sent_to_tasks: int = 1_000_000  # digests, places or hashes that every task of a job is given
 
 
 def silent(step: str, what: str) -> None:
@@ -192,8 +191,8 @@ class Archive:
         known = (
             self._frame(state, "records").select("content").union(self._frame(state, "quarantine").select("content"))
         )
-        repeated = ingest.repeats(places, known if state.files else None, few=read <= _FEW_ROWS).persist()
-        few = repeated.count() <= _FEW_ROWS
+        repeated = ingest.repeats(places, known if state.files else None, few=read <= self.few.sent_to_tasks).persist()
+        few = repeated.count() <= self.few.sent_to_tasks
         fresh = ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated)
         judged = validate.judged(fresh, keep_bytes=True, limits=self.judging)
         batch = _batch_id(state)
@@ -203,7 +202,8 @@ class Archive:
         records = [file for file in added if file.table == "records"]
         narrow = tables.read(self.spark, self.files, "records", records)
         valid = sum(file.rows for file in records)
-        added += tables.write(self.spark, self.files, "coordinates", narrow, by=_INDEX_ORDER, rows=valid)
+        order = tables.ORDERS["coordinates"]
+        added += tables.write(self.spark, self.files, "coordinates", narrow, by=order, rows=valid)
         return self._addition(batch, inputs, read, added)
 
     def small_addition(self, state: State, found: Sequence[RawRecord], inputs: Mapping[str, Input]) -> Commit:

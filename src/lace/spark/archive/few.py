@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _SPLIT_BYTES = 1 << 40  # one piece a file
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_COORDINATE_ORDER = ("month", "group", "app", "name")
 
 
 # Which way
@@ -118,7 +117,7 @@ def _by_name(headers: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def _in_coordinate_order(records: pa.Table) -> pa.Table:
     months = records.append_column("month", pc.floor_temporal(records["ts"], unit="month"))
-    keys = [(name, "ascending", "at_start") for name in _COORDINATE_ORDER]
+    keys = [(name, "ascending", "at_start") for name in tables.ORDERS["coordinates"]]
     return months.take(pc.sort_indices(months, sort_keys=keys))
 
 

@@ -25,7 +25,6 @@ from lace.spark.jobs.reconcile import partition_prefix
 from lace.spark.source import FORMAT
 
 FOLDER = "published"
-_FEW = 1_000_000  # hashes that are sent to every task
 
 
 def is_published(state: State, peers: Sequence[PeerPolicy]) -> bool:
@@ -100,7 +99,7 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
     if few is not None:
         rows, made = len(few), fewrun.write_published(archive, peer.name, few, place)
     else:
-        rows, made = _publish_by_jobs(archive, state, peer, mark, place)
+        rows, made = _publish_by_jobs(archive, state, peer.name, unseen, place)
     counts = {f"published {peer.name}": rows}
     archive.progress(f"publish for {peer.name}", f"{rows:,} new records")
     seconds = round(time.monotonic() - began, 3)
@@ -109,17 +108,18 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
 
 
 def _publish_by_jobs(
-    archive: Archive, state: State, peer: PeerPolicy, mark: str, place: Path
+    archive: Archive, state: State, peer: str, unseen: _Unseen, place: Path
 ) -> tuple[int, list[DataFile]]:
-    fresh = _fresh(archive, state, peer, mark).persist()
+    fresh = _fresh(archive, state, peer, unseen).persist()
     low, high, rows = fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0]
     made: list[DataFile] = []
     if rows:
         files = tables.between(state.table("records"), "hash", low, high)
         records = tables.read(archive.spark, archive.files, "records", files)
-        bundles = records.join(F.broadcast(fresh) if rows <= _FEW else fresh, on="hash", how="left_semi")
+        chosen = F.broadcast(fresh) if rows <= archive.few.sent_to_tasks else fresh
+        bundles = records.join(chosen, on="hash", how="left_semi")
         bundles.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
-        given = fresh.select(F.lit(peer.name).alias("peer"), partition_prefix(), "hash")
+        given = fresh.select(F.lit(peer).alias("peer"), partition_prefix(), "hash")
         made = tables.write(archive.spark, archive.files, "published", given, by=("hash",), rows=rows)
     fresh.unpersist()
     return rows, made
@@ -143,13 +143,12 @@ def _unseen(state: State, peer: PeerPolicy, mark: str) -> _Unseen:
     return _Unseen(files, [batch for batch in state.batch_ids if batch not in seen])
 
 
-def _fresh(archive: Archive, state: State, peer: PeerPolicy, mark: str) -> DataFrame:
+def _fresh(archive: Archive, state: State, peer: str, unseen: _Unseen) -> DataFrame:
     """The hashes that a peer may have and was not given."""
-    unseen = _unseen(state, peer, mark)
     selected = tables.read(archive.spark, archive.files, "selected", unseen.files)
     if len(unseen.batches) < len(state.batch_ids):
         selected = selected.where(F.col("batch").isin(*unseen.batches))
-    given = tables.read(archive.spark, archive.files, "published", held_by(state, peer.name)).select("hash")
+    given = tables.read(archive.spark, archive.files, "published", held_by(state, peer)).select("hash")
     return selected.select("hash").join(given, on="hash", how="left_anti")
 
 

@@ -17,15 +17,6 @@ from lace.spark.archive.log import DataFile, State, StepResult
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
 
-# The order of each table that has one: what its lookups prune by.
-ORDERS: dict[str, Sequence[str]] = {
-    "records": ("hash",),
-    "coordinates": ("month", "group", "app", "name"),
-    "selected": ("rules", "hash"),
-    "advertisements": ("peer", "hash"),
-    "relations": ("rules", "predicate"),
-    "published": ("peer", "hash"),
-}
 WRITING_SECONDS = 24 * 3600  # no writer takes longer from its first file to its commit
 _WITH_RECORDS = ("records", "coordinates", "selected")
 
@@ -87,7 +78,7 @@ def cut(
     added: list[DataFile] = []
     for own in _by_owner(touched).values():
         kept = tables.read(spark, files, table, own).join(F.broadcast(gone), on=key, how="left_anti")
-        added += tables.write(spark, files, table, kept, by=ORDERS[table], rows=sum(file.rows for file in own))
+        added += tables.write(spark, files, table, kept, by=tables.ORDERS[table], rows=sum(file.rows for file in own))
     return added, [file.path for file in touched]
 
 
@@ -124,7 +115,7 @@ def compacted(archive: Archive, state: State, small_bytes: int, file_rows: int) 
     added: list[DataFile] = []
     dropped: list[str] = []
     for (table, *_), small in _small_files(state, small_bytes).items():
-        order = ORDERS[table]
+        order = tables.ORDERS[table]
         if len(small) < 2:
             continue
         frame = tables.read(archive.spark, archive.files, table, small)
@@ -135,7 +126,7 @@ def compacted(archive: Archive, state: State, small_bytes: int, file_rows: int) 
 
 
 def _small_files(state: State, small_bytes: int) -> dict[tuple[str, ...], list[DataFile]]:
-    return _by_owner(file for file in state.files if file.table in ORDERS and file.bytes < small_bytes)
+    return _by_owner(file for file in state.files if file.table in tables.ORDERS and file.bytes < small_bytes)
 
 
 def _by_owner(files: Iterable[DataFile]) -> dict[tuple[str, ...], list[DataFile]]:

@@ -294,6 +294,9 @@ class _ArchiveRun:
             return []
         spark, files = self.archive.spark, self.archive.files
         hashes = tables.read(spark, files, "selected", chosen).select("hash")
+        rows = sum(file.rows for file in chosen)
+        if rows <= self.archive.few.sent_to_tasks:  # records stay where they are
+            hashes = F.broadcast(hashes)
         low, high = min(file.low["hash"] for file in chosen), max(file.high["hash"] for file in chosen)
         held = tables.between(self.state.table("records"), "hash", low, high)
         records = tables.as_wide(tables.read(spark, files, "records", held).join(hashes, on="hash", how="left_semi"))
@@ -301,7 +304,6 @@ class _ArchiveRun:
         fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
         source = plan.operands[peer.policy.local_index].origin
         listing = advertise.advertisements(records, source, fields).withColumn("peer", F.lit(peer.name))
-        rows = sum(file.rows for file in chosen)
         return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows)
 
     def _few_of(

@@ -103,6 +103,15 @@ SCHEMAS: dict[str, StructType] = {
 }  # fmt: skip
 # A filter as large as the file needs, so that a lookup by hash skips what does not hold it before files are in order.
 BLOOM = {"parquet.bloom.filter.enabled#hash": "true", "parquet.bloom.filter.adaptive.enabled": "true"}
+# The order of each table that has one: what its lookups prune by.
+ORDERS: dict[str, Sequence[str]] = {
+    "records": ("hash",),
+    "coordinates": (_MONTH, "group", "app", "name"),
+    "selected": ("rules", "hash"),
+    "advertisements": ("peer", "hash"),
+    "relations": ("rules", "predicate"),
+    "published": ("peer", "hash"),
+}
 # What files are pruned by.
 STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules", "predicate", "removal")
 
