@@ -77,6 +77,16 @@ def environment(source: Path = SOURCE) -> dict[str, str]:
 # What is new against what is there
 
 
+def work_done(spark: Any) -> tuple[int, int, int]:
+    """Jobs, stages and tasks so far: what a loaded machine cannot change."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    listed = context.statusStore().jobsList(None)
+    jobs = [listed.apply(place) for place in range(listed.size())]
+    stages = sum(job.stageIds().size() - job.numSkippedStages() for job in jobs)
+    return len(jobs), stages, sum(job.numTasks() - job.numSkippedTasks() for job in jobs)
+
+
 def step_seconds(archive: Archive, peers: list[PeerPolicy], bundles: Path, target: Path) -> dict[str, float]:
     """Every step over what is new, by name."""
     steps = {"add": timed(lambda: archive.add([bundles]))}
@@ -103,7 +113,10 @@ def bench_batches(report: Report, archive: Archive, folder: Path, size: int) -> 
         report.row(f"first: {step}", f"{size:,} records", f"{took:.1f} s", f"{took / size * 1e6:.1f} µs a record")
     for label, start, count in (("1 % new", size, size // 100), ("5 new", size * 2, 5)):
         write_piece((str(bundles / f"{start}.bundle"), start, count, False))
+        before = work_done(archive.spark)
         steps = step_seconds(archive, peers, bundles, folder / "out")
+        jobs, stages, tasks = (now - then for now, then in zip(work_done(archive.spark), before, strict=True))
+        report.row(f"{label}: Spark", f"{count:,} of {size:,}", f"{jobs} jobs", f"{stages} stages, {tasks} tasks")
         for step, took in steps.items():
             beside = f"{took / first[step]:.3f} of the first" if first.get(step) else ""
             report.row(f"{label}: {step}", f"{count:,} of {size:,}", f"{took:.1f} s", beside)
