@@ -48,6 +48,10 @@ PEERS = [
     peer("negates", Module.author(UNTAGGED)),
     peer("twin", select_coordinate("//u//ding//")),
 ]
+GROUPED = (
+    "SelectHave(P) :- Have(P), Field(P,'Group',_,G), Wanted(G).\n"
+    "Wanted(G) :- Field(Q,'App',_,'member'), Field(Q,'Group',_,G).\n" + CLAIMS
+)
 MANY_EYED = [peer("joins", Module.author(JOINED)), peer("reaches", Module.author(CLOSURE))]
 RECORDS = make_records(40, seed=31)
 
@@ -236,15 +240,16 @@ def test_both_ways_write_the_same_rows_and_follow_each_other(spark: SparkSession
 def test_a_small_batch_beside_many_records_is_listed_without_a_job(spark: SparkSession, tmp_path: Path) -> None:
     archive = Archive(str(tmp_path / "root"), lambda: spark)
     archive.init()
+    peers = [MANY_EYED[0], peer("grouped", Module.author(GROUPED))]  # one loses records by new ones, the other does not
     for number, (start, end) in enumerate(pairwise((0, 25, 32, 40))):
         archive.few = FewLimits()
         write_bundle(tmp_path / f"{number}.bundle", RECORDS[start:end])
         *_, newest = archive.add([tmp_path / f"{number}.bundle"]).table("records")
         archive.few = FewLimits(bytes=newest.bytes) if number else ALL_BY_SPARK  # the batch is few, all is not
-        run(archive, MANY_EYED)
-        check(archive, RECORDS[:end], MANY_EYED)
-    written = [file.path.rpartition("/")[2] for file in archive.log.state().table("advertisements")]
-    assert "part-00000.parquet" in written  # what a job writes has a longer name
+        run(archive, peers)
+        check(archive, RECORDS[:end], peers)
+    listed = [file for file in archive.log.state().table("advertisements") if file.low["peer"] == "grouped"]
+    assert sum(file.path.endswith("/part-00000.parquet") for file in listed) == 2  # what a job writes has a longer name
 
 
 def contents(archive: Archive, table: str) -> list[str]:
