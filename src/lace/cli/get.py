@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 def command(path: Path, target: str, output: Path | None, source: Any, **links: Any) -> None:
     """Write the content of a record to standard output or a file.
 
-    A coordinate means its newest record. Content in chunks is joined as it is written; a file given by -o appears only
-    when all of it is there and checked. With --from it is first fetched from a peer into the lace.
+    A coordinate means its tip, the newest record (`lace help coordinates`). Content in chunks is joined as it is
+    written; a file given by -o appears only when all of it is there and checked. With --from it is first fetched from a
+    peer into the lace.
     """
     from lace.records.coordinate import is_place
 

@@ -18,7 +18,9 @@ COORDINATES = """A record is named in one of three ways.
 
   //u//ding//links/1
       a coordinate: the group u, the app ding, the name links/1. Many records
-      can stand there; the one meant is the tip, the newest by TAI, then by hash.
+      can stand there; the one meant is the tip: the newest by TAI, then by hash,
+      of those that are not dated a day or more ahead. What a key that the lace
+      knows has signed is displaced only by what such a key signed.
 
   //u//ding//links/1/|/seal/V.OEL2….H3
       a coordinate with a version selector:

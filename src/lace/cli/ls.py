@@ -26,7 +26,7 @@ OVERVIEW = ("record", "coordinate", "time (UTC)", "size", "signed by")
 @lace_argument
 @click.argument("prefix", type=PrefixType(), default="//")
 @click.option("--columns", metavar="NAME,…", help="Show these fields: Group, App, Name, TAI, Signed-By, any header.")
-@click.option("--tips", is_flag=True, help="Only the newest record of each coordinate.")
+@click.option("--tips", is_flag=True, help="Only the tip of each coordinate: the record that it means.")
 @click.option("--blobs", is_flag=True, help="The Blobs instead: chunks, and what was stored without a coordinate.")
 @json_option
 @from_options
