@@ -17,7 +17,13 @@ from executors import reference
 from lace.datalog.engine import Materialized, evaluate, materialize
 from lace.datalog.engine import follow as follow_module
 from lace.datalog.engine import table as table_module
+from lace.datalog.engine.living import run_of
+from lace.datalog.engine.path import Sight
+from lace.datalog.engine.runs import NO_SELECTION
+from lace.datalog.engine.sights import FixedSight
+from lace.datalog.engine.table import Table
 from lace.datalog.parser import parse_program
+from lace.datalog.plan import Version
 from lace.datalog.source import ColumnSource, MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
@@ -207,3 +213,17 @@ def test_a_value_that_no_fact_may_hold_changes_nothing() -> None:
     with pytest.raises(LimitExceeded):
         m.apply(added=[Fact(BASE[0], ("a", "b")), Fact(BASE[0], ("a", "x" * 1025))])
     assert m.rows(Predicate("Path", 2)) == []
+
+
+def test_what_came_and_went_beside_a_small_table_is_read_as_one_run_when_rules_are_computed_anew() -> None:
+    table = Table(Predicate("Edge", 2), run_of([(n, n + 1) for n in range(50)], 2, 60))
+    for change in (table.remove, table.add):  # the same row stands beside the columns from now on
+        assert change((20, 21))
+        table.commit()
+    assert table.add((55, 56))
+    assert len(table.views(NO_SELECTION, Sight.NEW)) == 3
+    for selection in (NO_SELECTION, (((0, 20),), ())):
+        (run,) = FixedSight(table).views(Version.ALL, selection)
+        rows = set(zip(run.column(0).tolist(), run.column(1).tolist(), strict=True))
+        wanted = {(n, n + 1) for n in (*range(50), 55)}
+        assert rows == {row for row in wanted if selection == NO_SELECTION or row[0] == 20}

@@ -6,9 +6,11 @@ Rule: a sight says which rows of a table are seen; it holds none of its own.
 from __future__ import annotations
 
 from lace.datalog.engine.path import Sight
-from lace.datalog.engine.runs import Run, Selection
+from lace.datalog.engine.runs import Run, Selection, merge_runs
 from lace.datalog.engine.table import Table
 from lace.datalog.plan import Version
+
+_JOINED_ROWS = 1 << 16  # of several runs: making them one takes less than asking each of them in every round
 
 
 class TableSight:
@@ -37,5 +39,8 @@ class FixedSight:
         found = self._views.get(selection)
         if found is None:
             standing = self._table.views(selection, Sight.NEW)
-            found = self._views[selection] = [run.compact() for run in standing if run.rows]
+            found = [run.compact() for run in standing if run.rows]
+            if len(found) > 1 and sum(run.rows for run in found) <= _JOINED_ROWS:
+                found = [merge_runs(found, self._table.width, max(run.domain for run in found))]
+            self._views[selection] = found
         return found
