@@ -45,7 +45,7 @@ def old_store(path: Path) -> None:
         store.put_setting("some", "key", b"value")
     with sqlite3.connect(path) as connection:
         connection.execute("DROP INDEX segments_in_order")
-        for table in schema.SUMMED:
+        for table in schema.SUMMED_FIRST:
             connection.execute(f"ALTER TABLE {table} DROP COLUMN sum")
         for column in ("segments", "segment_sums", "tombstones", "tombstone_sums", "generation", "sum"):
             connection.execute(f"ALTER TABLE state DROP COLUMN {column}")

@@ -230,3 +230,35 @@ def test_a_damaged_page_is_no_answer(few_pages: int, entries: bytes | str, monke
     table._connection.execute("UPDATE symbol_pages SET entries = ?", (entries,))
     with pytest.raises(StoreDamaged, match="index of values"):
         table.look_up(["a", "b"])
+
+
+@pytest.mark.parametrize("few_pages", [0, 256])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE symbol_pages SET entries = CAST(x'01' || substr(entries, 2) AS BLOB)",
+        "UPDATE symbol_pages SET id = id + 1", "UPDATE symbol_runs SET keys = keys + 1",
+        "UPDATE symbol_runs SET run = run + 1",
+    ],
+)  # fmt: skip
+def test_a_page_or_a_list_of_runs_that_changed_is_no_answer(
+    few_pages: int, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyindex, "FEW_PAGES", few_pages)
+    table = filed(None, monkeypatch, bulk=4)
+    table.assign(list("abc"), 1)
+    table.assign([f"text {number}" for number in range(40)], 4)
+    table.forget()
+    table._connection.execute(statement)
+    with pytest.raises(StoreDamaged, match="index of values"):
+        table.look_up([f"text {number}" for number in range(40)])
+
+
+def test_a_run_that_lost_a_page_is_no_answer_to_many_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = filed(None, monkeypatch, bulk=4)
+    table.assign(list("abcdefgh"), 1)
+    table.forget()
+    table._connection.execute("DELETE FROM symbol_pages WHERE id = (SELECT max(id) FROM symbol_pages)")
+    monkeypatch.setattr(keyindex, "FEW_PAGES", 0)
+    with pytest.raises(StoreDamaged, match="index of values"):
+        table.look_up(["a"])

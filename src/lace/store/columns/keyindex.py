@@ -4,8 +4,8 @@ Rule: a key has one code, in the tree or in one run; a run never changes, it is 
 
 Keys are spread evenly, so a batch of many touches every page of a tree, and the longer the index the more pages are
 written again for each batch. A run is written once, and once more each time eight of its size become one. What the tree
-holds moves into the next run, so bulk imports find it empty. A run stands in rows of one page each, by their first key:
-one key is found without reading it whole, and whoever looks for many has `keyruns` hold the runs in memory.
+holds moves into the next run, so bulk imports find it empty. A run stands in rows of some hundred keys, by their first:
+a key is found without reading it whole, and whoever looks for many has `keyruns` hold the runs in memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
-from lace.store.columns.checksum import damaged
+from lace.store.columns.checksum import damaged, require_sum
 from lace.store.columns.packing import native
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ PACKED_TEXTS = 1 << PACKED_BITS
 BULK = 4096  # keys that are worth loading numpy for
 MAX_CODES = 1 << 32
 ENTRY_BYTES = 12
+WHAT = "the index of values"
 FEW_PAGES = 256  # pages of runs that are looked at one by one before the runs are read whole
 FANOUT = 8
 FOLDED_KEYS = 1 << 19  # a run of so many is not folded further, which bounds what folding holds in memory
@@ -53,7 +54,10 @@ class KeyIndex:
 
     def _runs(self) -> dict[int, int]:
         """How many keys each run has."""
-        return dict(self._connection.execute("SELECT run, keys FROM symbol_runs"))
+        rows = self._connection.execute("SELECT run, keys, sum FROM symbol_runs").fetchall()
+        for run, keys, said in rows:
+            require_sum(WHAT, said, run, keys)
+        return {run: keys for run, keys, _ in rows}
 
     # --- reading
 
@@ -65,7 +69,7 @@ class KeyIndex:
         if len(found) < len(wanted) and (runs := self._runs()):
             found |= self._in_runs([key for key in wanted if key not in found], runs)
         if not all(isinstance(code, int) and 0 <= code < MAX_CODES for code in found.values()):
-            raise damaged("the index of values")
+            raise damaged(WHAT)
         return found
 
     def _in_runs(self, keys: Sequence[int], runs: Mapping[int, int]) -> dict[int, int]:
@@ -76,10 +80,15 @@ class KeyIndex:
     def _in_pages(self, keys: Sequence[int], runs: Iterable[int]) -> dict[int, int]:
         """The same by one page of each run for each key; where a run begins behind a key it is one of another run."""
         places = [(run << KEY_BITS) + key for run in runs for key in keys]
-        query = f"""SELECT value & {(1 << KEY_BITS) - 1},
-            (SELECT entries FROM symbol_pages WHERE id <= value ORDER BY id DESC LIMIT 1) FROM json_each(?)"""
-        rows = self._connection.execute(query, (json.dumps(places),))
-        return {key: code for key, entries in rows if entries and (code := _code_in(entries, key)) is not None}
+        query = """SELECT value, page.id, entries, sum FROM json_each(?) JOIN symbol_pages AS page
+            ON page.id = (SELECT max(one.id) FROM symbol_pages AS one WHERE one.id <= value)"""
+        found: dict[int, int] = {}
+        for place, page, entries, said in self._connection.execute(query, (json.dumps(places),)):
+            key = place & (1 << KEY_BITS) - 1
+            code = _code_in(require_page(page, entries, said), key)
+            if code is not None:
+                found[key] = code
+        return found
 
     def _hold(self, runs: Mapping[int, int]) -> HeldRuns:
         """The runs, to be searched in memory."""
@@ -156,11 +165,17 @@ def _foldable(runs: Mapping[int, int]) -> list[int]:
     return next((alike for alike in by_level.values() if len(alike) >= FANOUT), [])
 
 
+def require_page(page: int, entries: bytes, said: int) -> bytes:
+    """The entries of a page that is as it was written."""
+    if not isinstance(entries, bytes):
+        raise damaged(WHAT)
+    require_sum(WHAT, said, page, entries)
+    return entries
+
+
 def _code_in(entries: bytes, key: int) -> int | None:
     """The code of a key in a page: the keys, ascending, then their codes."""
-    size, rest = divmod(len(entries), ENTRY_BYTES)
-    if rest or not isinstance(entries, bytes):
-        raise damaged("the index of values")
+    size = len(entries) // ENTRY_BYTES
     page = memoryview(entries)
     keys = native(page[: 8 * size], "Q")
     at = bisect_left(keys, key)

@@ -7,19 +7,19 @@ for runs never change; the filter may say too often that a key could be there, a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lace.store.columns.checksum import damaged
-from lace.store.columns.keyindex import ENTRY_BYTES, KEY_BITS
+from lace.store.columns.checksum import checksum, damaged
+from lace.store.columns.keyindex import ENTRY_BYTES, KEY_BITS, WHAT, require_page
 
 Keys = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.intp]
 
-PAGE_KEYS = 1350  # a row of so many fills one page of the file
+PAGE_KEYS = 337  # four rows of so many fill one page of the file
 MAX_HELD_KEYS = 1 << 23  # 96 MiB; runs beyond these are read each time they are searched
 FILTER_BITS = 23  # of a key; a byte for each value, set where a run may have such a key
 ROWS_AT_ONCE = 1 << 16
@@ -38,12 +38,14 @@ class HeldRuns:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._runs: dict[int, KeyRun] = {}
+        self._sizes: dict[int, int] = {}  # of all runs
         self._numbers: set[int] = set()  # of runs whose keys the filter knows
         self._filter = np.zeros((1 << FILTER_BITS) + 1, np.bool_)  # a key that moved on may be one too high
 
-    def expect(self, numbers: Iterable[int]) -> None:
+    def expect(self, sizes: Mapping[int, int]) -> None:
         """Know the runs that the file has now, and no others."""
-        now = set(numbers)
+        self._sizes = dict(sizes)
+        now = set(sizes)
         for gone in self._runs.keys() - now:
             del self._runs[gone]
         self._numbers &= now
@@ -57,16 +59,18 @@ class HeldRuns:
             self._runs[number] = run
 
     def _read(self, number: int) -> KeyRun:
-        query = "SELECT entries FROM symbol_pages WHERE id BETWEEN ? AND ? ORDER BY id"
+        query = "SELECT id, entries, sum FROM symbol_pages WHERE id BETWEEN ? AND ? ORDER BY id"
         bounds = (number << KEY_BITS, (number + 1 << KEY_BITS) - 1)
         keys, codes = [np.zeros(0, "<u8")], [np.zeros(0, "<u4")]
-        for (entries,) in self._connection.execute(query, bounds):
-            size, rest = divmod(len(entries), ENTRY_BYTES)
-            if rest or not isinstance(entries, bytes):
-                raise damaged("the index of values")
+        for page, stored, said in self._connection.execute(query, bounds):
+            entries = require_page(page, stored, said)
+            size = len(entries) // ENTRY_BYTES
             keys.append(np.frombuffer(entries, "<u8", size))
             codes.append(np.frombuffer(entries, "<u4", size, 8 * size))
-        return KeyRun(np.concatenate(keys).astype(np.uint64), np.concatenate(codes).astype(np.uint32))
+        run = KeyRun(np.concatenate(keys).astype(np.uint64), np.concatenate(codes).astype(np.uint32))
+        if len(run.keys) != self._sizes[number]:
+            raise damaged(WHAT)
+        return run
 
     def _run(self, number: int) -> KeyRun:
         return self._runs.get(number) or self._read(number)
@@ -115,8 +119,11 @@ class HeldRuns:
         parts = [slice(at, at + PAGE_KEYS) for at in range(0, len(keys), PAGE_KEYS)]
         first = number << KEY_BITS
         rows = [(first + int(keys[part.start]), keys[part].tobytes() + codes[part].tobytes()) for part in parts]
-        self._connection.executemany("INSERT INTO symbol_pages VALUES (?, ?)", rows)
-        self._connection.execute("INSERT INTO symbol_runs VALUES (?, ?)", (number, len(keys)))
+        summed = [(page, entries, checksum(page, entries)) for page, entries in rows]
+        self._connection.executemany("INSERT INTO symbol_pages VALUES (?, ?, ?)", summed)
+        row = (number, len(keys), checksum(number, len(keys)))
+        self._connection.execute("INSERT INTO symbol_runs VALUES (?, ?, ?)", row)
+        self._sizes[number] = len(keys)
         self._know(number, run)
 
 

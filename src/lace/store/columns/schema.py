@@ -72,12 +72,12 @@ CREATE TABLE openers(
 
 # The index of what comes in bulk. The id of a page is its run above its first key.
 _RUNS = """
-CREATE TABLE symbol_runs(run INTEGER PRIMARY KEY, keys INTEGER NOT NULL);
-CREATE TABLE symbol_pages(id INTEGER PRIMARY KEY, entries BLOB NOT NULL);
+CREATE TABLE symbol_runs(run INTEGER PRIMARY KEY, keys INTEGER NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE symbol_pages(id INTEGER PRIMARY KEY, entries BLOB NOT NULL, sum INTEGER NOT NULL);
 """
 
 # What is summed: for each table its key and its other columns, in the order in which they are summed.
-SUMMED = {
+SUMMED_FIRST = {
     "symbol_blocks": (("block",), ("texts",)),
     "segments": (("id",), ("first_record", "last_record", "records", "columns")),
     "removals": (("seq",), ("columns",)),
@@ -85,6 +85,7 @@ SUMMED = {
     "coordinates": (("space", "name", "tai", "record"), ("code", "signer", "data_length")),
     "settings": (("namespace", "key"), ("value",)),
 }
+SUMMED = {**SUMMED_FIRST, "symbol_runs": (("run",), ("keys",)), "symbol_pages": (("id",), ("entries",))}
 
 
 def _start(connection: sqlite3.Connection) -> None:
@@ -96,7 +97,7 @@ def _start(connection: sqlite3.Connection) -> None:
 
 def _sum_everything(connection: sqlite3.Connection) -> None:
     """Sums for what an older program wrote; it is believed as it stands."""
-    for table, (key, others) in SUMMED.items():
+    for table, (key, others) in SUMMED_FIRST.items():
         where = " AND ".join(f"{column} = ?" for column in key)
         for row in connection.execute(f"SELECT {', '.join(key)} FROM {table}").fetchall():
             values = connection.execute(f"SELECT {', '.join(others)} FROM {table} WHERE {where}", row).fetchone()
