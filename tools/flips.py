@@ -24,16 +24,20 @@ from lace.facts.predicates import RECORD_PREDICATES
 from lace.notation.digest import digest
 from lace.records.keys import SigningKey
 from lace.store import SQLiteStore, StoreCursor, StoreRecordId, open_store
+from lace.store.columns import keyindex
+from lace.store.columns.keyindex import BULK
 
 KEY = SigningKey(digest(b"flips"))
+FEW = 4  # new values that are a run of the index already, in the first half of the records
 SAME, REFUSED, VERIFY, UNNOTICED, CRASHED = "same", "refused", "only verify tells", "UNNOTICED", "CRASHED"
 
 
 def build(path: Path, records: int) -> list[lace.RecordHash]:
-    """A store with a history: batches, single puts, deletions, links, repeated headers, settings."""
+    """A store with a history: single puts, deletions, links, repeated headers, settings, both kinds of index."""
     with lace.open(path, create=True) as notes:
-        kept = []
+        kept: list[lace.RecordHash] = []
         for number in range(records):
+            keyindex.BULK = FEW if number < records // 2 else BULK
             headers = [("Kind", f"k{number % 7}"), ("Kind", "x"), *([("Odd", "yes")] if number % 2 else [])]
             links = [("after", kept[-1])] if kept else []
             kept.append(
