@@ -80,11 +80,15 @@ class Report:
 
     def finish(self) -> None:
         """Print the whole report and write its JSON file."""
+        self.write()
+        print("\n".join(self.lines()))
+
+    def write(self) -> None:
+        """Write its JSON file, whole or not: what a long run has found must not be lost with it."""
         folder = RESULTS / "quick" if self.quick else RESULTS
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
         (folder / f"{self.topic}.json").write_text(text, encoding="utf-8")
-        print("\n".join(self.lines()))
 
     def end(self, *, is_whole: bool) -> None:
         """Write a whole run down, show a part of one, and fail if a figure was missed."""

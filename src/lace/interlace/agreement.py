@@ -79,7 +79,12 @@ def module_of(announced: LacegramId, available: dict[str, bytes], known: tuple[M
     try:
         return Module.receive(text, announced=announced)
     except LaceError as error:
-        raise ProtocolAbort(AbortReason.MALFORMED_MODULE, str(error)[:500], "050-SETUP-07") from None
+        raise no_module(error) from None
+
+
+def no_module(error: LaceError) -> ProtocolAbort:
+    """The peer's text is no module (050-SETUP-07)."""
+    return ProtocolAbort(AbortReason.MALFORMED_MODULE, str(error)[:500], "050-SETUP-07")
 
 
 def compile_modules(config: MachineConfig, own: Module, peer: Module) -> ExchangePlan:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
+from lace.errors import LaceError
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.effects import SetHandle
 from lace.interlace.partitions import Partition
@@ -47,11 +48,13 @@ class ChangesReceived:
 
 @dataclass(frozen=True, slots=True)
 class ResourceReceived:
-    """A resource block; `text` are its recovered bytes."""
+    """A resource block; `text` are its recovered bytes, `read` what they are as a module if that is known: to read many
+    rules takes long, and whoever gives this to a machine may have others who wait."""
 
     id: str
     kind: str
     text: bytes
+    read: Module | LaceError | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,8 +200,8 @@ class InterlaceMachine:
                 self._open_block().read_claims(claims)
             case given.ChangesReceived():
                 self._open_block().changes = item
-            case given.ResourceReceived(identifier, kind, text):
-                self._receive_resource(identifier, kind, text)
+            case given.ResourceReceived():
+                self._receive_resource(item)
             case given.RecordsReceived():
                 if self._rounds is None:
                     raise ProtocolAbort(AbortReason.RECORD_NOT_REQUESTED, "a record before hello", "050-ERR-15")
@@ -297,12 +297,12 @@ class InterlaceMachine:
             block, self._crossing = self._crossing, None
             self._answer_epoch(block)
 
-    def _receive_resource(self, identifier: str, kind: str, text: bytes) -> None:
+    def _receive_resource(self, resource: given.ResourceReceived) -> None:
         """P22: only where a block or batch item may begin; `E.` bytes are accepted and not needed."""
         if self._block is not None:
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "a resource inside a block", "050-FACT-10")
-        if kind == LACEGRAM:
-            self._modules.receive(identifier, text)
+        if resource.kind == LACEGRAM:
+            self._modules.receive(resource.id, resource.text, resource.read)
 
     # --- epochs ------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lace.differences.keyed import derive_key
-from lace.interlace.agreement import Agreement, compile_modules, module_of, own_hello, own_setup, settle
+from lace.errors import LaceError
+from lace.interlace.agreement import Agreement, compile_modules, module_of, no_module, own_hello, own_setup, settle
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
 from lace.interlace.effects import SendResource
@@ -35,6 +36,7 @@ class Modules:
         self._announced: dict[str, Module] = {}
         self._shared: set[str] = set()  # that the peer announced or was sent
         self._received: dict[str, bytes] = {}
+        self._read: tuple[str, Module | LaceError] | None = None  # what is known of the last of those as a module
 
     def announce(self) -> SendResource | None:
         """Our operand is named now: its text, unless the peer has it."""
@@ -44,8 +46,10 @@ class Modules:
         self._shared.add(self.own.id)
         return SendResource(self.own.id, LACEGRAM, self.own.text.encode())
 
-    def receive(self, identifier: str, text: bytes) -> None:
+    def receive(self, identifier: str, text: bytes, read: Module | LaceError | None = None) -> None:
         """The peer sent a text."""
+        if read is not None:
+            self._read = identifier, read
         if self._received.setdefault(identifier, text) != text:
             raise ProtocolAbort(AbortReason.MALFORMED_MODULE, f"two texts for {identifier[:80]}", "050-ERR-07")
 
@@ -55,7 +59,13 @@ class Modules:
 
     def of(self, setup: Setup) -> Module:
         """The module that the peer named."""
-        return module_of(setup.module, self._received, (*self._announced.values(), *self._known))
+        known = (*self._announced.values(), *self._known)
+        if self._read is not None and self._read[0] == setup.module:
+            read = self._read[1]
+            if isinstance(read, LaceError):
+                raise no_module(read)
+            known = (*known, read)
+        return module_of(setup.module, self._received, known)
 
 
 class Negotiation:

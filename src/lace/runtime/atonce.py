@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lace.iltp.resources import fault_of
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
 from lace.interlace.host import Call, Host, perform, store
 from lace.runtime.bounds import Service
-from lace.runtime.session import CheckResource, ReceivedRecords, Request, Session
+from lace.runtime.session import CheckResource, ReceivedRecords, Request, Session, checked
 
 
 def carry_out(session: Session, host: Host[Any], request: Request, now_ns: int) -> Event | None:
@@ -24,7 +23,7 @@ def carry_out(session: Session, host: Host[Any], request: Request, now_ns: int) 
             for answer in store(host, host.judge(records, Call()), Call()):
                 session.answer(answer, now_ns)
         case CheckResource(resource):
-            session.resource_checked(resource, fault_of(resource, session.terms.engine_limits), now_ns)
+            session.resource_checked(checked(resource, session.terms.engine_limits), now_ns)
         case asked.SendListing():
             listed = quick.listed(request) if quick is not None else None
             for batch in host.list(request, Call()) if listed is None else [listed]:

@@ -14,9 +14,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from lace.errors import InvalidStream, LaceError, TransportError
-from lace.iltp.items import Resource
-from lace.iltp.resources import fault_of
+from lace.errors import LaceError, TransportError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
@@ -29,7 +27,7 @@ from lace.runtime.judging import Judging
 from lace.runtime.metering import Bucket, Debt, LinkMeter, LinkRates, slices
 from lace.runtime.outgoing import Outgoing
 from lace.runtime.paying import Paying
-from lace.runtime.session import CheckResource, Outcome, ReceivedRecords, Request, Session
+from lace.runtime.session import CheckedResource, CheckResource, Outcome, ReceivedRecords, Request, Session, checked
 from lace.runtime.tap import Tap
 from lace.runtime.turns import LinkTurns, LoopTurns
 from lace.runtime.waiting import Waiting
@@ -196,8 +194,7 @@ class Driver:
                     return
             self._is_taking = False
             if not data or self._is_lost:
-                self.session.receive_eof(self.now_ns)
-                self._after()
+                await self._turns.done(self._end_stream)
                 await self._give_up()
                 return
 
@@ -229,13 +226,12 @@ class Driver:
     async def _give_up(self) -> None:
         """The peer says no more: what it left is worked off if that takes a moment, but no evaluation goes on for it.
         Records that came are still stored."""
-        used_before = self.meter.used["cpu_s"]
+        moments = 2  # in the second, if something was worked off in the first
         while not self.over.is_set():
             before = self.session.blocks_in
             await set_within(self.over, self._limits.leftover_s)
-            is_stuck = self.session.blocks_in == before
-            is_long = self.meter.used["cpu_s"] - used_before > self._limits.leftover_s
-            if (is_stuck or is_long) and not self._waiting.storing_bytes and not self.over.is_set():
+            moments = moments - 1 if self.session.blocks_in != before else 0
+            if moments <= 0 and not self._waiting.storing_bytes and not self.over.is_set():
                 self.session.lose(self.now_ns)
                 self._after()
                 return
@@ -266,8 +262,11 @@ class Driver:
         it sent before has been taken."""
         self._is_lost = True
         if not self._is_taking:
-            self.session.receive_eof(self.now_ns)
-            self._after()
+            self._end_stream()
+
+    def _end_stream(self) -> None:
+        self.session.receive_eof(self.now_ns)
+        self._after()
 
     async def _watch_time(self) -> None:
         while not self.over.is_set():
@@ -292,8 +291,8 @@ class Driver:
             case ReceivedRecords():
                 await self._judging.begin(await self._gather(request))
             case CheckResource(resource):
-                fault = await self._calls.in_thread(fault_of, resource, self.session.terms.engine_limits)
-                await self._turns.done(partial(self._note_checked, resource, fault))
+                found = await self._calls.in_thread(checked, resource, self.session.terms.engine_limits)
+                await self._turns.done(partial(self._note_checked, found))
             case asked.SendListing():
                 self._start_service(self._outgoing.list(request))
             case asked.SendRecords():
@@ -370,8 +369,8 @@ class Driver:
         self.session.answer(answer, self.now_ns)
         self._after()
 
-    def _note_checked(self, resource: Resource, fault: InvalidStream | None) -> None:
-        self.session.resource_checked(resource, fault, self.now_ns)
+    def _note_checked(self, found: CheckedResource) -> None:
+        self.session.resource_checked(found, self.now_ns)
         self._after()
 
     def _after(self) -> None:

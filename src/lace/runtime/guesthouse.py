@@ -106,6 +106,7 @@ class GuestHouse:
         self._guests = FairDoor(1)  # guests who try their luck here do so one at a time
         self._lock = threading.Condition()
         self._rooms: list[Room] = []
+        self._leaving = 0  # processes that were killed and still hold their memory
         self._waiting: FairQueue[object] = FairQueue(self.limits.max_remembered)  # for a room
         self._costly: OrderedDict[Name, float] = OrderedDict()  # until when they are not tried again
         self._warden: threading.Thread | None = None
@@ -177,14 +178,14 @@ class GuestHouse:
     def _free_room(self, had: Room | None) -> Room | None:
         if had is not None and had in self._rooms and not had.is_busy:
             return had
-        if len(self._rooms) < self.limits.processes:
+        if len(self._rooms) + self._leaving < self.limits.processes:
             return self._new_room()
         idle = [room for room in self._rooms if not room.is_busy]
         if not idle:
             return None
-        longest = min(idle, key=lambda room: room.used_at)  # its link begins anew when it comes again
-        self._drop(longest)
-        return self._new_room()
+        if not self._leaving:
+            self._drop(min(idle, key=lambda room: room.used_at))  # its link begins anew when it comes again
+        return None  # until that process is gone
 
     def _new_room(self) -> Room:
         room = Room(Worker())
@@ -213,8 +214,17 @@ class GuestHouse:
             self._rooms.remove(room)
         room.is_fresh = True
         room.worker.kill()
+        self._leaving += 1
         # Reaped by a thread of its own: whoever drops a room may be the event loop.
-        threading.Thread(target=room.worker.close, name="lace-reaper", daemon=True).start()
+        threading.Thread(target=self._reap, args=(room,), name="lace-reaper", daemon=True).start()
+
+    def _reap(self, room: Room) -> None:
+        try:
+            room.worker.close()
+        finally:
+            with self._lock:
+                self._leaving -= 1
+                self._lock.notify_all()
 
     # --- the warden --------------------------------------------------------------------------------------------
 

@@ -157,10 +157,9 @@ class Node:
                 stream = await listener.accept()
             except TransportError:
                 return
-            if isinstance(terms, Terms):
-                offered: Terms | None = self._terms_for(stream, listener, terms)
-            else:
-                offered = terms(stream.proof)  # who gives terms peer by peer has thought of this one
+            await asyncio.sleep(0)  # a link begins in every round of the loop, however many have come
+            # Who gives terms peer by peer has thought of this one.
+            offered = self._terms_for(stream, listener, terms) if isinstance(terms, Terms) else terms(stream.proof)
             reason = self._refusal(stream) if offered is not None else "not wanted"
             if reason or offered is None:
                 self._refuse(stream, reason)

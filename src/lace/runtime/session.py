@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import assert_never, cast
 
-from lace.errors import InvalidStream, LocalProtocolError
+from lace.errors import InvalidStream, LaceError, LocalProtocolError
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
 from lace.iltp.packed import encode_packed
 from lace.iltp.reader import FACT_ITEM_BYTES, StreamReader
-from lace.iltp.resources import ResourceBook, ResourceKind
+from lace.iltp.resources import ResourceBook, ResourceKind, fault_of
 from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_record, encode_resource
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
@@ -25,8 +25,10 @@ from lace.interlace.machine import InterlaceMachine
 from lace.interlace.result import InterlaceResult
 from lace.interlace.terms import MachineConfig
 from lace.interlace.vocabulary import EXCHANGE_OPERAND
-from lace.limits import MIB, RecordLimits
+from lace.limits import MIB, EngineLimits, RecordLimits
 from lace.notation.fact import Fact
+from lace.notation.identifiers import LacegramId
+from lace.policy.operand import Module
 
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _FACTS_CHUNK = 5000
@@ -49,6 +51,26 @@ class CheckResource:
     """
 
     resource: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedResource:
+    """A received resource, what is wrong with it, and what it is as a module, or why it is none."""
+
+    resource: Resource
+    fault: InvalidStream | None
+    module: Module | LaceError | None = None
+
+
+def checked(resource: Resource, limits: EngineLimits) -> CheckedResource:
+    """The answer to CheckResource; takes long for a long text."""
+    fault = fault_of(resource, limits)
+    if fault is not None or resource.kind != ResourceKind.LACEGRAM:
+        return CheckedResource(resource, fault)
+    try:
+        return CheckedResource(resource, None, Module.receive(resource.text, announced=LacegramId(resource.id)))
+    except LaceError as error:
+        return CheckedResource(resource, None, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +104,7 @@ class Session:
         self._requests: list[Request] = []
         self._arrived: dict[str, bytes] = {}
         self._resources = ResourceBook()
+        self._checked: CheckedResource | None = None  # the last one: a module takes more than its text
         self._items: deque[Item | list[RecordItem]] = deque()  # of the block being read
         self._checking = False
         self._unasked: str | None = None
@@ -131,13 +154,15 @@ class Session:
             self._carry_out(self.machine.receive(given.TimerFired(), now_ns))
             self._read(now_ns)
 
-    def resource_checked(self, resource: Resource, fault: InvalidStream | None, now_ns: int) -> None:
+    def resource_checked(self, checked: CheckedResource, now_ns: int) -> None:
         """The answer to CheckResource."""
         self._checking = False
         try:
-            if fault is not None:
-                raise fault
-            self._resources.keep(resource)
+            if checked.fault is not None:
+                raise checked.fault
+            if not self._resources.knows(checked.resource):
+                self._resources.keep(checked.resource)
+            self._checked = checked
         except InvalidStream as error:
             self._fail(error, now_ns)
             return
@@ -238,7 +263,9 @@ class Session:
             case Preface():
                 return
             case FactLines(facts, size):
-                self._give_module(facts[0], now_ns)
+                if not self._give_module(facts[0], now_ns):
+                    self._items.appendleft(item)
+                    return
                 told: given.PeerInput = given.FactsReceived(facts, size)
             case Resource():
                 if not self._resources.knows(item):
@@ -261,13 +288,20 @@ class Session:
         self._carry_out(self.machine.receive(told, now_ns))
         self._reader.accepts_packed = self._reader.accepts_packed or self.machine.packs
 
-    def _give_module(self, fact: Fact, now_ns: int) -> None:
-        """Resources wait in a bounded book, and the machine is told the one that a setup fact names."""
-        if fact.predicate == EXCHANGE_OPERAND:
-            text = self._resources.text(fact.values[1])
-            if text is not None:
-                told = given.ResourceReceived(fact.values[1], ResourceKind.LACEGRAM, text)
-                self._carry_out(self.machine.receive(told, now_ns))
+    def _give_module(self, fact: Fact, now_ns: int) -> bool:
+        """Resources wait in a bounded book, and the machine is told the one that a setup fact names; False if that has
+        to be read first, which is asked for and not done here."""
+        text = self._resources.text(fact.values[1]) if fact.predicate == EXCHANGE_OPERAND else None
+        if text is None:
+            return True
+        named = Resource(fact.values[1], ResourceKind.LACEGRAM, text)
+        if self._checked is None or self._checked.resource != named:
+            self._checking = True
+            self._requests.append(CheckResource(named))
+            return False
+        told = given.ResourceReceived(named.id, named.kind, text, self._checked.module)
+        self._carry_out(self.machine.receive(told, now_ns))
+        return True
 
     def _admit_record(self, claimed: str) -> None:
         """060-REC-05: a record that nobody asked for is refused by its name, before its bytes are waited for."""
