@@ -223,3 +223,18 @@ def test_honest_selectors_never_need_more_than_the_first_fuel(tmp_path: Path) ->
     assert house._rooms == []
     assert not house._costly
     store.close()
+
+
+def test_a_process_that_was_killed_counts_until_it_is_gone(store: RecordStore) -> None:
+    """So there are never more of them in memory than may evaluate, however fast guests come and go."""
+    house = GuestHouse(getattr(store, "path", None), replace(AT_ONCE, processes=1))
+    with house._lock:
+        house._leaving = 1
+        assert house._free_room(None) is None
+        house._leaving = 0
+        room = house._free_room(None)
+        assert room is not None
+        assert house._free_room(None) is None  # the idle one has to go first
+        assert house._leaving == 1
+        assert house._rooms == []
+    house.close()

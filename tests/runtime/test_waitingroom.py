@@ -72,3 +72,27 @@ def test_whoever_stops_waiting_leaves_no_trace() -> None:
         assert await room.wait("a", lambda: True, lambda: 0)
 
     asyncio.run(run())
+
+
+def test_who_left_while_it_waited_takes_no_place() -> None:
+    async def run() -> tuple[list[bool], int]:
+        room, taken, left = WaitingRoom(QUICK), list[str](), set[str]()
+        free = asyncio.Event()
+
+        def come(name: str) -> asyncio.Task[bool]:
+            def take() -> bool:
+                if free.is_set():
+                    taken.append(name)
+                return free.is_set()
+
+            return asyncio.create_task(room.wait(name, take, lambda: 0, lambda: name in left))
+
+        waits = [come("gone"), come("here")]
+        await asyncio.sleep(0.02)
+        left.add("gone")
+        free.set()
+        found = await asyncio.gather(*waits)
+        assert taken == ["here"]
+        return found, len(room)
+
+    assert asyncio.run(run()) == ([False, True], 0)

@@ -41,7 +41,7 @@ from lace.runtime.spreading import Spreading
 from lace.runtime.waitingroom import WaitingRoom
 from lace.runtime.wakes import set_within
 from lace.store.base import RecordStore
-from lace.transports.base import ByteStream, Listener, TransportProof
+from lace.transports.base import AcceptedStream, ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
 
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
@@ -172,15 +172,16 @@ class Node:
         self._reports.refused(stream.proof.address, reason)
         stream.abort()
 
-    async def _serve_in_turn(self, stream: ByteStream, terms: Terms) -> None:
+    async def _serve_in_turn(self, stream: AcceptedStream, terms: Terms) -> None:
         """There is no place now: wait for one, for a moment."""
         is_crowd = self._admission.is_crowd(stream.proof)
         proof = stream.proof
         takes_place, links = partial(self._takes_place, proof), partial(self._admission.links_of, proof)
-        if await self._waiting.wait(self._admission.account(proof), takes_place, links):
+        if await self._waiting.wait(self._admission.account(proof), takes_place, links, lambda: stream.is_left):
             await self._serve(stream, terms)
         else:
-            self._refuse(stream, "too many links of one peer" if is_crowd else "too many links")
+            reason = "hung up while it waited" if stream.is_left else "too many links"
+            self._refuse(stream, "too many links of one peer" if is_crowd else reason)
 
     def _terms_for(self, stream: ByteStream, listener: Listener, terms: Terms) -> Terms:
         """040 allows a stricter lowering: a peer from elsewhere that proved nothing gives nothing, unless the owner

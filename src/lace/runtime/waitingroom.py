@@ -26,6 +26,7 @@ class _Waiting:
     peer: str
     takes_place: Callable[[], bool]
     links: Callable[[], int]
+    is_left: Callable[[], bool]
     found: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -40,15 +41,22 @@ class WaitingRoom:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def wait(self, peer: str, takes_place: Callable[[], bool], links: Callable[[], int]) -> bool:
-        """Whether a place was found in time; `takes_place` tries to take one, `links` says how many the peer has."""
+    async def wait(
+        self,
+        peer: str,
+        takes_place: Callable[[], bool],
+        links: Callable[[], int],
+        is_left: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Whether a place was found in time; `takes_place` tries to take one, `links` says how many the peer has,
+        `is_left` whether it is gone: then nothing is begun for it."""
         limits = self._limits
         of_peer = self._count(peer)
         if of_peer >= limits.max_waiting_per_peer:
             return False
         if len(self._waiting) >= limits.max_waiting and not self._send_away(of_peer + 1):
             return False
-        own = _Waiting(peer, takes_place, links)
+        own = _Waiting(peer, takes_place, links, is_left)
         self._waiting.append(own)
         if self._looking is None:
             self._looking = asyncio.create_task(self._look())
@@ -84,6 +92,9 @@ class WaitingRoom:
             first = min(self._waiting, key=lambda waiting: waiting.links())
             if first.found.done():  # it was cancelled a moment ago
                 self._waiting.remove(first)
+            elif first.is_left():
+                self._waiting.remove(first)
+                first.found.set_result(False)
             elif first.takes_place():
                 self._waiting.remove(first)
                 first.found.set_result(True)

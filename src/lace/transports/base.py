@@ -56,6 +56,14 @@ class ByteStream(Protocol):
         """Drop the connection without sending what still waits."""
 
 
+class AcceptedStream(ByteStream, Protocol):
+    """A stream that somebody else opened, and may have left before it was served."""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the peer is known to be gone, or to say no more, though bytes of it may wait here."""
+
+
 class Listener(Protocol):
     """A bound endpoint that accepts streams."""
 
@@ -63,7 +71,7 @@ class Listener(Protocol):
     def address(self) -> Address:
         """Where it is bound, the real port filled in."""
 
-    async def accept(self) -> ByteStream:
+    async def accept(self) -> AcceptedStream:
         """The next stream; TransportError once closed."""
 
     async def close(self) -> None:

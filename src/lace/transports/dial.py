@@ -13,7 +13,7 @@ from typing import Self, assert_never
 from lace.errors import TransportError
 from lace.iltp.address import Address, StdioAddress, TcpAddress, UnixAddress, WebSocketAddress
 from lace.notation.identifiers import Verifier
-from lace.transports.base import ByteStream, Listener, TransportLimits, UidMap
+from lace.transports.base import AcceptedStream, ByteStream, Listener, TransportLimits, UidMap
 from lace.transports.prefix import is_loopback
 from lace.transports.proof import Clock, ProofRefused, Signer
 from lace.transports.stdio import STDIO, open_stdio, spawn_child
@@ -108,12 +108,12 @@ def check_trust(stream: ByteStream, trusted: Sequence[Verifier]) -> None:
 class ParentListener:
     """A listener on stdio: the parent is the one peer that ever comes."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, stream: AcceptedStream) -> None:
         self.address: Address = STDIO
-        self._waiting: ByteStream | None = stream
+        self._waiting: AcceptedStream | None = stream
         self._closed = asyncio.Event()
 
-    async def accept(self) -> ByteStream:
+    async def accept(self) -> AcceptedStream:
         if self._waiting is not None:
             stream, self._waiting = self._waiting, None
             return stream

@@ -6,6 +6,8 @@ Rule: bytes pass unchanged; at most WRITE_BUFFER_BYTES wait here.
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Self
 
@@ -15,6 +17,7 @@ from lace.transports.accepted import AcceptQueue
 from lace.transports.base import READ_BYTES, WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 
 DEFAULT_LIMITS = TransportLimits()
+_CLOSED = (7, 8)  # of the states of a TCP connection: closed, and closed by the other side
 
 
 class PipeStream:
@@ -68,10 +71,25 @@ class PipeStream:
         if not self._closed:  # a pipe's transport forgets its loop when it closes and cannot be aborted after that
             self._writer.transport.abort()
 
+    @property
+    def is_left(self) -> bool:
+        return self._writer.is_closing() or self._reader.at_eof() or _has_hung_up(self._writer)
+
     async def _finish(self) -> None:
         if self._after_close is not None:
             after, self._after_close = self._after_close, None
             await after()
+
+
+def _has_hung_up(writer: asyncio.StreamWriter) -> bool:
+    """Whether the other side of a TCP connection has closed it: asyncio tells that once all was read (Linux only)."""
+    sock = writer.get_extra_info("socket")
+    if sys.platform != "linux" or sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return False
+    try:
+        return bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _CLOSED)
+    except OSError:
+        return True
 
 
 class PipeListener:

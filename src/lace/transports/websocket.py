@@ -19,6 +19,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers, HeadersLike
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.http11 import USER_AGENT, Request, Response
+from websockets.protocol import State
 
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
@@ -107,6 +108,10 @@ class WebSocketStream:
             self._connection.drop()
         else:
             self._connection.transport.abort()
+
+    @property
+    def is_left(self) -> bool:
+        return self._connection.state is not State.OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

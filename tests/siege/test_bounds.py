@@ -1,0 +1,198 @@
+"""The bounds of a siege by counts: pieces of work on the loop, bytes held before and after the cut, links begun."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from interlace.pair import ALL, blob, config_of, group_module
+from interop.harness import CLOCK, PATIENCE_S, serving, terms_of
+from lace.policy.select import select_all
+from lace.runtime.admission import AdmissionLimits
+from lace.runtime.links import OpenLink
+from lace.runtime.node import NodeLimits
+from lace.runtime.session import CheckResource, Session, checked
+from lace.runtime.waiting import CLAIM_BYTES, LINE_FACTOR
+from lace.transports.dial import TransportOptions, dial
+from siege import speech
+from siege.bearings import Effort, OwnPulse, _shares, used_s, waited_s
+
+ROOT = Path(__file__).resolve().parents[2]
+CLAIMS = 3_000
+LISTING = speech.listing(speech.bogus(number.to_bytes(4, "big")) for number in range(CLAIMS))
+
+
+def test_a_long_listing_is_read_in_pieces_of_about_a_millisecond() -> None:
+    """Whatever came at once: between two pieces the others have their turn."""
+    reader = Session(config_of(1, select_all()))._reader
+    reader.receive(speech.PREFACE.encode() + LISTING)
+    sizes = []
+    while items := reader.read_block():
+        sizes.append(sum(getattr(item, "size", 0) for item in items))
+    assert sum(sizes) == len(LISTING) - 1
+    assert max(sizes) <= 2 * (1 << 15)
+    assert len(sizes) >= len(LISTING) // (2 << 15)
+
+
+def test_rules_of_a_peer_are_asked_to_be_read_and_never_read_by_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither those that it names at once nor those that it sent before others."""
+    first, second = group_module("a"), group_module("b")
+    session = Session(config_of(1, select_all()))
+    session.start(0)
+    texts = [f"🧩: {module.id} lacegram\n{module.text}\n\n" for module in (first, second)]
+    named = f"ExchangeOperand('0','{first.id}','{speech.SOURCE}','selector')\n\n"
+    session.receive_data((speech.PREFACE + "".join(texts) + named).encode(), 0)
+    asked = []
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("read where others wait")
+
+    while True:
+        wanted = [one.resource for one in session.requests() if isinstance(one, CheckResource)]
+        if not wanted:
+            break
+        asked += [resource.id for resource in wanted]
+        answers = [checked(resource, session.terms.engine_limits) for resource in wanted]
+        with monkeypatch.context() as patched:
+            patched.setattr("lace.interlace.agreement.Module.receive", never)
+            for answer in answers:
+                session.resource_checked(answer, 0)
+    assert asked == [first.id, second.id, first.id]
+    assert session.outcome is None
+    assert session.machine.phase.value != "closed"
+
+
+def test_a_listing_counts_while_it_is_read_and_nothing_of_it_after_the_cut(tmp_path: Path) -> None:
+    async def run() -> tuple[int, int, int]:
+        limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0)
+        async with serving([blob(b"one")], tmp_path, "tcp", terms_of(select_all()), limits=limits) as server:
+            strangers = server.node._strangers
+            stream = await dial(server.address, TransportOptions(clock=CLOCK.tai))
+            await stream.send(speech.opening() + LISTING[:-1])  # its block is not at its end
+            async with asyncio.timeout(PATIENCE_S):
+                while not any(_held(link) >= LINE_FACTOR * (len(LISTING) - 1) for link in server.node._links.values()):
+                    await asyncio.sleep(0.01)
+            held = sum(map(_held, server.node._links.values()))
+            await stream.send(LISTING[-200:].split(b"\n", 1)[1][:-1])  # the budget is told before more is read
+            async with asyncio.timeout(PATIENCE_S):
+                while sum(budget.held for budget in strangers) < held:
+                    await asyncio.sleep(0.01)
+            stream.abort()
+            await server.next_outcome()
+            return held, sum(budget.held for budget in strangers), sum(budget.holders for budget in strangers)
+
+    held, left, holders = asyncio.run(run())
+    assert held >= CLAIMS * CLAIM_BYTES * 0.9  # as much as its claims will take, before they are claims
+    assert (left, holders) == (0, 0)
+
+
+def _held(link: OpenLink) -> int:
+    return link.driver.held_bytes
+
+
+def test_nothing_is_begun_for_a_peer_that_left_while_it_waited_for_a_place(tmp_path: Path) -> None:
+    async def run() -> tuple[int, list[str]]:
+        refused: list[str] = []
+        limits = NodeLimits(max_links=1, max_links_per_peer=8, yield_after_s=60.0, store_poll_s=0.02)
+        async with serving([blob(b"one")], tmp_path, "tcp", terms_of(ALL), limits=limits) as server:
+            server.node._reports.hooks.on_trouble = refused.append
+            first = await dial(server.address, TransportOptions(clock=CLOCK.tai))
+            await first.send(speech.PREFACE.encode())
+            async with asyncio.timeout(PATIENCE_S):
+                while not server.node._links:
+                    await asyncio.sleep(0.01)
+            for _ in range(3):
+                late = await dial(server.address, TransportOptions(clock=CLOCK.tai))
+                await late.send(speech.opening() + b"\n\n")
+                await late.close()
+            async with asyncio.timeout(PATIENCE_S):
+                while not server.node._waiting:
+                    await asyncio.sleep(0.005)
+                first.abort()
+                while len(server.node._waiting):
+                    await asyncio.sleep(0.01)
+            return server.node._numbers, refused
+
+    begun, _ = asyncio.run(run())
+    assert begun == 1
+
+
+def test_strangers_may_hold_less_than_the_growth_that_a_siege_allows() -> None:
+    assert 2 * AdmissionLimits().max_held_bytes <= 256 << 20
+
+
+# --- the tool ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    monkeypatch.setattr(sys, "path", ["", *sys.path, str(ROOT / "bench")])
+    spec = importlib.util.spec_from_file_location("siege_tool", ROOT / "tools" / "siege.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "siege_tool", module)
+    spec.loader.exec_module(module)
+    import report  # type: ignore[import-not-found]
+
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    return module
+
+
+def found(tool: ModuleType, **values: object) -> object:
+    whole = dict.fromkeys(("served", "tried"), 3) | dict.fromkeys(("end_s", "code", "limited"), 0)
+    whole |= {"name": "a play", "scheme": "tcp", "calm_s": 0.1, "worst_s": 0.2, "busy_s": 0.01, "own_s": 0.01}
+    return tool.Found(**(whole | {"stall_s": 0.5, "grown_mb": 1.0, "after_s": 0.0} | values))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, ""),
+        ({"stall_s": 9.0, "here_s": 9.0}, ""),
+        ({"served": 2}, "served 2 of 3"),
+        ({"worst_s": 0.6}, "good peer 6 times slower"),
+        ({"worst_s": 0.6, "burn_s": 0.5}, "good peer 6 times slower (1.2 beside as much work)"),
+        ({"busy_s": 0.06}, "loop held 60 ms"),
+        ({"grown_mb": 300.0}, "memory +300 MB"),
+        ({"after_s": 0.4}, "0.4 CPU s a second after the cut"),
+        ({"end_s": 6.0}, "SIGTERM took 6.0 s, code 0"),
+    ],
+)
+def test_a_control_explains_a_broken_bound_and_never_mends_it(
+    values: dict[str, object], said: str, tool: ModuleType
+) -> None:
+    assert "; ".join(found(tool, **values).broken()) == said  # type: ignore[attr-defined]
+
+
+def test_what_was_found_is_written_before_the_run_is_over_and_says_that_it_is_a_part(
+    tool: ModuleType, tmp_path: Path
+) -> None:
+    tool.publish([found(tool)], 98)
+    written = json.loads((tmp_path / "siege.json").read_text(encoding="utf-8"))
+    assert [len(row) == len(written["columns"]) for row in written["rows"]] == [True]
+    assert any("1 of 98 sieges" in note for note in written["notes"])
+    tool.publish([found(tool)], 1)
+    written = json.loads((tmp_path / "siege.json").read_text(encoding="utf-8"))
+    assert not any("have not been run" in note for note in written["notes"])
+
+
+def test_what_the_machine_costs_is_counted_for_processes_that_are_there_and_not_for_others() -> None:
+    import os
+
+    assert waited_s(os.getpid()) >= waited_s(os.getpid(), main_thread=True) >= 0.0
+    assert used_s(os.getpid()) > 0
+    assert used_s(2**22 + 1) == waited_s(2**22 + 1) == 0.0
+    assert _shares(Effort(2.5, 0).server) == [1.0, 1.0, 0.5]
+    assert _shares(0.01) == []
+    pulse = OwnPulse()
+    pulse.start()
+    pulse.is_over = True
+    pulse.join(30)
+    assert pulse.stall_s >= 0
