@@ -181,3 +181,10 @@ def test_columns_of_several_places_are_sorted_as_rows_are() -> None:
     rows = {tuple(random.choice("abcé🦆") for _ in range(4)) for _ in range(200)}
     answer = lace.query([Fact(Predicate("R", 4), row) for row in rows], "A(X,Y,Z,W) :- R(X,Y,Z,W).")
     assert answer.rows() == sorted(rows)
+
+
+def test_a_master_is_refused_where_nothing_runs_on_spark(store: Path) -> None:
+    for words in (["query", str(store), LINKS], ["interlace", str(store), "tcp:127.0.0.1:9"]):
+        refused = run(*words, "--master", "local[1]")
+        assert refused.exit_code == 2
+        assert "--master goes with" in refused.stderr

@@ -69,6 +69,8 @@ def command(
             raise click.UsageError("--columns goes with the embedded engine; read a field in the rules instead")
         _query_on_spark(arguments[0], facts_file, (name, text), goal, master, limits, as_json)
         return
+    if master is not None:
+        raise click.UsageError("--master goes with --engine spark")
     from lace.porcelain.query import query
 
     use_two_cores()

@@ -73,6 +73,8 @@ def side_argument(*, required: bool = True) -> Callable[[F], F]:
 def opened_side(place: str | Path, master: str | None = None, say: Say | None = None) -> Iterator[Side]:
     """The lace or the archive at a place, which has to be there."""
     if not is_archive(place):
+        if master is not None:
+            raise click.UsageError(f"--master goes with an archive, and {place} is none")
         with opened(Path(place), write=True) as lace:
             yield Side(lace.store)
         return
