@@ -13,6 +13,7 @@ from lace.differences.compare import agrees
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
 from lace.errors import LocalProtocolError
+from lace.facts.predicates import MAY_REQUEST
 from lace.interlace.blocks import BlockReader
 from lace.interlace.comparing import (
     ASK,
@@ -30,7 +31,10 @@ from lace.interlace.effects import Measure, SendListing, TakeChange, TakeClaims,
 from lace.interlace.epoch import Epoch
 from lace.interlace.inputs import Decoded, DifferenceTaken, Measured
 from lace.interlace.phases import Move, Question
-from lace.notation.fact import Fact
+from lace.interlace.vocabulary import DIFFERENCE_ALL
+from lace.notation.fact import Fact, FactColumn
+
+MIN_ALL = 16  # records from which on one line asks for all of them: fewer do not matter, and stay to be read one by one
 
 
 class ComparedLoop(ABC):
@@ -49,6 +53,8 @@ class ComparedLoop(ABC):
         self._comparison: Comparison | None = None
         self._is_quiet = False  # 070-EQUAL-03: the sets are one, so that nothing can be asked for
         self._doubt: Fact | None = None  # sent in the place of our requests
+        self._listed_by_us: Sequence[str] = ()  # of what differs
+        self._listed_by_peer: Sequence[str] = ()
 
     # --- what the whole loop knows -----------------------------------------------------------------------------
 
@@ -99,7 +105,7 @@ class ComparedLoop(ABC):
             return
         self._ours = found
         self._summary = summary_facts(found)
-        listed = self._changes(found.added or ()) if self._has_base else []
+        listed = self._listed_by_us = self._changes(found.added or ()) if self._has_base else []
         if listed:
             source = self._epoch.agreement.own_source
             self._core.emit(SendListing(own=self._epoch.own, source=source, records=listed))
@@ -145,6 +151,7 @@ class ComparedLoop(ABC):
             core.ask(Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=told, is_equal=True))
         elif self._has_base and listing is not None and theirs.sums is not None:
             added, sent = listing.added, tuple(self._epoch.sent)
+            self._listed_by_peer = [claim.hash for claim in added]
             change = TakeChange(own=own, added=added, removed=theirs.withdrawn, sent=sent, told=theirs.sums)
             core.ask(Question.THEIR_CHANGE, change)
         else:
@@ -192,6 +199,7 @@ class ComparedLoop(ABC):
         self._is_standard = True
         self._ours = self._theirs = self._comparison = self._doubt = None
         self._summary = []
+        self._listed_by_us = self._listed_by_peer = ()
 
     def _drop(self) -> None:
         """070-DROP-02: both of us send the standard `adv`."""
@@ -240,6 +248,7 @@ class ComparedLoop(ABC):
         match self._comparing.outcome:
             case ComparisonOutcome.AGREED | ComparisonOutcome.DOUBTED:
                 doubt = DROP if self._comparing.outcome is ComparisonOutcome.DOUBTED else None
+                self._listed_by_us, self._listed_by_peer = self._comparing.listed, self._comparing.offered
                 self._comparison = None
                 self._core.enter(Move.LISTED)
                 self._after_differences(doubt)
@@ -256,6 +265,24 @@ class ComparedLoop(ABC):
         self._doubt = doubt
         self._core.send_block([doubt])
         self._core.sent = True
+
+    def _request_facts(self, requested: list[str]) -> Sequence[Fact]:
+        """What we ask for: one line for many records, if they are all that the peer listed (070-ALL-01)."""
+        listed = self._listed_by_peer
+        if len(requested) >= MIN_ALL and len(requested) == len(listed) and set(requested) == set(listed):
+            return [Fact(DIFFERENCE_ALL, (str(len(listed)),))]
+        return FactColumn(MAY_REQUEST, requested)
+
+    def _requested_of_us(self, block: BlockReader) -> list[str]:
+        """What the peer asks for."""
+        counts = [values[0] for predicate, values in block.facts if predicate == DIFFERENCE_ALL]
+        if not counts:
+            return list(dict.fromkeys(block.requested))
+        if len(counts) > 1 or block.requested or not self._listed_by_us:
+            raise malformed("all that was listed, asked for twice, beside other requests, or where nothing was")
+        if counts[0] != str(len(self._listed_by_us)):
+            raise malformed(f"all of {counts[0][:20]} records asked for, and {len(self._listed_by_us)} were listed")
+        return list(self._listed_by_us)
 
     def _settle_doubts(self, block: BlockReader) -> bool:
         """Whether either side sent a doubt instead of its requests; then the loop goes on as that says."""

@@ -26,7 +26,7 @@ from lace.differences.wire import (
     encode_symbols,
 )
 from lace.errors import InvalidText, LocalProtocolError
-from lace.interlace.advertisement import require_record_ids
+from lace.interlace.advertisement import Claims, require_record_ids
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
 from lace.interlace.effects import Decode, Measure, SendFacts, SendListing, Sketch, TakeDifference
@@ -126,6 +126,8 @@ class Comparison:
         self._is_asker = core.config.index == 0
         self._have = 0  # symbols sent or received
         self._absent: Sequence[str] = ()  # of our records, that the peer lacks
+        self.listed: Sequence[str] = ()  # by us
+        self.offered: Sequence[str] = ()  # listed by the peer
         self.outcome = ComparisonOutcome.OPEN
 
     # --- symbols -----------------------------------------------------------------------------------------------
@@ -192,7 +194,8 @@ class Comparison:
             self._receive_reply(block)
         else:
             self._core.received = True
-            effect = TakeDifference(own=self._epoch.own, absent=self._absent, claims=block.claims(), told=self._told)
+            claims = self._note_offered(block)
+            effect = TakeDifference(own=self._epoch.own, absent=self._absent, claims=claims, told=self._told)
             self._core.ask(Question.THEIR_RECORDS, effect)
 
     def _receive_symbols(self, block: BlockReader) -> None:
@@ -257,7 +260,13 @@ class Comparison:
     def _most_listed(self) -> int:
         return self._epoch.agreement.negotiated.limits.max_advertisement_records_listed
 
+    def _note_offered(self, block: BlockReader) -> Claims:
+        claims = block.claims()
+        self.offered = [claim.hash for claim in claims]
+        return claims
+
     def _list(self, records: Sequence[str]) -> None:
+        self.listed = records
         if records:
             source = self._epoch.agreement.own_source
             self._core.emit(SendListing(own=self._epoch.own, source=source, records=records))
@@ -287,7 +296,8 @@ class Comparison:
             raise malformed(str(error)) from None
         if len(short) > self._most_listed:
             raise malformed(f"{len(short)} records named at once")
-        effect = TakeDifference(own=self._epoch.own, named=short, claims=block.claims(), told=self._told)
+        claims = self._note_offered(block)
+        effect = TakeDifference(own=self._epoch.own, named=short, claims=claims, told=self._told)
         self._core.ask(Question.THEIR_REPLY, effect)
 
     def _answer_more(self, more: Sequence[str], block: BlockReader) -> None:

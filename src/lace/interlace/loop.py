@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from lace.errors import LocalProtocolError
-from lace.facts.predicates import MAY_REQUEST
 from lace.interlace.advertise import Offers, summary_fact, uses_partitions
 from lace.interlace.advertisement import Claims, require_record_ids
 from lace.interlace.blocks import BlockReader
@@ -30,7 +29,7 @@ from lace.interlace.partitions import START_LENGTH, Partition
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.reconciliation import Reconciliation, read_summaries
-from lace.notation.fact import Fact, FactColumn
+from lace.notation.fact import Fact
 
 
 class LoopEnd(Enum):
@@ -263,7 +262,7 @@ class Loop(ComparedLoop):
         self._requested = list(self._epoch.found.requests)
         core.requests.outstanding = set(self._requested)
         if self._requested:
-            core.emit(SendFacts(FactColumn(MAY_REQUEST, self._requested)))
+            core.emit(SendFacts(self._request_facts(self._requested)))
         ticks = self._epoch.tick_facts()
         if ticks:
             core.emit(SendFacts(ticks))
@@ -275,7 +274,7 @@ class Loop(ComparedLoop):
         """What the peer wants."""
         if self._settle_doubts(block):
             return
-        self.peer_requests = list(dict.fromkeys(block.requested))
+        self.peer_requests = self._requested_of_us(block)
         require_record_ids(self.peer_requests)
         self._core.received = True
         self._conclude()

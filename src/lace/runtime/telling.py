@@ -39,6 +39,7 @@ FACTS = {
     said.DIFFERENCE_SYMBOLS.name: "A sketch of this side's set; enough of it tells the other side what differs.",
     said.DIFFERENCE_MORE.name: "The sketch does not suffice yet: more of it.",
     said.DIFFERENCE_LACKS.name: "What the other side has and this side lacks, by short names.",
+    said.DIFFERENCE_ALL.name: "This side asks for every record that the other one just listed.",
     said.DIFFERENCE_ASK.name: "This side could not make out the other's set: compare the sets by sketches.",
     said.DIFFERENCE_DROP.name: "Comparing sets does not pay: go on with plain advertisements.",
     MAY_REQUEST.name: "A record that this side asks for.",
