@@ -76,6 +76,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """
     from xdist.scheduler import LoadScopeScheduling
 
+    gc.enable()  # this process hands out tests and collects none
+
     class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return _group(nodeid.partition("::")[0]) or nodeid

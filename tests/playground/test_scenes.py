@@ -84,15 +84,15 @@ def test_the_same_scene_gives_the_same_bytes(preset: Preset, weather: Weather) -
 
 def test_a_cut_and_a_flip_happen_where_the_seed_says() -> None:
     wires = []
-    for seed in range(10):
+    for seed in range(6):
         played = Stage(PRESETS[0].scene.sides).play(Weather(seed, cut=True))
         assert played.is_cut
         source, after = played.plan.cut or (0, -1)
         assert played.written[source] == after
         assert not all(outcome.is_complete for outcome in played.outcomes)
         wires.append(played.plan.cut)
-    assert len(set(wires)) > 5
-    flips = [Stage(PRESETS[0].scene.sides).play(Weather(seed, corrupt=True)) for seed in range(6)]
+    assert len(set(wires)) > 3
+    flips = [Stage(PRESETS[0].scene.sides).play(Weather(seed, corrupt=True)) for seed in range(3)]
     assert all(played.flipped_at is not None for played in flips)
 
 
