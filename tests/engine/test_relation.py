@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import combinations, product
 from random import Random
 
 import numpy as np
@@ -10,10 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columns import ArraySource
+from lace.datalog.engine import evaluate
 from lace.datalog.engine.index import Codes
+from lace.datalog.engine.rank import _key_ranks
 from lace.datalog.engine.relation import BitmapSeen, HashedSeen, Packing, Seen, SortedSeen
-from lace.datalog.engine.runs import SourceRun
+from lace.datalog.engine.runs import ColumnRun, SourceRun
+from lace.datalog.engine.table import Table
+from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.validate import RAW_PROFILE, check_program
 
 
 @pytest.mark.parametrize(
@@ -93,3 +100,38 @@ def test_a_source_that_keeps_parts_is_asked_for_the_part_of_a_row() -> None:
     assert run.part_for([0, 2, -1]).rows == 2  # the source keeps no parts by the first place
     assert run.part_for([2, -1, 0]) is run
     assert run.part_for([-1, 1, -1]).rows == 0  # a code that the source has, but never there
+
+
+def subsets(rows: Iterable[int]) -> Iterator[set[int]]:
+    every = sorted(rows)
+    return (set(some) for size in range(len(every) + 1) for some in combinations(every, size))
+
+
+def test_what_moves_is_the_difference_of_what_stood_and_what_stands_beside_the_same_columns() -> None:
+    """Every way in which rows 1 and 2 of the columns, and row 3 beside them, can stand before and after."""
+    main, beside = {1, 2}, {3}
+    table = Table(Predicate("P", 1), ColumnRun([np.array(sorted(main), np.uint32)], 2, 4))
+    tried = 0
+    for dead, new_dead, new_added in product(subsets(main), subsets(main), subsets(beside)):
+        for added in subsets(beside | dead):  # a row of the columns that went may have come back
+            table._added, table._dead = {(row,): 0 for row in added}, {(row,): None for row in dead}
+            came, went = table._moved({(row,): 0 for row in new_added}, {(row,): None for row in new_dead})
+            before, after = main - dead | added, main - new_dead | new_added
+            assert sorted(came) == [(row,) for row in sorted(after - before)], (dead, added, new_dead, new_added)
+            assert sorted(went) == [(row,) for row in sorted(before - after)], (dead, added, new_dead, new_added)
+            tried += 1
+    assert tried == 2 * 4 * 2 * (1 + 2 + 2 + 4)
+
+
+def test_no_keys_have_no_ranks() -> None:
+    assert _key_ranks(np.empty(0, np.uint32), "text", None, 4).shape == (0,)  # type: ignore[arg-type]
+
+
+def test_facts_without_values_and_facts_with_them_as_lines_of_json() -> None:
+    program = check_program(parse_program("Some() :- Edge(X,Y).\nTo(Y) :- Edge(X,Y).\nNone() :- To('z')."), RAW_PROFILE)
+    found = evaluate(program, [Fact(Predicate("Edge", 2), ("a", end)) for end in ("c", "b")])
+    assert list(found.json_lines(Predicate("Some", 0))) == ["{}\n"]
+    assert list(found.json_lines(Predicate("None", 0))) == []
+    assert "".join(found.json_lines(Predicate("To", 1), ["Y"])) == '{"Y": "b"}\n{"Y": "c"}\n'
+    assert found.rows_between(Predicate("Some", 0), 0, 5) == [()]
+    assert found.rows_between(Predicate("To", 1), 1, 5) == [("c",)]

@@ -31,6 +31,11 @@ class Mutant:
     number: int
     lines: range
     change: str
+    line: str = ""  # the first of them, as it is written
+
+    @property
+    def is_known_to_mean_the_same(self) -> bool:
+        return (self.path.as_posix(), self.line, self.change) in SAME
 
     @property
     def package(self) -> str:
@@ -126,16 +131,17 @@ def _lines(node: ast.AST) -> range:
 
 def _all_of(package: str) -> Iterator[Mutant]:
     for path in sorted((SOURCE / package).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for number, (node, kind) in enumerate(sites(tree)):
-            shown = change(copy.deepcopy(node), kind)
-            yield Mutant(path.relative_to(SOURCE), number, _lines(node), shown)
+        text = path.read_text(encoding="utf-8")
+        written = text.splitlines()
+        for number, (node, kind) in enumerate(sites(ast.parse(text))):
+            shown, lines = change(copy.deepcopy(node), kind), _lines(node)
+            yield Mutant(path.relative_to(SOURCE), number, lines, shown, written[lines.start - 1].strip())
 
 
 def drawn(sample: int, seed: int, packages: list[str]) -> list[Mutant]:
     """A sample of all mutants of some packages that may mean something, shared out by how many each has."""
     mutants = (mutant for package in packages for mutant in _all_of(package))
-    everything = [mutant for mutant in mutants if (mutant.path.as_posix(), mutant.change) not in SAME]
+    everything = [mutant for mutant in mutants if not mutant.is_known_to_mean_the_same]
     return random.Random(seed).sample(everything, min(sample, len(everything)))
 
 
