@@ -94,23 +94,11 @@ class RowSource:
         return len(set(self.rows(predicate)))
 
 
-class _AtMost:
-    """A source that answers counts from above; enough to see that a limit is far."""
-
-    def __init__(self, parts: Sequence[FactSource]) -> None:
-        self._parts = parts
-
-    def predicates(self) -> Iterable[Predicate]:
-        return dict.fromkeys(predicate for part in self._parts for predicate in part.predicates())
-
-    def iterate(self, predicate: Predicate) -> Iterator[Row]:
-        return chain.from_iterable(part.iterate(predicate) for part in self._parts)
-
-    def query(self, predicate: Predicate, *values: str | None) -> Iterator[Row]:
-        return chain.from_iterable(part.query(predicate, *values) for part in self._parts)
+class _AtMost(CombinedSource):
+    """Several sources whose counts are too high where facts repeat; enough to see that a limit is far."""
 
     def count(self, predicate: Predicate) -> int:
-        return sum(p.at_most(predicate) if isinstance(p, RowSource) else p.count(predicate) for p in self._parts)
+        return sum(p.at_most(predicate) if isinstance(p, RowSource) else p.count(predicate) for p in self.parts)
 
 
 def admit(checked: CheckedProgram, parts: Sequence[FactSource], limits: EngineLimits) -> None:

@@ -1,4 +1,4 @@
-"""SomeRows on their way from rule to rule while a change is followed (030, incremental evaluation).
+"""Rows on their way from rule to rule while a change is followed (030, incremental evaluation).
 
 Rule: a few rows are tuples, many are a grid, and what became a grid stays one: making a tuple of every row on every
 way between rules would take longer than the rules do. Both are ordered alike, the rank of a fact last.
@@ -23,7 +23,7 @@ from lace.datalog.syntax import Predicate
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """SomeRows as columns, at least one."""
+    """Rows as columns, at least one."""
 
     columns: Sequence[Codes]
 
@@ -43,12 +43,12 @@ SomeRows = list[CodeRow] | Grid
 
 
 def grid_of(rows: Collection[CodeRow], width: int) -> Grid:
-    """SomeRows as a grid."""
+    """Rows as a grid."""
     return Grid([np.ascontiguousarray(column) for column in as_table(rows, width).T])
 
 
 def tuples(rows: SomeRows) -> list[CodeRow]:
-    """SomeRows one by one, whatever they are kept as."""
+    """Rows one by one, whatever they are kept as."""
     return rows.rows() if isinstance(rows, Grid) else rows
 
 
@@ -58,7 +58,7 @@ def rank_of(rows: SomeRows) -> int:
 
 
 def unranked(rows: SomeRows) -> SomeRows:
-    """SomeRows without their last value."""
+    """Rows without their last value."""
     if not isinstance(rows, Grid):
         return [row[:-1] for row in rows]
     return Grid(rows.columns[:-1]) if len(rows.columns) > 1 else [()] * len(rows)
@@ -117,5 +117,10 @@ def _joined(parts: list[SomeRows], width: int) -> SomeRows:
         return parts[0]  # a rule gives each fact once
     if not any(isinstance(part, Grid) for part in parts):
         return list(dict.fromkeys(row for part in parts for row in tuples(part)))
-    grids = [part if isinstance(part, Grid) else grid_of(part, width) for part in parts]
-    return Grid(distinct_rows([np.concatenate([grid.columns[n] for grid in grids]) for n in range(width)]))
+    return merged([part if isinstance(part, Grid) else grid_of(part, width) for part in parts])
+
+
+def merged(grids: list[Grid]) -> Grid:
+    """The rows of several grids, each once."""
+    columns = zip(*(grid.columns for grid in grids), strict=True)
+    return Grid(distinct_rows([np.concatenate(parts) for parts in columns]))

@@ -16,7 +16,7 @@ import numpy as np
 
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.evaluate import Evaluation
-from lace.datalog.engine.grids import Grid, SomeRows, grid_of, tuples
+from lace.datalog.engine.grids import Grid, SomeRows, grid_of, merged, tuples
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.living import run_of
 from lace.datalog.engine.path import Sight
@@ -141,7 +141,7 @@ class Mover:
         return self._table(Predicate(name, predicate.arity - 1) if mark else predicate)
 
     def carried(self, rows: list[CodeRow]) -> SomeRows:
-        """SomeRows for several moves: as columns, if they are many."""
+        """Rows for several moves: as columns, if they are many."""
         if len(rows) <= _FEW:
             return rows
         self._meter.touch(CARRIED_ROWS * len(rows))
@@ -153,7 +153,9 @@ class Mover:
         if few is not None:
             return [(*fact, rank) for fact, rank in few.items()]
         parts = list(self._as_columns(move, rows, below=True))
-        return parts[0] if len(parts) == 1 else _merged(parts)
+        if not parts:
+            return []
+        return parts[0] if len(parts) == 1 else merged(parts)
 
     def found(self, move: TurnedRule, rows: SomeRows) -> Ranked:
         """The facts that rows lead to, with the lowest rank that a derivation gives them."""
@@ -204,13 +206,6 @@ class Mover:
             terms, ranks = move.settle(columns, count, below=below)
             self._meter.touch(_HANDED_ROWS * len(ranks))
             yield Grid([*terms, ranks])
-
-
-def _merged(parts: list[Grid]) -> SomeRows:
-    """Facts with the rank they stand at, each once."""
-    if not parts:
-        return []
-    return Grid(distinct_rows([np.concatenate(columns) for columns in zip(*(p.columns for p in parts), strict=True)]))
 
 
 def lowest(facts: Ranked, more: Ranked) -> Ranked:

@@ -98,10 +98,19 @@ class Table:
         if self.has(row):
             return False
         self.fresh[row] = rank
+        self._enter(row, rank)
+        return True
+
+    def _enter(self, row: CodeRow, rank: int) -> CodeRow:
+        """Let a row be found that stands beside the columns; all of its values."""
         full = self._full(row, rank)
         for path in self._paths.values():
             path.add(row, full)
-        return True
+        return full
+
+    def _leave(self, row: CodeRow) -> None:
+        for path in self._paths.values():
+            path.drop(row)
 
     def put(self, facts: dict[CodeRow, int]) -> list[CodeRow]:
         """Put rows with their ranks into the new state; those that were not there, with ranks if these are kept."""
@@ -112,10 +121,7 @@ class Table:
             if row in self.fresh or row in standing:
                 continue
             self.fresh[row] = rank
-            full = self._full(row, rank)
-            new.append(full)
-            for path in self._paths.values():
-                path.add(row, full)
+            new.append(self._enter(row, rank))
         return new
 
     def _standing(self, rows: list[CodeRow]) -> set[CodeRow]:
@@ -196,10 +202,7 @@ class Table:
     def _stand_beside(self, added: dict[CodeRow, int], dead: dict[CodeRow, None]) -> None:
         self._added, self._dead = added, dead
         for row, rank in added.items():
-            full = self._full(row, rank)
-            self._kept.add(row, full)
-            for path in self._paths.values():
-                path.add(row, full)
+            self._kept.add(row, self._enter(row, rank))
 
     def commit(self) -> None:
         """End the change: what is gone leaves, what is fresh stays."""
@@ -221,8 +224,7 @@ class Table:
         """A row that went and came again stands where it stood."""
         if row not in self._added:
             del self.fresh[row]
-            for path in self._paths.values():
-                path.drop(row)
+            self._leave(row)
 
     def _drop(self, row: CodeRow) -> None:
         if row not in self._added:
@@ -231,8 +233,7 @@ class Table:
             del self._added[row]
             self._kept.drop(row)
             if row not in self.fresh:
-                for path in self._paths.values():
-                    path.drop(row)
+                self._leave(row)
 
     def roll_back(self) -> None:
         """End the change as if it had never begun."""
@@ -243,11 +244,9 @@ class Table:
             self._kept = before.kept
         else:
             for row in self.fresh:
-                for path in self._paths.values():
-                    path.drop(row)
+                self._leave(row)
             for row in self.fresh.keys() & self._added.keys():
-                for path in self._paths.values():
-                    path.add(row, self._full(row, self._added[row]))
+                self._enter(row, self._added[row])
         self._end()
 
     def _end(self) -> None:
@@ -262,9 +261,7 @@ class Table:
 
     def scan(self) -> Iterator[CodeRow]:
         """Every row of the new state."""
-        run = self.current()
-        columns = [run.column(position).tolist() for position in range(self.predicate.arity)]
-        return iter(zip(*columns, strict=True)) if columns else iter([()] * run.rows)
+        return iter(as_rows(self.current(), self.predicate.arity))
 
     def current(self) -> Run:
         """The new state as one run."""
