@@ -53,3 +53,10 @@ def test_the_length_of_a_listing_follows_the_set(steps: list[tuple[set[str], set
         for source in SOURCES:
             anew = Generation(0, own.ids, Made(), 1024)
             assert own.listing_bytes(source) == anew.listing_bytes(source)
+
+
+@tries(60)
+@given(st.sets(st.sampled_from(RECORDS)), st.lists(st.sampled_from([*RECORDS, "P.of another format.X9"]), max_size=40))
+def test_those_of_some_records_that_are_in_the_set_come_in_the_order_asked(held: set[str], asked: list[str]) -> None:
+    own = Generation(0, set_of(EMPTY), Made(), 1024).then(sorted(held), [])
+    assert own.among(asked) == [record for record in asked if record in held]

@@ -63,6 +63,9 @@ class Generation:
         here = self.ids.among(wanted)
         if bool(here.all()):
             return list(records)
+        if 2 * int(here.sum()) > len(here):  # texts are made of the fewer
+            missing = set(wanted.take(~here).texts())
+            return [record for record in records if record not in missing]
         found = set(wanted.take(here).texts())
         return [record for record in records if record in found]
 
