@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lace.runtime.turns import LoopTurns
+from lace.runtime.turns import END_S, LoopTurns
 
 
 class Meter:
@@ -113,3 +113,22 @@ def test_with_time_left_work_is_done_at_once() -> None:
         return len(done)
 
     assert asyncio.run(run()) == 1
+
+
+def test_links_that_end_at_once_end_a_few_in_each_round() -> None:
+    async def run() -> list[int]:
+        turns, ended, rounds = LoopTurns(0.004, Meter()), list[int](), list[int]()
+
+        async def end(number: int) -> None:
+            await turns.ended(number)
+            ended.append(number)
+
+        tasks = [asyncio.create_task(end(number)) for number in range(256)]
+        while not all(task.done() for task in tasks):
+            before = len(ended)
+            await asyncio.sleep(0)
+            rounds.append(len(ended) - before)
+        assert sorted(ended) == list(range(256))
+        return rounds
+
+    assert max(asyncio.run(run())) <= 0.004 / END_S + 1

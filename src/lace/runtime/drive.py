@@ -112,6 +112,7 @@ class Driver:
         tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
         try:
             await self.over.wait()
+            await self._turns.ended()
             await self._settle(sending=tasks[1], performing=tasks[2])
         finally:
             await self._cancel(tasks)

@@ -14,6 +14,7 @@ from time import thread_time
 from lace.runtime.fairqueue import FairQueue
 
 ROUND_S = 0.004  # of processor time; the piece of work that crosses it is finished
+END_S = 0.0005  # about what the end of a link takes, in the rounds after its turn
 Work = Callable[[], None]
 
 
@@ -38,6 +39,10 @@ class LoopTurns:
         """Have a piece of work done, later in any case: nobody waits for it."""
         self._waiting.put(account, (work, None))
         self._await_round()
+
+    async def ended(self, account: Hashable) -> None:
+        """Wait for a turn to end a link: when many hang up at once, they end one after the other."""
+        await self.done(account, lambda: self._spend(account, END_S))
 
     async def done(self, account: Hashable, work: Work) -> None:
         """Do a piece of work: at once if there is time left in this round and nobody waits, else in turn."""
@@ -83,9 +88,11 @@ class LoopTurns:
         try:
             work()
         finally:
-            used = self._clock() - started
-            self._left -= used
-            self._waiting.charge(account, used)
+            self._spend(account, self._clock() - started)
+
+    def _spend(self, account: Hashable, used: float) -> None:
+        self._left -= used
+        self._waiting.charge(account, used)
 
 
 class LinkTurns:
@@ -102,3 +109,7 @@ class LinkTurns:
     async def done(self, work: Work) -> None:
         """At once, or in turn."""
         await self._turns.done(self._account, work)
+
+    async def ended(self) -> None:
+        """A turn to end a link."""
+        await self._turns.ended(self._account)

@@ -98,6 +98,7 @@ class WaitingRoom:
             elif first.takes_place():
                 self._waiting.remove(first)
                 first.found.set_result(True)
+                await asyncio.sleep(0)  # a link begins in every round of the loop
             else:
                 await asyncio.sleep(self._limits.look_s)
         self._looking = None
