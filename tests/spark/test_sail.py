@@ -24,7 +24,7 @@ import sys
 from pysail.spark import SparkConnectServer
 SparkConnectServer(ip="127.0.0.1", port=int(sys.argv[1])).start(background=False)
 """
-ABLE = ("test_executor.py", "test_pipeline.py", "test_aggregates.py")
+ABLE = ("test_executor.py", "test_ingest.py", "test_pipeline.py", "test_aggregates.py")
 UNABLE = {
     "test_what_one_record_decides_is_one_pass_without_a_shuffle": "plans of Spark's own are looked at",
     "test_a_run_validates_selects_advertises_and_publishes": "the report shows bytes of the quarantine as text",

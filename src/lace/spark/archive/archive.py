@@ -187,12 +187,11 @@ class Archive:
         from lace.spark.jobs import ingest, validate
 
         places = raw(ingest.PLACES).persist()
-        read = places.count()
-        known = (
-            self._frame(state, "records").select("content").union(self._frame(state, "quarantine").select("content"))
-        )
-        repeated = ingest.repeats(places, known if state.files else None, few=read <= self.few.sent_to_tasks).persist()
-        few = repeated.count() <= self.few.sent_to_tasks
+        known = self._known_contents(state)
+        few = known is not None and places.count() <= self.few.sent_to_tasks
+        repeated = ingest.repeats(places, known, few=few).persist()
+        copies = repeated.count()
+        few = copies <= self.few.sent_to_tasks
         fresh = ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated)
         judged = validate.judged(fresh, keep_bytes=True, limits=self.judging)
         batch = _batch_id(state)
@@ -204,7 +203,15 @@ class Archive:
         valid = sum(file.rows for file in records)
         order = tables.ORDERS["coordinates"]
         added += tables.write(self.spark, self.files, "coordinates", narrow, by=order, rows=valid)
-        return self._addition(batch, inputs, read, added)
+        judged_rows = valid + sum(file.rows for file in added if file.table == "quarantine")
+        return self._addition(batch, inputs, judged_rows + copies, added)
+
+    def _known_contents(self, state: State) -> DataFrame | None:
+        """The digests of everything that was ever read; None if that is nothing."""
+        from lace.spark.relations import union
+
+        held = [name for name in ("records", "quarantine") if state.table(name)]
+        return union(self._frame(state, name).select("content") for name in held) if held else None
 
     def small_addition(self, state: State, found: Sequence[RawRecord], inputs: Mapping[str, Input]) -> Commit:
         """The same for records that this process holds, without Spark."""

@@ -148,8 +148,14 @@ def _fresh(archive: Archive, state: State, peer: str, unseen: _Unseen) -> DataFr
     selected = tables.read(archive.spark, archive.files, "selected", unseen.files)
     if len(unseen.batches) < len(state.batch_ids):
         selected = selected.where(F.col("batch").isin(*unseen.batches))
-    given = tables.read(archive.spark, archive.files, "published", held_by(state, peer)).select("hash")
-    return selected.select("hash").join(given, on="hash", how="left_anti")
+    hashes = selected.select("hash")
+    held = held_by(state, peer)
+    if not held:
+        return hashes
+    given = tables.read(archive.spark, archive.files, "published", held).select("hash")
+    if sum(file.rows for file in unseen.files) <= archive.few.sent_to_tasks:  # what was given stays where it is
+        given = given.join(F.broadcast(hashes), on="hash", how="left_semi")
+    return hashes.join(given, on="hash", how="left_anti")
 
 
 def held_by(state: State, peer: str) -> list[DataFile]:

@@ -5,7 +5,7 @@ Rule: repeats are found by the digest of the whole stored bytes, so a damaged co
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.spark.schemas import CONTENT, ORIGIN, RAW, require_columns
@@ -18,15 +18,16 @@ def repeats(places: DataFrame, known: DataFrame | None = None, *, few: bool = Fa
 
     `few` says that the places can be sent to every task: they then choose among what is known, which stays where it is.
     """
-    first = (
-        places.groupBy("content").agg(F.min(F.struct("bundle", "offset")).alias("place")).select("content", "place.*")
-    )
-    if known is not None:
-        met = known.select("content")
-        if few:
-            met = met.join(F.broadcast(first.select("content")), on="content", how="left_semi")
-        first = first.join(met, on="content", how="left_anti")
-    return places.join(first, on=list(PLACES), how="left_anti")
+    copies = Window.partitionBy("content").orderBy("bundle", "offset")
+    ranked = places.select(*PLACES, F.row_number().over(copies).alias("copy"))
+    if known is None:
+        return ranked.where("copy > 1").select(*PLACES)
+    met = known.select("content")
+    if few:
+        met = met.join(F.broadcast(places.select("content")), on="content", how="left_semi")
+    met = met.distinct().select("content", F.lit(True).alias("is_known"))
+    # Both sides lie apart by content already: neither is moved for this.
+    return ranked.join(met, on="content", how="left").where("copy > 1 or is_known").select(*PLACES)
 
 
 def first_copies(raw: DataFrame, known: DataFrame | None = None, repeated: DataFrame | None = None) -> DataFrame:
