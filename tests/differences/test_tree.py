@@ -11,7 +11,8 @@ from differences.sets import KEY, random_ids
 from lace.differences.ids import EMPTY, Ids, digests_of, ids_of_digests
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import derive_key
-from lace.differences.tree import PARTS, UNKNOWN, told_root
+from lace.differences.tree import PARTS, UNKNOWN, told_root, tree_root
+from lace.notation import b64a
 from lace.notation.digest import digest, key_deriver
 from lace.runtime.generation import Generation
 from tries import tries
@@ -90,3 +91,14 @@ def test_generations_hand_their_trees_on() -> None:
     assert first.anew(first.ids.ids().texts()) is first
     third = second.anew(second.ids.ids().texts()[10:])
     assert third.root == root_by_the_text(third.ids.ids())
+
+
+@pytest.mark.clause("070-ROOT-01")
+def test_parts_that_were_digested_elsewhere_by_their_two_symbols_give_the_root_of_the_set() -> None:
+    ids = crowded(40, 3)
+    parts: dict[str, list[bytes]] = {}
+    for row, letter in zip(digests_of(ids).tolist(), ids.letters.tolist(), strict=True):
+        parts.setdefault(b64a.encode(bytes(row))[:2], []).append(bytes(row) + bytes([letter]))
+    assert len(parts) > 3
+    digests = {symbols: digest(b"".join(sorted(rows))) for symbols, rows in parts.items()}
+    assert tree_root(digests) == root_by_the_text(ids)

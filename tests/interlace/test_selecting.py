@@ -8,11 +8,17 @@ from __future__ import annotations
 import pytest
 
 from interlace.scripted import limits_with
+from lace.interlace.advertisement import Advertisement, FieldClaim, ListingReader
 from lace.interlace.effects import SetHandle
 from lace.interlace.negotiate import FieldSchema
 from lace.interlace.partitions import Partition
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.reconciliation import Reconciliation
+from lace.interlace.reconciliation import Reconciliation, read_summaries
+from lace.interlace.vocabulary import ADVERTISEMENT_PARTITION
+from lace.notation import b64a
+from lace.notation.digest import digest
+from lace.notation.fact import Fact
+from lace.notation.identifiers import RecordHash
 
 mark = pytest.mark
 LIST, NARROW = "ListAdvertisementPartition", "NarrowAdvertisementPartition"
@@ -125,3 +131,33 @@ def test_children_that_were_asked_for_take_their_room_from_the_others() -> None:
     # 64 lines of 87 bytes each, or 200 of 79
     assert chosen(two, max_fact_block_size=11_136 + 15_800) == [(NARROW, "aa"), (NARROW, "bb")]
     assert chosen({("aa", 200): 200, ("bb", 9): 0}, max_fact_block_size=15_800) == [(NARROW, "aa"), (LIST, "bb")]
+
+
+ROOT_TEXT = b64a.encode(bytes(32))
+
+
+@mark.clause("050-PART-04", "050-LIST-07")
+def test_a_summary_of_the_shortest_prefix_and_of_longer_ones_is_read() -> None:
+    for prefix in ("ab", "abc", "abcd"):
+        fact = Fact(ADVERTISEMENT_PARTITION, (prefix, "1", ROOT_TEXT))
+        assert read_summaries([fact, fact], None) == [Partition(prefix, 1, ROOT_TEXT)]
+        assert read_summaries([fact], len(prefix)) == [Partition(prefix, 1, ROOT_TEXT)]
+        with pytest.raises(ProtocolAbort, match="prefix"):
+            read_summaries([fact], len(prefix) + 1)
+    for prefix in ("", "a", "a!"):
+        with pytest.raises(ProtocolAbort, match="prefix"):
+            read_summaries([Fact(ADVERTISEMENT_PARTITION, (prefix, "1", ROOT_TEXT))], None)
+
+
+@mark.clause("050-ADVF-06")
+def test_nobody_lists_records_or_their_fields_as_another_source() -> None:
+    record = str(RecordHash.of("P", digest(b"")))
+    reader = ListingReader("Opq_s", None, 10)
+    with pytest.raises(ProtocolAbort, match="source 'Opq_t'") as error:
+        reader.add_records([record], "Opq_t")
+    assert error.value.reason is AbortReason.MALFORMED_FACT_BLOCK
+    reader.add_records([record], "Opq_s")
+    with pytest.raises(ProtocolAbort, match="source 'Opq_t'"):
+        reader.add_field([record, "Opq_t", "App", "0", "notes"])
+    reader.add_field([record, "Opq_s", "App", "0", "notes"])
+    assert list(reader.finish()) == [Advertisement(RecordHash(record), (FieldClaim("App", "0", "notes"),))]

@@ -122,3 +122,15 @@ def test_a_reader_that_wants_more_than_the_whole_stream_is_told_so() -> None:
     source = ByteSource(b"abc")
     with pytest.raises(InvalidStream):
         read_whole(source.read_exact(4), source)
+
+
+def test_a_chunk_that_was_skipped_to_its_end_gives_way_to_the_next() -> None:
+    source = ByteSource(b"abc")
+    source.feed(b"de\n")
+    assert source.head == (b"abc", 0)
+    source.skip(2)
+    assert (source.head, source.consumed, source.buffered) == ((b"abc", 2), 2, 4)
+    source.skip(1)
+    assert (source.head, source.consumed, source.buffered) == ((b"de\n", 0), 3, 3)
+    assert source.take_line(2) == b"de"
+    assert source.buffered == 0
