@@ -209,3 +209,20 @@ def test_a_prefix_covers_what_lies_under_it(text: str, prefix: Prefix, covered: 
 def test_other_prefixes_are_refused(text: str) -> None:
     with pytest.raises(InvalidText):
         parse_prefix(text)
+
+
+@pytest.mark.parametrize(
+    ("group", "app", "name", "under", "space"),
+    [
+        ("u", "a", "n", False, ("u", "a")),
+        ("u", "a", "n", True, ("u", "a")),  # names that begin with n/ lie in one app
+        ("u", "a", None, False, ("u", "a")),
+        ("u", "a", None, True, ("u", None)),  # apps that begin with a/
+        ("u", None, None, False, ("u", None)),
+        ("u", None, None, True, (None, None)),  # groups that begin with u/
+    ],
+)
+def test_the_space_of_a_listing_is_the_group_and_app_that_all_below_it_have(
+    group: str, app: str | None, name: str | None, under: bool, space: tuple[str | None, str | None]
+) -> None:
+    assert Prefix(group=group, app=app, name=name, under=under).space == space
