@@ -49,7 +49,7 @@ class Dictionary:
     def intern(self, rows: Collection[Sequence[str]], position: int) -> Codes:
         """The codes of one column of rows of texts, new ones where needed."""
         values = list(map(itemgetter(position), rows))
-        if values and values.count(values[0]) == len(values):
+        if values and values[0] == values[-1] and values.count(values[0]) == len(values):
             return np.full(len(values), self.code(values[0]), np.uint32)
         if self._source is not None:
             self._look_up(dict.fromkeys(values))
