@@ -149,6 +149,16 @@ def test_a_summary_of_the_shortest_prefix_and_of_longer_ones_is_read() -> None:
             read_summaries([Fact(ADVERTISEMENT_PARTITION, (prefix, "1", ROOT_TEXT))], None)
 
 
+@mark.clause("050-LIST-07")
+def test_of_several_summaries_the_one_that_is_wrong_is_named() -> None:
+    good, bad = (
+        Fact(ADVERTISEMENT_PARTITION, (prefix, count, ROOT_TEXT)) for prefix, count in (("ab", "1"), ("cd", "0"))
+    )
+    for facts in ([good, bad], [bad, good]):
+        with pytest.raises(ProtocolAbort, match="count '0' of cd"):
+            read_summaries(facts, None)
+
+
 @mark.clause("050-ADVF-06")
 def test_nobody_lists_records_or_their_fields_as_another_source() -> None:
     record = str(RecordHash.of("P", digest(b"")))
