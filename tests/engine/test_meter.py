@@ -97,6 +97,7 @@ def test_a_limit_names_the_predicate_as_written_when_a_goal_rewrote_it(goal: str
     with pytest.raises(LimitExceeded, match="Path/2") as error:
         evaluate(checked(CLOSURE), chain(50), goals=[parse_atom(goal)], limits=EngineLimits(**{limit: 3}))
     assert "?" not in str(error.value)
+    assert "raise the limit" in error.value.advice
 
 
 def test_rules_of_two_texts_that_stand_at_one_place_are_told_apart() -> None:

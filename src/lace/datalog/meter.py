@@ -23,6 +23,8 @@ SINGLE_ROWS = 64
 _SINGLES_AT_ONCE = 256
 _NO_BUDGET = 1 << 62
 _ADVICE = {
+    "max_derived_facts_per_predicate": "ask for a goal with constants, derive fewer facts, or raise the limit",
+    "max_stratum_iterations": "let the recursion reach its end in fewer rounds, or raise the limit",
     "max_rows_touched": "join on fewer rows (bind a variable by a constant or a smaller predicate), or raise the limit",
     "max_peer_rows_touched": "the peer's rules ask for more work than it is given",
     "max_held_bytes": "derive fewer facts or narrower ones, or raise the limit",
