@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import sys
@@ -13,13 +14,19 @@ import pytest
 
 from interlace.pair import ALL, blob, config_of, group_module
 from interop.harness import CLOCK, PATIENCE_S, serving, terms_of
+from lace.limits import SECOND_NS
 from lace.policy.select import select_all
 from lace.runtime.admission import AdmissionLimits
+from lace.runtime.bounds import DriveLimits
+from lace.runtime.leftovers import Leftovers
 from lace.runtime.links import OpenLink
 from lace.runtime.node import NodeLimits
 from lace.runtime.session import CheckResource, Session, checked
 from lace.runtime.waiting import CLAIM_BYTES, LINE_FACTOR
+from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
+from lace.transports.pipe import PipeStream
+from lace.transports.websocket import WebSocketStream
 from siege import speech
 from siege.bearings import Effort, OwnPulse, _shares, used_s, waited_s
 
@@ -121,6 +128,88 @@ def test_nothing_is_begun_for_a_peer_that_left_while_it_waited_for_a_place(tmp_p
 
     begun, _ = asyncio.run(run())
     assert begun == 1
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+def test_what_a_flood_left_behind_is_not_read_to_its_end(tmp_path: Path, scheme: str) -> None:
+    flood = b"# nothing\n\n" * 2_000
+
+    async def run() -> tuple[int, float, str]:
+        options = {"drive_limits": DriveLimits(leftover_s=0.0), "limits": NodeLimits(store_poll_s=0.02)}
+        async with serving([blob(b"one")], tmp_path, scheme, terms_of(ALL), **options) as server:
+            stream = await dial(server.address, TransportOptions(clock=CLOCK.tai))
+            await stream.send(speech.opening() + b"\n\n")
+            async with asyncio.timeout(PATIENCE_S):
+                while not server.node._links:
+                    await asyncio.sleep(0.01)
+            driver = next(iter(server.node._links.values())).driver
+            reading = asyncio.create_task(_read_on(stream))  # else the kernel would tell the server, and drop it all
+            sent = 0
+            with contextlib.suppress(TimeoutError):  # sooner or later the server reads no more for a while
+                while sent < 64 * len(flood):
+                    async with asyncio.timeout(0.2):
+                        await stream.send(flood)
+                    sent += len(flood)
+            reading.cancel()
+            _hang_up(stream)
+            outcome = await server.next_outcome()
+            return sent, driver.meter.used["bytes"], outcome.abort
+
+    sent, read, abort = asyncio.run(run())
+    assert sent >= 4 * len(flood)
+    assert read < 2 * len(flood)  # what was received already is three times that
+    assert abort
+
+
+async def _read_on(stream: ByteStream) -> None:
+    while await stream.receive():
+        pass
+
+
+def _hang_up(stream: object) -> None:
+    """As when a process ends: nothing more is said, and what was said before still arrives."""
+    assert isinstance(stream, PipeStream | WebSocketStream)
+    transport = stream._writer.transport if isinstance(stream, PipeStream) else stream._connection.transport
+    transport.close()
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 64])
+def test_what_a_peer_says_at_the_end_is_read_however_slow_we_are(pieces: int) -> None:
+    gone = Gone()
+    assert not any(gone.leftovers.are_given_up(holds_records=False) for _ in range(pieces))
+    assert gone.lost == 0
+
+
+def test_what_was_left_is_read_for_a_moment_and_records_to_their_end() -> None:
+    gone = Gone()
+    assert not any(gone.leftovers.are_given_up(holds_records=True) for _ in range(200))
+    gone.step_ns = 0
+    assert not any(gone.leftovers.are_given_up(holds_records=False) for _ in range(200))
+    gone.step_ns = SECOND_NS
+    gone.storing_bytes = 1
+    assert not gone.leftovers.are_given_up(holds_records=False)
+    gone.storing_bytes = 0
+    gone.is_left = False
+    assert not gone.leftovers.are_given_up(holds_records=False)
+    gone.is_left = True
+    assert gone.leftovers.are_given_up(holds_records=False)
+    assert gone.lost == 1
+
+
+class Gone:
+    """A link whose peer hung up, a session that counts how often it was lost, a clock that goes on by steps."""
+
+    def __init__(self) -> None:
+        self.is_left, self.storing_bytes, self.step_ns, self.lost, self._now_ns = True, 0, SECOND_NS, 0, 0
+        self.leftovers = Leftovers(self, self, self, self, 0.4)  # type: ignore[arg-type]
+
+    @property
+    def now_ns(self) -> int:
+        self._now_ns += self.step_ns
+        return self._now_ns
+
+    def lose(self, now_ns: int) -> None:
+        self.lost += 1
 
 
 def test_strangers_may_hold_less_than_the_growth_that_a_siege_allows() -> None:

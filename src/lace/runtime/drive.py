@@ -24,6 +24,7 @@ from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.hostcalls import HostCalls
 from lace.runtime.judging import Judging
+from lace.runtime.leftovers import Leftovers
 from lace.runtime.metering import Bucket, Debt, LinkMeter, LinkRates, slices
 from lace.runtime.outgoing import Outgoing
 from lace.runtime.paying import Paying
@@ -78,6 +79,7 @@ class Driver:
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget, strangers)
         self._room = self._waiting.room
+        self._leftovers = Leftovers(stream, session, self._waiting, self._time, self._limits.leftover_s)
         self._judging = Judging(host, self._calls, judges or threads, self._waiting, self._limits.verify_slices)
         self._on_event = on_event
         self._on_stored = on_stored
@@ -192,6 +194,9 @@ class Driver:
             for piece in slices(data, BULK_BLOCKS if is_bulk else BLOCKS_AT_ONCE, holds_records=is_bulk):
                 await self._take(piece)
                 if self.over.is_set():
+                    return
+                if self._leftovers.are_given_up(holds_records=is_bulk):
+                    self._after()
                     return
             self._is_taking = False
             if not data or self._is_lost:

@@ -1,4 +1,4 @@
-"""Streams that were accepted and that nobody has taken yet.
+"""Streams that were accepted: those that nobody has taken yet, and those whose peer has gone already.
 
 Rule: at most `most` wait; one more is dropped, for whoever accepts is behind already.
 """
@@ -6,9 +6,13 @@ Rule: at most `most` wait; one more is dropped, for whoever accepts is behind al
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from typing import Generic, Protocol, TypeVar
 
 from lace.errors import TransportError
+
+_CLOSED = (7, 8)  # of the states of a TCP connection: closed, and closed by the other side
 
 
 class _Droppable(Protocol):
@@ -48,3 +52,14 @@ class AcceptQueue(Generic[S]):
             if stream is not None:
                 stream.abort()
         self._waiting.put_nowait(None)  # wakes one `accept`
+
+
+def has_hung_up(transport: asyncio.BaseTransport) -> bool:
+    """Whether the other side of a TCP connection has closed it: asyncio tells that once all was read (Linux only)."""
+    sock = transport.get_extra_info("socket")
+    if sys.platform != "linux" or sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return False
+    try:
+        return bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _CLOSED)
+    except OSError:
+        return True

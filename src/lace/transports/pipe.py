@@ -6,18 +6,15 @@ Rule: bytes pass unchanged; at most WRITE_BUFFER_BYTES wait here.
 from __future__ import annotations
 
 import asyncio
-import socket
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Self
 
 from lace.errors import TransportError
 from lace.iltp.address import Address
-from lace.transports.accepted import AcceptQueue
+from lace.transports.accepted import AcceptQueue, has_hung_up
 from lace.transports.base import READ_BYTES, WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 
 DEFAULT_LIMITS = TransportLimits()
-_CLOSED = (7, 8)  # of the states of a TCP connection: closed, and closed by the other side
 
 
 class PipeStream:
@@ -73,23 +70,12 @@ class PipeStream:
 
     @property
     def is_left(self) -> bool:
-        return self._writer.is_closing() or self._reader.at_eof() or _has_hung_up(self._writer)
+        return self._writer.is_closing() or self._reader.at_eof() or has_hung_up(self._writer.transport)
 
     async def _finish(self) -> None:
         if self._after_close is not None:
             after, self._after_close = self._after_close, None
             await after()
-
-
-def _has_hung_up(writer: asyncio.StreamWriter) -> bool:
-    """Whether the other side of a TCP connection has closed it: asyncio tells that once all was read (Linux only)."""
-    sock = writer.get_extra_info("socket")
-    if sys.platform != "linux" or sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return False
-    try:
-        return bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _CLOSED)
-    except OSError:
-        return True
 
 
 class PipeListener:

@@ -24,7 +24,7 @@ from websockets.protocol import State
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
-from lace.transports.accepted import AcceptQueue
+from lace.transports.accepted import AcceptQueue, has_hung_up
 from lace.transports.base import WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 from lace.transports.doorway import Doorway, GuardedConnection, Refused, guarded
 from lace.transports.frames import PacedConnection
@@ -111,7 +111,7 @@ class WebSocketStream:
 
     @property
     def is_left(self) -> bool:
-        return self._connection.state is not State.OPEN
+        return self._connection.state is not State.OPEN or has_hung_up(self._connection.transport)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

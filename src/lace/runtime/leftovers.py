@@ -1,0 +1,48 @@
+"""What a peer that has hung up left behind: bytes that the kernel holds and nobody has read yet.
+
+Rule: they are read on for a moment. The end of a stream is told only after all that was sent before it, and that may be
+megabytes on each of many links: whoever floods and leaves would be worked for long after.
+"""
+
+from __future__ import annotations
+
+from lace.limits import SECOND_NS
+from lace.runtime.clock import SteadyTai
+from lace.runtime.session import Session
+from lace.runtime.waiting import Waiting
+from lace.transports.base import ByteStream
+
+LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
+
+
+class Leftovers:
+    """Of one link."""
+
+    def __init__(self, stream: ByteStream, session: Session, waiting: Waiting, time: SteadyTai, worth_s: float) -> None:
+        self._stream = stream
+        self._session = session
+        self._waiting = waiting
+        self._time = time
+        self._worth_ns = worth_s * SECOND_NS
+        self._left_at_ns: int | None = None  # when it was first seen that the peer is gone
+        self._pieces = 0  # that were read since
+
+    def are_given_up(self, *, holds_records: bool) -> bool:
+        """A piece was read. Whether the peer is gone for longer than what it left is worth: then the exchange ends as
+        by a lost link.
+
+        Records are read to the end, and nothing is given up while some are being stored.
+        """
+        if holds_records or self._waiting.storing_bytes or not self._is_over:
+            return False
+        self._session.lose(self._time.now_ns)
+        return True
+
+    @property
+    def _is_over(self) -> bool:
+        if not getattr(self._stream, "is_left", False):  # an application's own transport need not tell
+            return False
+        if self._left_at_ns is None:
+            self._left_at_ns = self._time.now_ns
+        self._pieces += 1
+        return self._pieces > LAST_PIECES and self._time.now_ns - self._left_at_ns > self._worth_ns
