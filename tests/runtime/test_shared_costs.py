@@ -127,6 +127,32 @@ def test_who_left_pays_for_nothing_that_comes(monkeypatch: pytest.MonkeyPatch) -
     assert (stays.purse.paid, goes.purse.paid) == pytest.approx((8.0, 0.0))
 
 
+def test_links_come_and_go_while_the_rules_of_another_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes long for one peer is waited for by nobody else: event loops give back what ended links used."""
+    store, book, costs = filled(), PolicyBook(), Costs(monkeypatch)
+    first, late = Linked(store, ALL, book), Linked(store, JOINED, book)
+    first.ask(costs)
+    is_begun, may_end = threading.Event(), threading.Event()
+    really = StoreEvaluator.forget_sets
+
+    def forget_sets(evaluator: StoreEvaluator) -> None:
+        is_begun.set()
+        assert may_end.wait(10)
+        really(evaluator)
+
+    monkeypatch.setattr(StoreEvaluator, "forget_sets", forget_sets)
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(late.ask, costs)
+        assert is_begun.wait(10)
+        leaving = threads.submit(first.leave)
+        leaving.result(5)
+        may_end.set()
+        slow.result(10)
+    twin = Linked(store, JOINED, book)
+    twin.ask(costs)
+    assert twin._host.shared_sends is late._host.shared_sends is not None
+
+
 def test_an_evaluation_goes_on_for_whoever_still_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that breaks off what others wait for would make them pay for beginning anew."""
     store, book = filled(), PolicyBook()

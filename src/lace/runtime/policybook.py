@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from lace.datalog.syntax import Rule
 from lace.facts.predicates import TICK_TAI
@@ -63,14 +63,25 @@ class PolicyBook:
             return PrivateSends(evaluator, terms.max_line_bytes), None
         facts = frozenset(fact for fact in runtime.facts() if fact.predicate in program.base)
         key = SharingKey(program.program.rules, facts, wanted.schema, terms.engine_limits)
+        if (known := self._used(key)) is None:
+            # Made where nobody waits for it: a peer's rules may take long to look through, and the event loop asks too.
+            name = _name_of(key) if self._keeps_sets and not key.runtime else ""
+            made = _Known(SharedSends(evaluator, terms.max_line_bytes, feeding, evaluator.store, name))
+            known = self._used(key, made)
+        return known.sends, key
+
+    @overload
+    def _used(self, key: SharingKey) -> _Known | None: ...
+    @overload
+    def _used(self, key: SharingKey, made: _Known) -> _Known: ...
+    def _used(self, key: SharingKey, made: _Known | None = None) -> _Known | None:
+        """One link more uses what is known under a key, or what was made for it if nobody was faster."""
         with self._lock:
-            known = self._known.pop(key, None)
-            if known is None:
-                name = _name_of(key) if self._keeps_sets and not key.runtime else ""
-                known = _Known(SharedSends(evaluator, terms.max_line_bytes, feeding, evaluator.store, name))
-            known.users += 1
-            self._known[key] = known  # the one used last stands last
-            return known.sends, key
+            known = self._known.pop(key, made)
+            if known is not None:
+                known.users += 1
+                self._known[key] = known  # the one used last stands last
+            return known
 
     def keep(self) -> None:
         """Keep every set with the lace."""
@@ -82,8 +93,9 @@ class PolicyBook:
     def give_back(self, key: SharingKey, payer: Payer | None = None) -> None:
         """One link less."""
         with self._lock:
-            self._known[key].sends.leave(payer)
-            self._known[key].users -= 1
+            given = self._known[key]
+            given.sends.leave(payer)
+            given.users -= 1
             idle = [found for found, known in self._known.items() if not known.users]
             for found in idle[: max(0, len(idle) - self._max_idle)]:
                 self._known.pop(found).sends.close()
