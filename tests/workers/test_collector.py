@@ -8,8 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from lace.workers import collector
-from lace.workers.collector import ALLOCATIONS, SERVING, collect_briefly, seldom_collecting
+from lace.workers.collector import ALLOCATIONS, SERVING, collecting_briefly, seldom_collecting
 
 
 @pytest.fixture(autouse=True)
@@ -39,15 +38,18 @@ def test_a_program_that_chose_to_collect_less_keeps_its_choice(chosen: int) -> N
     assert gc.get_threshold()[0] == chosen
 
 
-def test_a_server_looks_often_and_briefly_and_no_exchange_changes_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "_is_paced", False)
+def test_a_server_looks_often_and_briefly_until_it_ends_and_no_exchange_changes_that() -> None:
+    gc.set_threshold(700, 10, 10)
+    assert SERVING[0] * SERVING[1] < ALLOCATIONS
     try:
-        collect_briefly()
-        assert gc.get_threshold() == SERVING
-        assert SERVING[0] * SERVING[1] < ALLOCATIONS
-        assert gc.get_freeze_count() > 0
-        with seldom_collecting():
+        with collecting_briefly():
             assert gc.get_threshold() == SERVING
-        assert gc.get_threshold() == SERVING
+            assert gc.get_freeze_count() > 0
+            with seldom_collecting():
+                assert gc.get_threshold() == SERVING
+            assert gc.get_threshold() == SERVING
     finally:
         gc.unfreeze()
+    assert gc.get_threshold() == (700, 10, 10)
+    with seldom_collecting():
+        assert gc.get_threshold() == (ALLOCATIONS, 10, 10)

@@ -146,7 +146,10 @@ def command(
         log = Logbook(as_json=log_format == "json", every_event=every_event)
         serving = Serving(path, addresses, terms, LinkChoices(**links), (), None, metrics_port, log)
     _require_sense(serving)
-    asyncio.run(_serve(serving, trace, watch, master))
+    from lace.workers.collector import collecting_briefly
+
+    with collecting_briefly():
+        asyncio.run(_serve(serving, trace, watch, master))
     return ExitCode.OK
 
 
@@ -223,9 +226,6 @@ async def _serve(serving: Serving, trace: Path | None, watch: Path | None, maste
     sys.setswitchinterval(SWITCH_S)
     from lace.runtime.node import Hooks
     from lace.runtime.watching import watched
-    from lace.workers.collector import collect_briefly
-
-    collect_briefly()
 
     log = serving.log
     hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)

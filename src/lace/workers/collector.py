@@ -49,10 +49,18 @@ def seldom_collecting() -> Iterator[None]:
                 gc.set_threshold(*_before)
 
 
-def collect_briefly() -> None:
-    """For a process that serves until its end: what is there now is never looked at again, the rest bit by bit."""
+@contextmanager
+def collecting_briefly() -> Iterator[None]:
+    """While a process serves: what was there before is never looked at again, the rest bit by bit."""
     global _is_paced
     with _lock:
+        before = _is_paced, gc.get_threshold()
         _is_paced = True
         gc.freeze()
         gc.set_threshold(*SERVING)
+    try:
+        yield
+    finally:
+        with _lock:
+            _is_paced = before[0]
+            gc.set_threshold(*before[1])
