@@ -195,6 +195,7 @@ def test_one_that_nobody_waits_for_any_more_is_broken_off_and_who_waits_its_turn
     host.evaluate(question, Call())
     shared = host._sends
     assert isinstance(shared, sends.SharedSends)
+    host.store.put([validate(plex("late"))])  # else nobody has to be waited for
     call = Call()
     with ThreadPoolExecutor(1) as threads, shared._busy:  # somebody else is at it
         waiting = threads.submit(host.evaluate, question, call)

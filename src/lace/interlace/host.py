@@ -11,7 +11,7 @@ failures into answers, so that an exchange ends the same way whatever drives it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar, assert_never
 
 from lace.errors import LaceError, LimitExceeded, StoreError
@@ -69,11 +69,12 @@ class Call:
     over equal views cost the same.
     """
 
-    __slots__ = ("_is_cancelled", "bytes", "cpu_s", "max_rows", "payer", "rows")
+    __slots__ = ("_is_cancelled", "account", "bytes", "cpu_s", "max_rows", "payer", "rows")
 
     def __init__(self, max_rows: int | None = None, payer: Payer | None = None) -> None:
         self.max_rows = max_rows
         self.payer = payer
+        self.account: Hashable = None  # whose turn it takes where calls wait for one; None: of whom the host is for
         self.rows = 0
         self.bytes = 0
         self.cpu_s = 0.0  # beside that of the calling thread: more by other processes, less by what others pay

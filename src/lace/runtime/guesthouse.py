@@ -12,7 +12,7 @@ import resource
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -115,7 +115,7 @@ class GuestHouse:
     # --- evaluations in this process ---------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def here(self, is_ours: bool, guest: str, call: Call) -> Iterator[None]:
+    def here(self, is_ours: bool, guest: Hashable, call: Call) -> Iterator[None]:
         """A turn to evaluate beside everybody else."""
         with (self._ours if is_ours else self._guests).inside(guest, call.check):
             yield
@@ -135,7 +135,7 @@ class GuestHouse:
     # --- evaluations elsewhere ---------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def turn(self, guest: str, name: Name, room: Room | None, call: Call) -> Iterator[Room]:
+    def turn(self, guest: Hashable, name: Name, room: Room | None, call: Call) -> Iterator[Room]:
         """A room for one evaluation: the one a link had, if nobody took it meanwhile, or a fresh one."""
         self._refuse_again(name)
         room = self._wait_for_room(guest, room, call)
@@ -155,7 +155,7 @@ class GuestHouse:
             if self._costly.get(name, 0.0) > time.monotonic():
                 raise LimitExceeded("max_cpu_s", int(self.limits.max_cpu_s), "the same rules were stopped a moment ago")
 
-    def _wait_for_room(self, guest: str, had: Room | None, call: Call) -> Room:
+    def _wait_for_room(self, guest: Hashable, had: Room | None, call: Call) -> Room:
         mine = object()
         with self._lock:
             if len(self._waiting) >= self.limits.max_waiting:
@@ -194,7 +194,7 @@ class GuestHouse:
         self._rooms.append(room)
         return room
 
-    def _give_back(self, guest: str, room: Room, cpu_s: float) -> None:
+    def _give_back(self, guest: Hashable, room: Room, cpu_s: float) -> None:
         with self._lock:
             room.is_busy, room.call, room.used_at = False, None, time.monotonic()
             self._waiting.charge(guest, cpu_s)

@@ -11,7 +11,7 @@ evaluation took changes its time and nothing else.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -39,7 +39,7 @@ class GuestEvaluator:
         self.store = store
         self._terms = terms
         self._house = house
-        self._guest = guest  # whom the work is charged to
+        self._guest = guest  # whose turn it is where a call does not say
         self._near = StoreEvaluator(store, terms)
         self._room: Room | None = None
         self._wanted: PreparePolicy | None = None
@@ -85,7 +85,7 @@ class GuestEvaluator:
                 max_held_bytes=min(engine.max_held_bytes, limits.held_bytes(self.store.stat().records, is_first=True)),
             )
         self._near = StoreEvaluator(self.store, replace(self._terms, engine_limits=engine))
-        with self._house.here(self._is_ours, self._guest, call or Call()):
+        with self._here(call or Call()):
             self._near.prepare(wanted)
         self._wanted = wanted
         self._name = (str(peer.id), str(wanted.viewer))
@@ -135,20 +135,32 @@ class GuestEvaluator:
         if self._has_moved:
             return None
         try:
-            with self._house.here(self._is_ours, self._guest, call):
+            with self._here(call):
                 return self._near.requestable_freely(claims, source, call)
         except LimitExceeded:
             return None
 
     def beside(self, call: Call) -> contextlib.AbstractContextManager[None]:
         """A turn to look through many claims; what rules cost is not in it."""
-        return self._house.here(True, self._guest, call)
+        return self._house.here(True, self._turn_of(call), call)
+
+    def turn(self, call: Call) -> contextlib.AbstractContextManager[None]:
+        """A turn to evaluate our own rules; those of peers take theirs where they are tried."""
+        return self.beside(call) if self._is_ours else contextlib.nullcontext()
+
+    def _here(self, call: Call) -> contextlib.AbstractContextManager[None]:
+        """A turn to evaluate in this process."""
+        return self._house.here(self._is_ours, self._turn_of(call), call)
+
+    def _turn_of(self, call: Call) -> Hashable:
+        """Whoever asks: links share an evaluator, and whom it was made for has nothing to do with what others ask."""
+        return self._guest if call.account is None else call.account
 
     @contextlib.contextmanager
     def _trying(self, call: Call) -> Iterator[None]:
         """Here, with little fuel; what needs more leaves for good, and its work is done elsewhere."""
         try:
-            with self._house.here(self._is_ours, self._guest, call):
+            with contextlib.nullcontext() if self._is_ours else self._here(call):
                 yield
         except LimitExceeded:
             if self._is_ours or self._house.path is None:
@@ -191,7 +203,7 @@ class GuestEvaluator:
 
     def _far(self, job: EvaluateGuest | RequestableGuest, call: Call) -> GuestAnswer:
         """The answer of our room; one that is fresh is told everything first."""
-        with self._house.turn(self._guest, self._name, self._room, call) as room:
+        with self._house.turn(self._turn_of(call), self._name, self._room, call) as room:
             self._room = room
             if not room.is_fresh:
                 answer = room.ask(job)

@@ -128,7 +128,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         """Over the newest snapshot and everything that the peer claims."""
         policy, sends = self._prepared(), self._sends_under(wanted)
         call.check()
-        self._payer = call.payer
+        self._payer, call.account = call.payer, self._guest
         return self.evaluated(sends, sends.current(wanted.runtime, policy.claims, call), wanted, call)
 
     def evaluated(self, sends: Sends, own: Generation, wanted: asked.Evaluate, call: Call) -> given.Evaluated:

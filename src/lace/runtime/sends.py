@@ -104,7 +104,8 @@ class PrivateSends(_Generations):
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, with all that the peer claims."""
-        return self._follow(self._evaluator.evaluate(runtime, claims.take_changes(), call))
+        with self._evaluator.turn(call):
+            return self._follow(self._evaluator.evaluate(runtime, claims.take_changes(), call))
 
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]:
         """What may be requested and is not there."""
@@ -131,6 +132,7 @@ class _ForAll(Call):
 
     def __init__(self, asking: dict[int, Call], caller: Call) -> None:
         super().__init__(caller.max_rows, caller.payer)
+        self.account = caller.account
         self._asking = asking
 
     @property
@@ -160,6 +162,7 @@ class SharedSends(_Generations):
         if name:
             self._recall()
         self._heard = -1  # of the store's news, when the newest set was worked out
+        self._settled: tuple[StoreCursor, Generation] | None = None  # a moment, and the set that was worked out for it
         self._runtime: RuntimeFacts | None = None  # of the last evaluation; what the rules read of it never changes
         self.is_ready = False  # whether it was prepared to be followed
         self._answers: dict[_Asked, list[str]] = {}  # that links with like claims share
@@ -173,6 +176,8 @@ class SharedSends(_Generations):
             self._payers[id(call.payer)] = call.payer
         self._asking[id(call)] = call
         try:
+            if (known := self._unchanged()) is not None:
+                return known
             with self._undivided(call):
                 return self._paid_by_all(lambda for_all: self._evaluated(runtime, for_all), call)
         finally:
@@ -199,9 +204,18 @@ class SharedSends(_Generations):
             call.cpu_s -= spent * len(others) / max(1, len(payers))
         return found
 
+    def _unchanged(self) -> Generation | None:
+        """The newest set, if the store is as it was when that was worked out: nobody is waited for to find that."""
+        heard, settled = self._store.news.count, self._settled
+        if settled is None or settled[0] != self._store.cursor():
+            return None
+        self._heard = heard
+        return settled[1]
+
     def _evaluated(self, runtime: RuntimeFacts, call: Call) -> Generation:
         heard, self._runtime = self._store.news.count, runtime
         self._newest = self._worked_out(runtime, call)
+        self._settled = self.cursor, self._newest
         self._heard = heard
         return self._newest
 
@@ -233,19 +247,23 @@ class SharedSends(_Generations):
 
     @contextmanager
     def _undivided(self, call: Call) -> Iterator[None]:
-        """One link at a time; what one of them breaks off in the middle must not be what the next one finds."""
-        while not self._busy.acquire(timeout=_LOOK_S):
-            call.check()
-        try:
-            call.check()  # nothing was begun
+        """One link at a time; what one of them breaks off in the middle must not be what the next one finds.
+
+        Whoever waits for a turn locks nobody out meanwhile: it may be the last in line, and others the first.
+        """
+        with self._evaluator.turn(call):
+            while not self._busy.acquire(timeout=_LOOK_S):
+                call.check()
             try:
-                yield
-            except BaseException:
-                self._heard = -1
-                self._evaluator.start_over()
-                raise
-        finally:
-            self._busy.release()
+                call.check()  # nothing was begun
+                try:
+                    yield
+                except BaseException:
+                    self._heard = -1
+                    self._evaluator.start_over()
+                    raise
+            finally:
+                self._busy.release()
 
     @property
     def cursor(self) -> StoreCursor:

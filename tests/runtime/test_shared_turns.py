@@ -1,0 +1,111 @@
+"""What links share at the engine: each waits for its own turn, and nobody is locked out by one that waits for its."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from differences.test_shared import filled, questions
+from interlace.pair import ALL, config_of, plex
+from lace.interlace import effects as asked
+from lace.interlace.advertisement import Advertisement
+from lace.interlace.host import Call
+from lace.records.validate import validate
+from lace.runtime import sends
+from lace.runtime.evaluate import Delta, StoreEvaluator
+from lace.runtime.fairness import FairDoor
+from lace.runtime.guesthouse import GuestHouse
+from lace.runtime.host import LocalHost
+from lace.runtime.policybook import PolicyBook
+from lace.store.memory import MemoryStore
+from siege.speech import bogus
+
+CROWD, LONE = "a crowd", "somebody else"
+
+
+class Links:
+    """Two links of different networks over one store, under the same rules; the crowd's came first."""
+
+    def __init__(self) -> None:
+        self.store: MemoryStore = filled()
+        self.house = GuestHouse(None)
+        self.house._ours = FairDoor(1)
+        book, terms = PolicyBook(), config_of(0, ALL).terms
+        prepared, self.question = questions(ALL)
+        self.hosts: dict[str, LocalHost] = {}
+        for name in (CROWD, LONE):
+            host = self.hosts[name] = LocalHost(self.store, terms, policies=book, house=self.house, guest=name)
+            host.prepare(prepared, Call())
+            self.ask(name)
+
+    def ask(self, name: str, most: int = 0) -> Any:
+        question = replace(self.question, max_requests=most, max_request_bytes=100 * most)
+        return self.hosts[name].evaluate(question, Call())
+
+    @property
+    def shared(self) -> sends.SharedSends:
+        found = self.hosts[LONE].sends
+        assert isinstance(found, sends.SharedSends)
+        assert found is self.hosts[CROWD].sends
+        return found
+
+
+def test_a_set_that_is_of_now_is_found_while_somebody_is_at_it() -> None:
+    links = Links()
+    before = links.ask(LONE).own
+    with ThreadPoolExecutor(1) as threads, links.shared._busy, links.house.here(True, CROWD, Call()):
+        assert threads.submit(links.ask, LONE).result(10).own == before
+    links.store.put([validate(plex("late"))])
+    assert links.ask(LONE).own != before  # what came is not overlooked
+
+
+def test_who_used_least_is_first_though_another_asked_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crowd that waits for its turn holds nothing that others need."""
+    links, order = Links(), list[Hashable]()
+    links.house._ours._waiting.charge(CROWD, 100.0)
+    really = StoreEvaluator.evaluate
+
+    def evaluate(evaluator: StoreEvaluator, runtime: Any, claims: Any, call: Call) -> Delta:
+        order.append(call.account)
+        links.store.put([validate(plex(f"after {len(order)}"))])  # so that the next one has something to do too
+        return really(evaluator, runtime, claims, call)
+
+    monkeypatch.setattr(StoreEvaluator, "evaluate", evaluate)
+    links.store.put([validate(plex("late"))])
+    with ThreadPoolExecutor(2) as threads:
+        with links.house.here(True, "at work", Call()):
+            futures = []
+            for waiting, name in enumerate((CROWD, LONE), 1):
+                futures.append(threads.submit(links.ask, name))
+                while len(links.house._ours._waiting) < waiting:
+                    time.sleep(0.001)
+            assert not links.shared._busy.locked()
+        for future in futures:
+            future.result(10)
+    assert order == [LONE, CROWD]
+
+
+def test_what_one_link_claims_is_looked_through_in_its_own_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever link the rules were prepared for: else all that others claim is done in that one's name."""
+    links, turns = Links(), list[Hashable]()
+    really: Callable[..., Any] = FairDoor.inside
+
+    @contextmanager
+    def inside(door: FairDoor, account: Hashable, check: Callable[[], None]) -> Iterator[None]:
+        turns.append(account)
+        with really(door, account, check):
+            yield
+
+    monkeypatch.setattr(FairDoor, "inside", inside)
+    agreed = links.hosts[LONE].agreed
+    assert agreed is not None
+    claims = [Advertisement(bogus(bytes([number])), ()) for number in range(100)]
+    agreed.claims.take(asked.TakeClaims(added=claims, removed=[], is_whole=True))
+    assert len(links.ask(LONE, 1000).requests) == len(claims)
+    assert set(turns) == {LONE}
