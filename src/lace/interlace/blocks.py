@@ -34,7 +34,7 @@ class BlockReader:
         self._size = 0
         self._listing = listing
         self.facts: list[Fact] = []  # all but requests, ticks and listed claims
-        self.requested: list[str] = []
+        self.requested: dict[str, None] = {}  # each once, in the order in which they came
         self.ticks: list[str] = []
         self.changes: ChangesReceived | None = None
 
@@ -79,7 +79,7 @@ class BlockReader:
         if predicate == TICK_READY:
             self.ticks += column.firsts
         elif predicate == MAY_REQUEST:
-            self.requested += column.firsts
+            self.requested.update(dict.fromkeys(column.firsts))
         elif self._listing is not None and predicate == ADVERTISED:
             self._listing.add_records(column.firsts, *column.rest)
         elif self._listing is not None and predicate == ADVERTISED_FIELD:

@@ -18,7 +18,7 @@ from lace.interlace.inputs import RecordsReceived, RecordsSent
 from lace.interlace.phases import Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import NOT_AVAILABLE
-from lace.notation.fact import Fact
+from lace.notation.fact import FactColumn
 
 
 class Transfer:
@@ -69,7 +69,7 @@ class Transfer:
     def _end_service(self, unavailable: Sequence[str]) -> None:
         """P11: the end of the batch, then the availability block; both are always sent."""
         self._core.emit(EndBlock())
-        self._core.send_block([Fact(NOT_AVAILABLE, (record,)) for record in unavailable] + self._epoch.tick_facts())
+        self._core.send_block(FactColumn(NOT_AVAILABLE, unavailable), self._epoch.tick_facts())
         self._core.sent = True
 
     # --- what we asked for -------------------------------------------------------------------------------------

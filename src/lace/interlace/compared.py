@@ -277,7 +277,7 @@ class ComparedLoop(ABC):
         """What the peer asks for."""
         counts = [values[0] for predicate, values in block.facts if predicate == DIFFERENCE_ALL]
         if not counts:
-            return list(dict.fromkeys(block.requested))
+            return list(block.requested)
         if len(counts) > 1 or block.requested or not self._listed_by_us:
             raise malformed("all that was listed, asked for twice, beside other requests, or where nothing was")
         if counts[0] != str(len(self._listed_by_us)):

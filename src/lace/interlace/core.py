@@ -6,6 +6,8 @@ holds none of them: a part that is over is simply let go.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lace.errors import LocalProtocolError
 from lace.interlace.effects import Effect, EndBlock, HostEffect, Report, SendFacts
 from lace.interlace.events import Event
@@ -67,7 +69,7 @@ class Core:
         """Tell the application."""
         self._out.append(Report(event))
 
-    def send_block(self, *runs: list[Fact]) -> None:
+    def send_block(self, *runs: Sequence[Fact]) -> None:
         """Facts and the end of the block that they complete."""
         self._out += [SendFacts(facts) for facts in runs if facts]
         self._out.append(EndBlock())

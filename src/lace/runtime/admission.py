@@ -17,7 +17,7 @@ from lace.limits import MIB
 from lace.notation.identifiers import Verifier
 from lace.runtime.metering import Bucket, Rate
 from lace.transports.base import TransportProof
-from lace.transports.prefix import network_prefix
+from lace.transports.prefix import network_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +59,7 @@ def peer_key(proof: TransportProof) -> str:
     """Whom a link counts for: the proven verifier, else the network prefix it came from."""
     if proof.peer is not None:
         return proof.peer
-    return network_of(proof)
-
-
-def network_of(proof: TransportProof) -> str:
-    """The network prefix a link came from, or the socket."""
-    address = proof.address
-    if isinstance(address, StdioAddress | UnixAddress):
-        return str(address)
-    return network_prefix(address.host)
+    return network_of(proof.address)
 
 
 class Admission:
@@ -88,7 +80,7 @@ class Admission:
 
     def account(self, proof: TransportProof) -> str:
         """Whom a link counts for, in places and in processor time: another key is made in no time."""
-        return peer_key(proof) if self.kind(proof) is PeerKind.KNOWN else network_of(proof)
+        return peer_key(proof) if self.kind(proof) is PeerKind.KNOWN else network_of(proof.address)
 
     def enter(self, proof: TransportProof, now_ns: int = 0) -> None:
         """A link begins."""

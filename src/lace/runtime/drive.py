@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from lace.errors import LaceError, TransportError
+from lace.errors import LaceError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
@@ -33,6 +33,7 @@ from lace.runtime.tap import Tap
 from lace.runtime.turns import LinkTurns, LoopTurns
 from lace.runtime.waiting import Waiting
 from lace.runtime.wakes import Wakes, set_within
+from lace.runtime.writing import Writing, Written
 from lace.transports.base import ByteStream
 from lace.workers.collector import seldom_collecting
 
@@ -84,6 +85,7 @@ class Driver:
         self._on_event = on_event
         self._on_stored = on_stored
         self._tap = tap
+        self._writing = Writing(stream, session, self._turns, tap, self._limits.send_timeout_s)
         self._work: deque[Request] = deque()
         self._wakes = Wakes(session, self._time)
         self._service: asyncio.Task[None] | None = None
@@ -246,20 +248,12 @@ class Driver:
         """Write what the session has; once the exchange is over, return when nothing is left."""
         while True:
             self._wakes.send.clear()
-            while data := self.session.data_to_send():
-                if self._tap is not None:
-                    self._tap.sent(data)
-                try:
-                    async with asyncio.timeout(self._limits.send_timeout_s):
-                        await self._stream.send(data)
-                except TransportError:
-                    self._lose()
-                    return
-                except TimeoutError:
-                    self.cut("the peer takes no bytes")
-                    return
-                self._room.set()
-            if self.over.is_set():
+            written = await self._writing.flush(self._room.set)
+            if written is Written.LOST:
+                self._lose()
+            elif written is Written.STUCK:
+                self.cut(written.value)
+            if written is not Written.ALL or self.over.is_set():
                 return
             await self._wakes.send.wait()
 

@@ -1,7 +1,7 @@
 """Threads that links share, and doors that few may pass at a time, with a turn for whoever used least.
 
-Rule: see `fairqueue`. Work cannot be taken away from a thread, so one thread is kept for those whose last work was
-short.
+Rule: see `transports.fairqueue`. Work cannot be taken away from a thread, so one thread is kept for those whose last
+work was short.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from time import thread_time
 from typing import Any, ParamSpec, TypeVar
 
-from lace.runtime.fairqueue import MAX_REMEMBERED, FairQueue
+from lace.transports.fairqueue import MAX_REMEMBERED, FairQueue
 
 P = ParamSpec("P")
 T = TypeVar("T")

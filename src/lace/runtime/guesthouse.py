@@ -21,7 +21,7 @@ from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.host import Call
 from lace.limits import MIB
 from lace.runtime.fairness import FairDoor
-from lace.runtime.fairqueue import FairQueue
+from lace.transports.fairqueue import FairQueue
 from lace.workers.pool import Worker, WorkerDied
 from lace.workers.process import Job
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from time import thread_time
 
-from lace.runtime.fairqueue import FairQueue
+from lace.transports.fairqueue import FairQueue
 
 ROUND_S = 0.004  # of processor time; the piece of work that crosses it is finished
 END_S = 0.0005  # about what the end of a link takes, in the rounds after its turn

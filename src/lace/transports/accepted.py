@@ -1,6 +1,7 @@
 """Streams that were accepted: those that nobody has taken yet, and those whose peer has gone already.
 
-Rule: at most `most` wait; one more is dropped, for whoever accepts is behind already.
+Rule: at most `most` wait, and they are taken in turn by network, so that one stream does not wait behind a crowd. Where
+there is no room, first those leave whose peer has gone, then the last of the largest crowd; only then the newcomer.
 """
 
 from __future__ import annotations
@@ -11,47 +12,74 @@ import sys
 from typing import Generic, Protocol, TypeVar
 
 from lace.errors import TransportError
+from lace.transports.base import TransportProof
+from lace.transports.fairqueue import FairQueue
+from lace.transports.prefix import network_of
 
 _CLOSED = (7, 8)  # of the states of a TCP connection: closed, and closed by the other side
 
 
-class _Droppable(Protocol):
+class _Waiting(Protocol):
+    @property
+    def proof(self) -> TransportProof: ...
+    @property
+    def is_left(self) -> bool: ...
     def abort(self) -> None: ...
 
 
-S = TypeVar("S", bound=_Droppable)
+S = TypeVar("S", bound=_Waiting)
 
 
 class AcceptQueue(Generic[S]):
     """The queue between a server of asyncio's, which pushes, and `Listener.accept`, which pulls."""
 
     def __init__(self, most: int) -> None:
-        self._waiting: asyncio.Queue[S | None] = asyncio.Queue(most)
+        self._most = most
+        self._waiting: FairQueue[S] = FairQueue()
+        self._changed = asyncio.Event()
         self.is_closed = False
 
     def offer(self, stream: S) -> bool:
         """Let a stream wait; False if it was dropped."""
-        if self.is_closed or self._waiting.full():
+        network = network_of(stream.proof.address)
+        if self.is_closed or not self._has_room_for(network):
             stream.abort()
             return False
-        self._waiting.put_nowait(stream)
+        self._waiting.put(network, stream)
+        self._changed.set()
         return True
+
+    def _has_room_for(self, network: str) -> bool:
+        if len(self._waiting) < self._most:
+            return True
+        left = [(other, stream) for other, stream in self._waiting if stream.is_left]
+        for other, stream in left:
+            self._waiting.withdraw(other, stream)
+            stream.abort()
+        if left:
+            return True
+        last = self._waiting.make_room(network)
+        if last is not None:
+            last.abort()
+        return last is not None
 
     async def accept(self) -> S:
         """The next stream; TransportError once closed."""
-        stream = None if self.is_closed and self._waiting.empty() else await self._waiting.get()
-        if stream is None:
-            raise TransportError("the listener is closed")
+        while (taken := self._waiting.take()) is None:
+            if self.is_closed:
+                raise TransportError("the listener is closed")
+            self._changed.clear()
+            await self._changed.wait()
+        network, stream = taken
+        self._waiting.charge(network, 1.0)
         return stream
 
     def close(self) -> None:
         """Drop what waits and wake whoever waits for more."""
         self.is_closed = True
-        while not self._waiting.empty():
-            stream = self._waiting.get_nowait()
-            if stream is not None:
-                stream.abort()
-        self._waiting.put_nowait(None)  # wakes one `accept`
+        for stream in self._waiting.drain():
+            stream.abort()
+        self._changed.set()
 
 
 def has_hung_up(transport: asyncio.BaseTransport) -> bool:

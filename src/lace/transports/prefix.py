@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
+from lace.iltp.address import Address, StdioAddress, UnixAddress
+
 IPV6_PREFIX_BITS = 64
 
 
@@ -28,6 +30,11 @@ def network_prefix(host: str) -> str:
         return str(address.ipv4_mapped)
     shift = 128 - IPV6_PREFIX_BITS
     return f"{IPv6Address(int(address) >> shift << shift)}/{IPV6_PREFIX_BITS}"
+
+
+def network_of(address: Address) -> str:
+    """The network that a peer counts for by where it came from; a socket or pipe counts for itself."""
+    return str(address) if isinstance(address, StdioAddress | UnixAddress) else network_prefix(address.host)
 
 
 def is_literal(host: str) -> bool:

@@ -8,7 +8,7 @@ idle begins level with the least of those at work, so that nobody saves up turns
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from heapq import nlargest
 from operator import itemgetter
 from typing import Generic, TypeVar
@@ -31,6 +31,10 @@ class FairQueue(Generic[T]):
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
+
+    def __iter__(self) -> Iterator[tuple[Hashable, T]]:
+        """All that waits, with whom it waits for."""
+        return ((account, item) for account, queue in self._waiting.items() for item in queue)
 
     def put(self, account: Hashable, item: T) -> None:
         """Something waits for its turn."""
@@ -64,6 +68,16 @@ class FairQueue(Generic[T]):
             queue.remove(item)
             if not queue:
                 del self._waiting[account]
+
+    def make_room(self, account: Hashable) -> T | None:
+        """The last that came of whoever has most waiting: it waits no longer. None if that is as few as this account
+        would have with one more."""
+        crowd = max(self._waiting, key=lambda one: len(self._waiting[one]), default=None)
+        if crowd is None or len(self._waiting[crowd]) <= len(self._waiting.get(account, ())) + 1:
+            return None
+        item = self._waiting[crowd][-1]
+        self.withdraw(crowd, item)
+        return item
 
     def charge(self, account: Hashable, cpu_s: float) -> None:
         """Work was done for an account."""

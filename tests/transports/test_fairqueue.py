@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.runtime.fairqueue import FairQueue
+from lace.transports.fairqueue import FairQueue
 
 ACCOUNTS = st.sampled_from("abcd")
 
