@@ -9,7 +9,7 @@ from time import thread_time
 
 import pytest
 
-from lace.runtime.fairness import FairDoor, FairThreads
+from lace.runtime.fairness import LONG_S, FairDoor, FairThreads, Pace
 
 
 def burn(seconds: float) -> None:
@@ -100,6 +100,53 @@ def test_one_thread_is_kept_for_those_whose_last_work_was_short() -> None:
     assert not any(future.done() for future in crowd)
     hold.set()
     assert all(future.result(30) for future in crowd)
+    threads.shutdown()
+
+
+def test_work_that_is_known_to_be_long_has_few_threads_at_a_time_and_the_others_are_free() -> None:
+    threads, hold = FairThreads(4, "test", most_long=1), threading.Event()
+    for heavy in range(6):
+        threads.submit(heavy, lambda: burn(2 * LONG_S)).result(30)
+    threads.submit("light", lambda: None).result(30)
+    begun = list[int]()
+
+    def stay(account: int) -> None:
+        begun.append(account)
+        hold.wait(30)
+
+    crowd = [threads.submit(heavy, lambda account=heavy: stay(account)) for heavy in range(6)]  # type: ignore[misc]
+    for _ in range(3):
+        assert threads.submit("light", lambda: 5).result(30) == 5
+    assert len(begun) == 1
+    hold.set()
+    for future in crowd:
+        future.result(30)
+    assert sorted(begun) == list(range(6))
+    threads.shutdown()
+
+
+def test_accounts_that_nobody_knows_leave_one_thread_to_those_that_are_short() -> None:
+    threads, hold = FairThreads(2, "test"), threading.Event()
+    threads.submit("light", lambda: None).result(30)
+    crowd = [threads.submit(number, hold.wait) for number in range(5)]
+    assert threads.submit("light", lambda: 5).result(30) == 5
+    assert not any(future.done() for future in crowd)
+    hold.set()
+    assert all(future.result(30) for future in crowd)
+    threads.shutdown()
+
+
+def test_one_short_piece_of_work_does_not_make_a_heavy_account_light_and_many_do() -> None:
+    threads = FairThreads(2, "test", ours=["ours"])
+    for account in ("heavy", "ours"):
+        threads.submit(account, lambda: burn(2 * LONG_S)).result(30)
+        threads.submit(account, lambda: None).result(30)
+    threads.submit("new", lambda: None).result(30)
+    paces = {"heavy": Pace.LONG, "ours": Pace.SHORT, "new": Pace.SHORT, "unseen": Pace.UNKNOWN}
+    assert {account: threads._pace(account) for account in paces} == paces
+    for _ in range(20):
+        threads.submit("heavy", lambda: None).result(30)
+    assert threads._pace("heavy") is Pace.SHORT
     threads.shutdown()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from differences.test_shared import filled, questions
+from differences.test_shared import JOINED, filled, questions
 from interlace.pair import ALL, config_of, plex
 from lace.interlace import effects as asked
 from lace.interlace.advertisement import Advertisement
@@ -21,6 +21,7 @@ from lace.runtime import sends
 from lace.runtime.evaluate import Delta, StoreEvaluator
 from lace.runtime.fairness import FairDoor
 from lace.runtime.guesthouse import GuestHouse
+from lace.runtime.guests import GuestEvaluator
 from lace.runtime.host import LocalHost
 from lace.runtime.policybook import PolicyBook
 from lace.store.memory import MemoryStore
@@ -109,3 +110,26 @@ def test_what_one_link_claims_is_looked_through_in_its_own_turn(monkeypatch: pyt
     agreed.claims.take(asked.TakeClaims(added=claims, removed=[], is_whole=True))
     assert len(links.ask(LONE, 1000).requests) == len(claims)
     assert set(turns) == {LONE}
+
+
+def test_rules_of_a_peer_are_looked_through_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside whoever evaluates, each of many threads at it would have the event loop wait for it."""
+    links, begun = Links(), list[str]()
+    really = GuestEvaluator.forget_sets
+
+    def forget_sets(evaluator: GuestEvaluator) -> None:
+        begun.append(evaluator._guest)
+        really(evaluator)
+
+    monkeypatch.setattr(GuestEvaluator, "forget_sets", forget_sets)
+    terms, (prepared, question) = config_of(0, ALL).terms, questions(JOINED)
+    host = LocalHost(links.store, terms, policies=PolicyBook(), house=links.house, guest=CROWD)
+    host.prepare(prepared, Call())
+    with ThreadPoolExecutor(1) as threads:
+        with links.house.here(False, "at work", Call()):
+            asking = threads.submit(host.evaluate, question, Call())
+            while not len(links.house._guests._waiting):
+                time.sleep(0.001)
+            assert begun == []
+        asking.result(10)
+    assert begun == [CROWD]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -31,7 +32,8 @@ class Crew:
         self, store: RecordStore, limits: NodeLimits, verify_slices: int, guest_limits: GuestLimits | None
     ) -> None:
         self.turns = LoopTurns()
-        self.threads = FairThreads(limits.threads, "lace")
+        most_long = max(1, (os.cpu_count() or 1) - 1)  # one core is the event loop's
+        self.threads = FairThreads(limits.threads, "lace", most_long=most_long, ours=[OURSELVES])
         self.workers = Workers(limits.workers)
         self.evaluators = ThreadPoolExecutor(limits.max_links, thread_name_prefix="lace-evaluate")
         self.judges = ThreadPoolExecutor(self.workers.count + 1, thread_name_prefix="lace-judge")

@@ -39,6 +39,7 @@ from lace.workers.collector import seldom_collecting
 
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
 BULK_BLOCKS = 64  # while records are expected
+SHORT_TEXT = 256  # bytes of rules that are read at once: a millisecond, and those of most peers
 _ACCOUNT_OF = (Advertising, EpochBegan)
 
 
@@ -291,7 +292,9 @@ class Driver:
             case ReceivedRecords():
                 await self._judging.begin(await self._gather(request))
             case CheckResource(resource):
-                found = await self._calls.in_thread(checked, resource, self.session.terms.engine_limits)
+                work = partial(checked, limits=self.session.terms.engine_limits)
+                is_short = len(resource.text) <= SHORT_TEXT
+                found = self._calls.at_once(work, resource) if is_short else await self._calls.in_thread(work, resource)
                 await self._turns.done(partial(self._note_checked, found))
             case asked.SendListing():
                 self._start_service(self._outgoing.list(request))

@@ -1,16 +1,19 @@
 """Threads that links share, and doors that few may pass at a time, with a turn for whoever used least.
 
-Rule: see `transports.fairqueue`. Work cannot be taken away from a thread, so one thread is kept for those whose last
-work was short.
+Rule: see `transports.fairqueue`. Work cannot be taken away from a thread, so one thread is kept for those whose work is
+known to be short, and what is known to be long has few threads at a time: it is Python, so that more of them are no
+faster, and whoever else has something to do, the event loop first, waits for each of them in turn.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from enum import IntEnum
+from functools import partial
 from time import thread_time
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,24 +21,35 @@ from lace.transports.fairqueue import MAX_REMEMBERED, FairQueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
-LONG_S = 0.05  # of processor time: what those who do not wait for it notice
+LONG_S = 0.01  # of processor time: what those who do not wait for it notice
+_SHORT_AGAIN = 16  # pieces of short work in a row after which an account is trusted again
 _LOOK_S = 0.02  # how often whoever waits at a door looks whether that is still wanted
 _Work = tuple["Future[Any]", Callable[[], Any]]
 
 
-class FairThreads:
-    """A fixed number of threads, started when they are needed."""
+class Pace(IntEnum):
+    """What is known of the work of an account."""
 
-    def __init__(self, count: int, name: str) -> None:
+    SHORT = 0
+    UNKNOWN = 1
+    LONG = 2
+
+
+class FairThreads:
+    """A fixed number of threads, started when they are needed; what `ours` have done counts as short."""
+
+    def __init__(self, count: int, name: str, *, most_long: int | None = None, ours: Collection[Hashable] = ()) -> None:
         self._count = count
         self._name = name
+        self._most_long = count if most_long is None else most_long
+        self._ours = frozenset(ours)
         self._waiting: FairQueue[_Work] = FairQueue()
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._is_over = False
-        self._costly: OrderedDict[Hashable, None] = OrderedDict()  # accounts whose last work was long
-        self._at_long = 0  # threads that work for one of them
+        self._owed: OrderedDict[Hashable, int] = OrderedDict()  # by account: short work until it counts as short
+        self._at: Counter[Pace] = Counter()  # threads at work
 
     @property
     def threads(self) -> list[threading.Thread]:
@@ -53,10 +67,9 @@ class FairThreads:
             if self._is_over:
                 raise RuntimeError("the threads have ended")
             self._waiting.put(account, (future, work))
-            if self._idle:
-                self._changed.notify()
-            elif len(self._threads) < self._count:
-                self._start()
+            self._changed.notify()
+            if len(self._waiting) > self._idle and len(self._threads) < self._count:
+                self._start()  # one that idles may have been called already, for what came before
         return future
 
     def _start(self) -> None:
@@ -66,47 +79,53 @@ class FairThreads:
 
     def _run(self) -> None:
         while (taken := self._take()) is not None:
-            account, is_long, (future, work) = taken
+            account, pace, (future, work) = taken
             started = thread_time()
+            tell: Callable[[], None] | None = None
             if future.set_running_or_notify_cancel():
                 try:
-                    result = work()
+                    tell = partial(future.set_result, work())
                 except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the future
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)
-                    del result
-            self._give_back(account, is_long, thread_time() - started)
-            del taken, future, work
+                    tell = partial(future.set_exception, error)
+            self._give_back(account, pace, thread_time() - started)
+            if tell is not None:
+                tell()  # after it was counted: whoever hears of it may ask for the next thing at once
+            del taken, future, work, tell
 
-    def _take(self) -> tuple[Hashable, bool, _Work] | None:
+    def _take(self) -> tuple[Hashable, Pace, _Work] | None:
         with self._changed:
             while True:
-                is_last = 0 < self._count - 1 <= self._at_long
-                if (taken := self._waiting.take(self._is_short if is_last else None)) is not None:
+                if (taken := self._waiting.take(self._may)) is not None:
                     account, work = taken
-                    is_long = not self._is_short(account)
-                    self._at_long += is_long
-                    return account, is_long, work
+                    pace = self._pace(account)
+                    self._at[pace] += 1
+                    return account, pace, work
                 if self._is_over:
                     return None
                 self._idle += 1
                 self._changed.wait()
                 self._idle -= 1
 
-    def _is_short(self, account: Hashable) -> bool:
-        return account not in self._costly
+    def _pace(self, account: Hashable) -> Pace:
+        owed = 0 if account in self._ours else self._owed.get(account)
+        return Pace.UNKNOWN if owed is None else Pace.LONG if owed else Pace.SHORT
 
-    def _give_back(self, account: Hashable, is_long: bool, cpu_s: float) -> None:
+    def _may(self, account: Hashable) -> bool:
+        pace = self._pace(account)
+        if pace is Pace.SHORT or self._count == 1:
+            return True
+        is_last = self._at[Pace.UNKNOWN] + self._at[Pace.LONG] >= self._count - 1
+        return not is_last and (pace is Pace.UNKNOWN or self._at[Pace.LONG] < self._most_long)
+
+    def _give_back(self, account: Hashable, pace: Pace, cpu_s: float) -> None:
         with self._changed:
-            self._at_long -= is_long
+            self._at[pace] -= 1
             self._waiting.charge(account, cpu_s)
-            self._costly.pop(account, None)
-            if cpu_s > LONG_S:
-                self._costly[account] = None
-                if len(self._costly) > MAX_REMEMBERED:
-                    self._costly.popitem(last=False)
-            if is_long and self._waiting:
+            owed = self._owed.pop(account, 1)
+            self._owed[account] = _SHORT_AGAIN if cpu_s > LONG_S else max(0, owed - 1)
+            if len(self._owed) > MAX_REMEMBERED:
+                self._owed.popitem(last=False)
+            if pace is not Pace.SHORT and self._waiting:
                 self._changed.notify()  # who was passed over may have the place now
 
     def shutdown(self) -> None:

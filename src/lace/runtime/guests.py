@@ -148,6 +148,10 @@ class GuestEvaluator:
         """A turn to evaluate our own rules; those of peers take theirs where they are tried."""
         return self.beside(call) if self._is_ours else contextlib.nullcontext()
 
+    def looking_through(self, call: Call) -> contextlib.AbstractContextManager[None]:
+        """A turn to look through rules of a peer, which takes the longer the more there are."""
+        return contextlib.nullcontext() if self._is_ours else self._here(call)
+
     def _here(self, call: Call) -> contextlib.AbstractContextManager[None]:
         """A turn to evaluate in this process."""
         return self._house.here(self._is_ours, self._turn_of(call), call)
@@ -160,7 +164,7 @@ class GuestEvaluator:
     def _trying(self, call: Call) -> Iterator[None]:
         """Here, with little fuel; what needs more leaves for good, and its work is done elsewhere."""
         try:
-            with contextlib.nullcontext() if self._is_ours else self._here(call):
+            with self.looking_through(call):
                 yield
         except LimitExceeded:
             if self._is_ours or self._house.path is None:

@@ -126,9 +126,9 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """Over the newest snapshot and everything that the peer claims."""
-        policy, sends = self._prepared(), self._sends_under(wanted)
-        call.check()
         self._payer, call.account = call.payer, self._guest
+        policy, sends = self._prepared(), self._sends_under(wanted, call)
+        call.check()
         return self.evaluated(sends, sends.current(wanted.runtime, policy.claims, call), wanted, call)
 
     def evaluated(self, sends: Sends, own: Generation, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
@@ -161,13 +161,15 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             return contextlib.nullcontext()
         return self._house.here(True, self._guest, call)
 
-    def _sends_under(self, wanted: asked.Evaluate) -> Sends:
+    def _sends_under(self, wanted: asked.Evaluate, call: Call) -> Sends:
         """What other links with this policy use too, found when the runtime facts are known."""
         if self._sends is None:
             if self._evaluator is None:
                 raise LocalProtocolError("nothing was prepared to evaluate")
             under = self._prepared().wanted
-            self._sends, self._sharing = self._policies.take(self._evaluator, self._terms, under, wanted.runtime)
+            with self._evaluator.looking_through(call):
+                taken = self._policies.take(self._evaluator, self._terms, under, wanted.runtime)
+            self._sends, self._sharing = taken
             self._evaluator = None
         return self._sends
 
