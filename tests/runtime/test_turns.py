@@ -83,6 +83,27 @@ def test_an_account_that_comes_again_finds_what_it_used() -> None:
     assert asyncio.run(run()) == ["other", "other", "again", "again"]
 
 
+def test_what_was_done_while_nobody_waited_is_not_held_against_anybody() -> None:
+    """A peer that came a hundred times before a crowd did is not behind each of the crowd for all of that."""
+
+    async def run() -> list[str]:
+        clock, order = Meter(), list[str]()
+        turns = LoopTurns(0.004, clock)
+        for _ in range(100):
+            await turns.of("steady").done(clock.work(0.003))
+            await asyncio.sleep(0)
+        for piece in range(10):
+            for name in (*(f"crowd {number}" for number in range(16)), *(["steady"] if not piece else [])):
+                turns.of(name).do(clock.work(0.003, lambda n=name: order.append(n)))  # type: ignore[misc]
+        while len(turns):
+            await asyncio.sleep(0)
+        return order
+
+    order = asyncio.run(run())
+    assert len(order) == 161
+    assert order.index("steady") <= 2 * 16  # one of the last pieces of its own may be ahead of the level
+
+
 def test_a_failure_reaches_whoever_waits_and_the_others_go_on() -> None:
     async def run() -> tuple[str, int]:
         clock = Meter()

@@ -47,6 +47,21 @@ def test_accounts_that_always_wait_get_equal_shares(costs: list[float]) -> None:
     assert abs(used["a"] - used["b"]) <= max(costs) + 1e-9
 
 
+def test_who_is_served_while_nobody_waits_is_level_with_whoever_comes_then() -> None:
+    queue: FairQueue[str] = FairQueue()
+    for _ in range(100):
+        queue.pass_by("steady")
+        queue.charge("steady", 1.0)
+    for account in ("new", "newer", "steady"):
+        queue.put(account, account[0])
+    served = []
+    while (found := queue.take()) is not None:
+        served.append(found[0])
+        queue.charge(found[0], 1.0)
+    assert served == ["new", "newer", "steady"]
+    assert queue._used["steady"] - queue._used["new"] <= 1.0
+
+
 def test_an_account_that_was_away_for_days_is_level_and_not_behind_every_newcomer() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.charge("steady", 1000.0)

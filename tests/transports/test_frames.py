@@ -125,6 +125,25 @@ def test_a_network_with_many_connections_has_the_turns_of_one() -> None:
     assert told[:40].count("alone") == 10  # one for one, though twenty others wait
 
 
+def test_what_was_parsed_while_nobody_waited_is_not_held_against_anybody() -> None:
+    told: list[str] = []
+
+    async def run() -> None:
+        turns = Turns()
+        for _ in range(50):
+            turns.take(cast(PacedConnection, Pretended("steady", 1, told, turns)))
+            await asyncio.sleep(0)
+        told.clear()
+        crowd = [Pretended(f"crowd {number}", 10, told, turns) for number in range(16)]
+        for connection in [*crowd, Pretended("steady", 1, told, turns)]:
+            turns.take(cast(PacedConnection, connection))
+        while len(told) < 161:
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert told.index("steady") <= 2 * 16  # its last piece may be ahead of the level
+
+
 def test_where_too_many_doors_are_half_open_the_largest_crowd_gives_way() -> None:
     doorway = Doorway(TransportLimits(max_handshakes=8, max_handshakes_per_prefix=6), (), ())
     left: list[int] = []

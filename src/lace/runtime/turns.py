@@ -48,6 +48,7 @@ class LoopTurns:
         """Do a piece of work: at once if there is time left in this round and nobody waits, else in turn."""
         if not self._waiting and self._left > 0:
             self._await_round()
+            self._waiting.pass_by(account)
             self._do(account, work)
             return
         waiting = asyncio.get_running_loop().create_future()

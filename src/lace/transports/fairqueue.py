@@ -41,6 +41,11 @@ class FairQueue(Generic[T]):
         self._used[account] = max(self._used.get(account, 0.0), self._level)
         self._waiting.setdefault(account, deque()).append(item)
 
+    def pass_by(self, account: Hashable) -> None:
+        """It is served without having waited, for nobody waits: whoever comes later begins level with it. What it used
+        while nobody else wanted anything is not held against it."""
+        self._level = self._used[account] = max(self._used.get(account, 0.0), self._level)
+
     def first(self) -> T:
         """What is next, and stays where it is."""
         return self._waiting[self._next(self._waiting)][0]

@@ -41,6 +41,7 @@ class Turns:
         """Bytes came: parse them now if there is time, else in turn."""
         if not self._waiting:
             while connection.has_backlog and self._left_s > 0:
+                self._level = self._used_by(connection.network)  # whoever comes later begins level with it
                 self._spend(connection)
         if connection.has_backlog and connection not in self._waiting:
             self._waiting.append(connection)
