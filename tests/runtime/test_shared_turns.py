@@ -15,7 +15,7 @@ from differences.test_shared import JOINED, filled, questions
 from interlace.pair import ALL, config_of, plex
 from lace.interlace import effects as asked
 from lace.interlace.advertisement import Advertisement
-from lace.interlace.host import Call
+from lace.interlace.host import Call, Cancelled
 from lace.records.validate import validate
 from lace.runtime import sends
 from lace.runtime.evaluate import Delta, StoreEvaluator
@@ -133,3 +133,36 @@ def test_rules_of_a_peer_are_looked_through_one_after_the_other(monkeypatch: pyt
             assert begun == []
         asking.result(10)
     assert begun == [CROWD]
+
+
+def test_of_many_links_that_come_to_rest_one_prepares_and_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    links, prepared = Links(), list[StoreEvaluator]()
+    really = StoreEvaluator.get_ready
+
+    def get_ready(evaluator: StoreEvaluator) -> None:
+        prepared.append(evaluator)
+        really(evaluator)
+
+    monkeypatch.setattr(StoreEvaluator, "get_ready", get_ready)
+    with ThreadPoolExecutor(2) as threads:
+        with links.house.here(True, "at work", Call()):
+            resting = [threads.submit(host.rest, Call()) for host in links.hosts.values()]
+            while len(links.house._ours._waiting) < len(resting):
+                time.sleep(0.001)
+            assert prepared == []
+        for future in resting:
+            future.result(10)
+    assert len(prepared) == 1
+    assert links.shared.is_ready
+
+
+def test_who_has_left_prepares_for_nothing() -> None:
+    links, call = Links(), Call()
+    with ThreadPoolExecutor(1) as threads, links.house.here(True, "at work", Call()):
+        resting = threads.submit(links.hosts[LONE].rest, call)
+        while not len(links.house._ours._waiting):
+            time.sleep(0.001)
+        call.cancel()
+        with pytest.raises(Cancelled):
+            resting.result(10)
+    assert not links.shared.is_ready

@@ -18,7 +18,7 @@ from lace.errors import LaceError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
-from lace.interlace.host import Arrived, Host, limit_of, perform
+from lace.interlace.host import Arrived, Cancelled, Host, limit_of, perform
 from lace.limits import SECOND_NS
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock, SteadyTai
@@ -321,7 +321,8 @@ class Driver:
             self._on_event(event)
         quick = self.host.at_once
         if isinstance(event, FixedPoint) and self.session.terms.is_open and not (quick and quick.is_ready):
-            await self._calls.call(self.host.rest)
+            with contextlib.suppress(Cancelled):  # the link has ended
+                await self._calls.evaluate(self.host.rest)
 
     async def _gather(self, first: ReceivedRecords) -> list[Arrived]:
         """One batch of what arrives close together: many records are judged and stored in half the time of few."""

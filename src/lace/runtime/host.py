@@ -198,8 +198,9 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
     def rest(self, call: Call) -> None:
         """Prepare to follow small changes."""
         call.check()
+        call.account = self._guest
         if self._sends is not None:
-            self._sends.rest()
+            self._sends.rest(call)
 
     # --- our set -----------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class Sends(Protocol):
     def cursor(self) -> StoreCursor: ...
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation: ...
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]: ...
-    def rest(self) -> None: ...
+    def rest(self, call: Call) -> None: ...
     def at_once(self) -> Generation | None: ...
     @property
     def is_ready(self) -> bool: ...
@@ -111,9 +111,10 @@ class PrivateSends(_Generations):
         """What may be requested and is not there."""
         return self._evaluator.requestable
 
-    def rest(self) -> None:
+    def rest(self, call: Call) -> None:
         """From here on small changes are likely."""
-        self._evaluator.get_ready()
+        with self._evaluator.turn(call), self._evaluator.looking_through(call):
+            self._evaluator.get_ready()
 
     def at_once(self) -> Generation | None:
         """Not without an evaluation."""
@@ -259,7 +260,7 @@ class SharedSends(_Generations):
                 try:
                     yield
                 except BaseException:
-                    self._heard = -1
+                    self._heard, self.is_ready = -1, False
                     self._evaluator.start_over()
                     raise
             finally:
@@ -324,8 +325,9 @@ class SharedSends(_Generations):
             with contextlib.suppress(StopIteration, KeyError, RuntimeError):  # another link may be at it too
                 del self._answers[next(iter(self._answers))]
 
-    def rest(self) -> None:
-        """From here on small changes are likely."""
-        with self._busy:
-            self._evaluator.get_ready()
-            self.is_ready = True
+    def rest(self, call: Call) -> None:
+        """From here on small changes are likely. Of many links that come to rest at once, one prepares for them."""
+        with self._undivided(call), self._evaluator.looking_through(call):
+            if not self.is_ready:
+                self._evaluator.get_ready()
+                self.is_ready = True
