@@ -65,6 +65,14 @@ class _Overlay:
         if isinstance(self._above, SharedSends):
             self._above.refresh(call)
 
+    def refresh_shortly(self, call: Call) -> None:
+        if isinstance(self._above, SharedSends):
+            self._above.refresh_shortly(call)
+
+    @property
+    def is_current(self) -> bool:
+        return isinstance(self._above, SharedSends) and self._above.is_current
+
     @property
     def is_ready(self) -> bool:
         return self._above.is_ready

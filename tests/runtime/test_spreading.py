@@ -17,6 +17,8 @@ from lace.runtime.spreading import Spreading
 class Slow:
     """A set that takes long to follow."""
 
+    is_current = False
+
     def __init__(self) -> None:
         self.may_end = threading.Semaphore(0)
         self.begun = 0
@@ -110,5 +112,25 @@ def test_nothing_is_followed_for_links_that_have_all_ended() -> None:
                 shared.calls[0].charge(rows=1)
             shared.may_end.release()
             await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
+def test_a_set_that_is_of_now_is_not_followed_again() -> None:
+    """Whoever stored the record has followed it: nobody is to wait for a thread that finds nothing to do."""
+
+    async def run() -> None:
+        tasks: list[asyncio.Task[None]] = []
+        with ThreadPoolExecutor(1) as threads:
+            spreading = Spreading(threads, lambda work: tasks.append(asyncio.create_task(work)))
+            followed, other = Slow(), Slow()
+            followed.is_current = True
+            other.may_end.release()
+            links = [Link(followed), Link(other), Link(followed)]
+            spreading.tell(links)  # type: ignore[arg-type]
+            assert [len(link.told) for link in links] == [1, 0, 1]
+            await asyncio.gather(*tasks)
+            assert [len(link.told) for link in links] == [1, 1, 1]
+            assert (followed.begun, other.begun) == (0, 1)
 
     asyncio.run(run())

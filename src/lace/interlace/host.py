@@ -130,8 +130,15 @@ class AtOnce(Protocol):
 class Shared(Protocol):
     """What is worked out once for several links."""
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it has seen all that was stored."""
+
     def refresh(self, call: Call) -> None:
         """Follow the store."""
+
+    def refresh_shortly(self, call: Call) -> None:
+        """The same, if it waits for nobody and a few records are all there is to look at."""
 
 
 class Host(Protocol, Generic[Judged]):

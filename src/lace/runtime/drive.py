@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -18,17 +17,18 @@ from lace.errors import LaceError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
-from lace.interlace.host import Arrived, Cancelled, Host, limit_of, perform
+from lace.interlace.host import Cancelled, Host, limit_of, perform
 from lace.limits import SECOND_NS
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.hostcalls import HostCalls
-from lace.runtime.judging import Judging
+from lace.runtime.judging import Gathering, Judging
 from lace.runtime.leftovers import Leftovers
 from lace.runtime.metering import Bucket, Debt, LinkMeter, LinkRates, slices
 from lace.runtime.outgoing import Outgoing
 from lace.runtime.paying import Paying
 from lace.runtime.session import CheckedResource, CheckResource, Outcome, ReceivedRecords, Request, Session, checked
+from lace.runtime.straight import Straight
 from lace.runtime.tap import Tap
 from lace.runtime.turns import LinkTurns, LoopTurns
 from lace.runtime.waiting import Waiting
@@ -87,17 +87,20 @@ class Driver:
         self._on_stored = on_stored
         self._tap = tap
         self._writing = Writing(stream, session, self._turns, tap, self._limits.send_timeout_s)
-        self._work: deque[Request] = deque()
         self._wakes = Wakes(session, self._time)
         self._service: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
-        self._is_going_on = self._is_lost = self._is_gathering = False
+        self._is_going_on = self._is_lost = False
         self._cut_because = ""
         self._rested_at_ns: int | None = None
         self._outgoing = Outgoing(
             session, host, self._calls, self._waiting, self._wakes.send, self._time, self._limits.service_ns
         )
+        parts = self._calls, self._outgoing, self._paying, self._waiting
+        self._straight = Straight(stream, session, host, *parts, self.over, self._note_event, tap)
+        self._work = self._straight.work
+        self._gathering = Gathering(self._work, session, self._wakes.work, self.over, self._limits)
 
     @property
     def now_ns(self) -> int:
@@ -222,7 +225,7 @@ class Driver:
             with self._paying.charging():
                 self.session.receive_data(data, self.now_ns)
             self._paying.charge("bytes", len(data))
-            self._after()
+            self._after_turn()
 
     def _go_on(self) -> None:
         """Read on after the others had their turn, at the peer's cost."""
@@ -230,7 +233,7 @@ class Driver:
         if not self.over.is_set() and self.session.is_behind:
             with self._paying.charging():
                 self.session.go_on(self.now_ns)
-            self._after()
+            self._after_turn()
 
     async def _give_up(self) -> None:
         """The peer says no more: what it left is worked off if that takes a moment, but no evaluation goes on for it.
@@ -249,12 +252,16 @@ class Driver:
         """Write what the session has; once the exchange is over, return when nothing is left."""
         while True:
             self._wakes.send.clear()
+            self._straight.is_sending = True
             written = await self._writing.flush(self._room.set)
             if written is Written.LOST:
                 self._lose()
             elif written is Written.STUCK:
                 self.cut(written.value)
-            if written is not Written.ALL or self.over.is_set():
+            if written is not Written.ALL:
+                return
+            self._straight.is_sending = False
+            if self.over.is_set():
                 return
             await self._wakes.send.wait()
 
@@ -280,9 +287,13 @@ class Driver:
         while True:
             self._wakes.work.clear()
             while self._work:
-                request = self._work.popleft()
-                if not self.over.is_set() or isinstance(request, asked.Report | asked.KeepClaims):
-                    await self._perform_one(request)
+                await self._turns.done(self._after_turn)
+                if self._work and not self._straight.may_go_on:
+                    self._straight.is_held_up = True
+                    request = self._work.popleft()
+                    if not self.over.is_set() or isinstance(request, asked.Report | asked.KeepClaims):
+                        await self._perform_one(request)
+                    self._straight.is_held_up = False
             if self.over.is_set():
                 return
             await self._wakes.work.wait()
@@ -290,7 +301,7 @@ class Driver:
     async def _perform_one(self, request: Request) -> None:
         match request:
             case ReceivedRecords():
-                await self._judging.begin(await self._gather(request))
+                await self._judging.begin(await self._gathering.batch(request))
             case CheckResource(resource):
                 work = partial(checked, limits=self.session.terms.engine_limits)
                 is_short = len(resource.text) <= SHORT_TEXT
@@ -306,45 +317,23 @@ class Driver:
                 is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
                 if is_long:
                     await self._afford()  # what was sent ahead waits as well
-                quick = self.host.at_once
-                answer = self._calls.at_once(quick.answer, request) if quick is not None else None
-                if answer is None:
-                    call = self._calls.evaluate if is_long else self._calls.call
-                    answer = await call(partial(perform, self.host, request))
+                call = self._calls.evaluate if is_long else self._calls.call
+                answer = await call(partial(perform, self.host, request))
                 if answer is not None:
                     await self._answer_in_turn(answer)
 
-    async def _report(self, event: Event) -> None:
+    def _note_event(self, event: Event) -> None:
         if isinstance(event, _ACCOUNT_OF):
             self._paying.charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
         if self._on_event is not None:
             self._on_event(event)
+
+    async def _report(self, event: Event) -> None:
+        self._note_event(event)
         quick = self.host.at_once
         if isinstance(event, FixedPoint) and self.session.terms.is_open and not (quick and quick.is_ready):
             with contextlib.suppress(Cancelled):  # the link has ended
                 await self._calls.evaluate(self.host.rest)
-
-    async def _gather(self, first: ReceivedRecords) -> list[Arrived]:
-        """One batch of what arrives close together: many records are judged and stored in half the time of few."""
-        batch = list(first.records)
-        size = sum([len(data) for _, data in batch])
-        while size < self._limits.max_batch_bytes and await self._comes_more():
-            more = self._work.popleft()
-            if isinstance(more, ReceivedRecords):
-                batch += more.records
-                size += sum([len(data) for _, data in more.records])
-        return batch
-
-    async def _comes_more(self) -> bool:
-        """Whether the next request holds records too; waits for it a moment while records are outstanding."""
-        self._is_gathering = False
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._limits.linger_s):
-                while not self._work and self.session.machine.expects_records and not self.over.is_set():
-                    self._wakes.work.clear()
-                    self._is_gathering = True
-                    await self._wakes.work.wait()
-        return bool(self._work) and isinstance(self._work[0], ReceivedRecords)
 
     async def _commit(self) -> None:
         while True:
@@ -367,7 +356,11 @@ class Driver:
 
     async def _answer_in_turn(self, answer: given.LocalInput) -> None:
         """What an answer leads to may take a while: blocks that waited for it are read."""
-        await self._turns.done(partial(self._answer, answer))
+        await self._turns.done(partial(self._answer_and_go_on, answer))
+
+    def _answer_and_go_on(self, answer: given.LocalInput) -> None:
+        self.session.answer(answer, self.now_ns)
+        self._after_turn()
 
     def _answer(self, answer: given.LocalInput) -> None:
         self.session.answer(answer, self.now_ns)
@@ -377,14 +370,14 @@ class Driver:
         self.session.resource_checked(found, self.now_ns)
         self._after()
 
+    def _after_turn(self) -> None:
+        """The same in a turn, which goes on with what is next as long as nothing has to wait for that."""
+        self._straight.go(self.now_ns)
+        self._after()
+
     def _after(self) -> None:
         """What a call into the session brought: work, bytes, another timer, the end."""
-        for request in self.session.requests():
-            if isinstance(request, ReceivedRecords):
-                self._waiting.storing_bytes += sum([len(data) for _, data in request.records])
-            self._work.append(request)
-        if self.session.outcome is not None:
-            self.over.set()
+        self._straight.collect()
         if not self.session.machine.is_resting:
             self._rested_at_ns = None
         elif self._rested_at_ns is None:
@@ -392,5 +385,5 @@ class Driver:
         if self.session.is_behind and not self._is_going_on:
             self._is_going_on = True
             self._turns.do(self._go_on)
-        self._wakes.after(has_work=bool(self._work) or self._is_gathering, is_over=self.over.is_set())
+        self._wakes.after(has_work=bool(self._work) or self._gathering.is_waiting, is_over=self.over.is_set())
         self._room.set()

@@ -43,6 +43,7 @@ from lace.store.base import RecordStore, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
 MAX_FOLLOWED_FACTS = 1_000
+FEW_RECORDS = 16  # that are looked at by whoever stored them
 _BULK_RECORDS = 64  # records above which fields are read from the columns instead of from each record
 
 
@@ -94,6 +95,7 @@ class Evaluator(Protocol):
     def resume(self, at: StoreCursor) -> bool: ...
     def start_over(self) -> None: ...
     def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta: ...
+    def follow_shortly(self, facts: RuntimeFacts, call: Call) -> Delta | None: ...
     def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]: ...
     def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None: ...
     def beside(self, call: Call) -> AbstractContextManager[None]: ...
@@ -185,8 +187,7 @@ class StoreEvaluator:
         """What changed in the two sets, over the store's newest snapshot: first over what changed here, then with the
         claims that this makes necessary."""
         self._watch.call = call
-        read = self.lowered.program.base
-        runtime = frozenset(fact for fact in facts.facts() if fact.predicate in read)
+        runtime = self._read_of(facts)
         if self._recordwise is not None:
             return self._follow_records(self._recordwise, runtime) or self._start(runtime, ())
         feed, forget = self._claims.change(claims.added, claims.removed)
@@ -200,6 +201,18 @@ class StoreEvaluator:
         if feed:
             delta = delta.then(self._follow(runtime, feed, []) or self._start(runtime, self._claims.fed))
         return delta
+
+    def follow_shortly(self, facts: RuntimeFacts, call: Call) -> Delta | None:
+        """The same where a few records came and each is looked at by itself; None if it is not so."""
+        if self._recordwise is None or self.store.cursor().record - self._cursor.record > FEW_RECORDS:
+            return None
+        self._watch.call = call
+        return self._follow_records(self._recordwise, self._read_of(facts))
+
+    def _read_of(self, facts: RuntimeFacts) -> frozenset[Fact]:
+        """Those that the rules read."""
+        read = self.lowered.program.base
+        return frozenset(fact for fact in facts.facts() if fact.predicate in read)
 
     def close(self) -> None:
         """Let go of what was derived."""

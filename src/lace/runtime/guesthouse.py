@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lace.errors import EvaluationStopped, LimitExceeded
+from lace.errors import EvaluationStopped, LaceError, LimitExceeded
 from lace.interlace.host import Call
 from lace.limits import MIB
 from lace.runtime.fairness import FairDoor
@@ -95,6 +95,14 @@ class Room:
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
+class NotNow(LaceError):
+    """Somebody would have to be waited for."""
+
+
+def _not_now() -> None:
+    raise NotNow("somebody else is at it")
+
+
 class GuestHouse:
     """Rooms for rules of peers; shared by all links of a node. Without a path every guest stays where it is."""
 
@@ -118,6 +126,12 @@ class GuestHouse:
     def here(self, is_ours: bool, guest: Hashable, call: Call) -> Iterator[None]:
         """A turn to evaluate beside everybody else."""
         with (self._ours if is_ours else self._guests).inside(guest, call.check):
+            yield
+
+    @contextlib.contextmanager
+    def here_if_free(self, is_ours: bool, guest: Hashable) -> Iterator[None]:
+        """The same if nobody has to be waited for; else NotNow."""
+        with (self._ours if is_ours else self._guests).inside(guest, _not_now):
             yield
 
     def is_known_as_costly(self, name: Name) -> bool:

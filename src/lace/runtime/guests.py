@@ -25,7 +25,7 @@ from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.policy.lower import LoweredPolicy
 from lace.runtime.evaluate import Delta, Records, StoreEvaluator
-from lace.runtime.guesthouse import GuestHouse, Room, confine
+from lace.runtime.guesthouse import GuestHouse, NotNow, Room, confine
 from lace.store import open_store
 from lace.store.base import RecordStore, StoreCursor
 
@@ -122,6 +122,17 @@ class GuestEvaluator:
         delta = self._note(self._far(EvaluateGuest(facts, claims), call).delta)
         owed, self._owed = self._owed, NO_CHANGE
         return owed.then(delta)
+
+    def follow_shortly(self, facts: RuntimeFacts, call: Call) -> Delta | None:
+        """The same where a few records came, each is looked at by itself, and nobody is to be waited for."""
+        if self._has_moved:
+            return None
+        try:
+            with self._house.here_if_free(self._is_ours, self._turn_of(call)):
+                delta = self._near.follow_shortly(facts, call)
+        except (NotNow, LimitExceeded):  # the next evaluation finds out the same, and what to do about it
+            return None
+        return None if delta is None else self._note(delta)
 
     def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]:
         """What could be requested of a peer that makes these claims; nothing of them is kept."""

@@ -1,20 +1,26 @@
 """Received records on their way into the store: several batches are judged at once, and committed in their order.
 
-Rule: a few short records are judged where they are committed: handing them from thread to thread takes longer.
+Rule: a few short records are judged where they are committed, and what our set becomes by them is worked out there as
+well: handing them from thread to thread takes longer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
+from lace.errors import LaceError
 from lace.interlace import inputs as given
 from lace.interlace.host import Arrived, Call, Host, store
 from lace.limits import KIB
+from lace.runtime.bounds import DriveLimits
 from lace.runtime.hostcalls import HostCalls
+from lace.runtime.session import ReceivedRecords, Request, Session
 from lace.runtime.waiting import Waiting
 
 FEW = 16  # records
@@ -59,5 +65,46 @@ class Judging:
         return tasks
 
 
+class Gathering:
+    """One batch of what arrives close together: many records are judged and stored in half the time of few."""
+
+    def __init__(
+        self, work: deque[Request], session: Session, wake: asyncio.Event, over: asyncio.Event, limits: DriveLimits
+    ) -> None:
+        self._work = work  # what comes next
+        self._session = session
+        self._wake = wake  # there is more of it
+        self._over = over
+        self._limits = limits
+        self.is_waiting = False  # for more
+
+    async def batch(self, first: ReceivedRecords) -> list[Arrived]:
+        """The records of a request, and of those that follow it."""
+        batch = list(first.records)
+        size = sum([len(data) for _, data in batch])
+        while size < self._limits.max_batch_bytes and await self._comes_more():
+            more = self._work.popleft()
+            if isinstance(more, ReceivedRecords):
+                batch += more.records
+                size += sum([len(data) for _, data in more.records])
+        return batch
+
+    async def _comes_more(self) -> bool:
+        """Whether the next request holds records too; waits for it a moment while records are outstanding."""
+        self.is_waiting = False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.linger_s):
+                while not self._work and self._session.machine.expects_records and not self._over.is_set():
+                    self._wake.clear()
+                    self.is_waiting = True
+                    await self._wake.wait()
+        return bool(self._work) and isinstance(self._work[0], ReceivedRecords)
+
+
 def _judge_and_store(host: Host[Any], batch: list[Arrived], call: Call) -> Sequence[given.LocalInput]:
-    return store(host, host.judge(batch, call), call)
+    answers = store(host, host.judge(batch, call), call)
+    quick = host.at_once
+    if quick is not None and quick.shared is not None and any(isinstance(one, given.RecordsStored) for one in answers):
+        with contextlib.suppress(LaceError):  # whoever asks for the set finds out for himself
+            quick.shared.refresh_shortly(call)
+    return answers

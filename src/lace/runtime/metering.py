@@ -71,6 +71,11 @@ class Bucket:
         self._fill(now_ns)
         return max(0.0, -self._level / self._rate.per_s)
 
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether it was, when something was last taken out; it only fills since."""
+        return self._level < 0
+
     def has(self, amount: float, now_ns: int) -> bool:
         """Whether so much can be taken out without overdrawing it."""
         self._fill(now_ns)
@@ -146,8 +151,16 @@ class LinkMeter:
         if self._shared is not None and account == "cpu_s":
             self._shared.charge(amount, now_ns)
 
+    @property
+    def _is_overdrawn(self) -> bool:
+        """Whether an account was, when it was last looked at: none is that was not."""
+        shared = self._shared is not None and self._shared.is_overdrawn
+        return shared or any(bucket.is_overdrawn for bucket in self._buckets.values())
+
     def debt(self, now_ns: int) -> Debt | None:
         """What has to be waited for before more is read, if anything."""
+        if not self._is_overdrawn:
+            return None
         waits = [(bucket.wait_s(now_ns), name) for name, bucket in self._buckets.items()]
         if self._shared is not None:
             waits.append((self._shared.wait_s(now_ns), "cpu_s of all its links"))

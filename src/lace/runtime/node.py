@@ -335,7 +335,8 @@ class Node:
                 continue
             if now != seen:
                 seen = now
-                self.store.news.tell()  # another process may have been the one that stored something
+                if now != self.store.news.at:  # another process was the last that stored something
+                    self.store.news.tell()
                 self._spreading.tell([found.driver for found in self._links.values()])
 
     # --- the end -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.host import Host
+from lace.interlace.host import AtOnce, Host
 from lace.runtime.bounds import Service
 from lace.runtime.clock import SteadyTai
 from lace.runtime.hostcalls import HostCalls
@@ -36,13 +36,23 @@ class Outgoing:
         self._time = time
         self._service_ns = service_ns
 
+    def listed_at_once(self, request: asked.SendListing, quick: AtOnce) -> given.ListingSent | None:
+        """A few advertisement records, if they are at hand and the peer takes what it is sent."""
+        if not self._waiting.is_drained or (listed := self._calls.at_once(quick.listed, request)) is None:
+            return None
+        self._session.put_listing(listed, request.source)
+        return given.ListingSent()
+
+    def served_at_once(self, request: asked.SendRecords, quick: AtOnce) -> given.RecordsSent | None:
+        """A few stored records, in the same way."""
+        if not self._waiting.is_drained or (loaded := self._calls.at_once(quick.loaded, request)) is None:
+            return None
+        service = Service(request)
+        self._session.put_records([stored for _, stored in service.take_all(loaded)])
+        return given.RecordsSent(service.sent, service.missing)
+
     async def list(self, request: asked.SendListing) -> given.ListingSent:
         """Advertisement records as the host lists them: a listing may be large."""
-        quick = self._host.at_once
-        if quick is not None and (listed := self._calls.at_once(quick.listed, request)) is not None:
-            self._session.put_listing(listed, request.source)
-            await self._flow()
-            return given.ListingSent()
         with self._calls.calling() as call:
             batches = self._host.list(request, call)
             while batch := await self._calls.in_thread(next, batches, None):
@@ -54,11 +64,6 @@ class Outgoing:
         """Stored records until a bound is reached; the rest is deferred (050-XFER-01)."""
         service = Service(request)
         started = self._time.now_ns
-        quick = self._host.at_once
-        if quick is not None and (loaded := self._calls.at_once(quick.loaded, request)) is not None:
-            self._session.put_records([stored for _, stored in service.take_all(loaded)])
-            await self._flow()
-            return given.RecordsSent(service.sent, service.missing)
         with self._calls.calling() as call:
             batches = self._host.load(request, call)
             while not service.is_full and (batch := await self._calls.in_thread(next, batches, None)):

@@ -41,6 +41,11 @@ class Paying:
         self.charge("cpu_s", thread_time() - started)
         self.charge("blocks", self._session.blocks_in - blocks)
 
+    @property
+    def is_in_debt(self) -> bool:
+        """Whether an account is overdrawn."""
+        return self._meter.debt(self._time.now_ns) is not None
+
     async def afford(self) -> str:
         """Wait until no account is overdrawn; why the link should be cut, if it would have to wait for too long."""
         while not self._over.is_set() and (debt := self._meter.debt(self._time.now_ns)) is not None:

@@ -226,18 +226,46 @@ class SharedSends(_Generations):
         if runtime is not None:
             self.current(runtime, NO_CLAIMS, call)
 
+    def refresh_shortly(self, call: Call) -> None:
+        """The same by whoever stored a few records, in the same thread: another would take longer to be woken. What
+        is long, or in somebody's hands, waits for its turn."""
+        runtime = self._runtime
+        if runtime is None or self._recalled is not None or not self._busy.acquire(blocking=False):
+            return
+        self._asking[id(call)] = call
+        try:
+            self._paid_by_all(lambda for_all: self._followed_shortly(runtime, for_all), call)
+        except BaseException:
+            self._break_off()
+            raise
+        finally:
+            del self._asking[id(call)]
+            self._busy.release()
+
+    def _followed_shortly(self, runtime: RuntimeFacts, call: Call) -> Generation:
+        heard, before = self._store.news.count, self._evaluator.cursor
+        delta = self._evaluator.follow_shortly(runtime, call)
+        if delta is not None:
+            self._forget_answers(before)
+            self._newest, self._heard = self._follow(delta), heard
+            self._settled = self.cursor, self._newest
+        return self._newest
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing was stored since the newest set was worked out."""
+        return self._heard == self._store.news.count
+
     def at_once(self) -> Generation | None:
         """The newest set, if nothing was stored since it was worked out; nobody is waited for."""
-        return self._newest if self._heard == self._store.news.count else None
+        return self._newest if self.is_current else None
 
     def _worked_out(self, runtime: RuntimeFacts, call: Call) -> Generation:
         if self._recalled is not None and self._recalled == self._store.cursor():
             return self._newest
         before = self._evaluator.cursor
         delta = self._evaluator.evaluate(runtime, ClaimChanges([], []), call)
-        if self._evaluator.cursor != before:
-            self._answers.clear()
-            self._long.clear()
+        self._forget_answers(before)
         followed = self._recalled is None or self._is_resumed
         whole = delta.whole if followed or delta.whole is not None else list(delta.send_added)
         self._recalled = None
@@ -245,6 +273,17 @@ class SharedSends(_Generations):
             self.is_ready = False
             return self._newest.anew(whole)
         return self._follow(delta)
+
+    def _forget_answers(self, before: StoreCursor) -> None:
+        """Answers are of one moment of the store."""
+        if self._evaluator.cursor != before:
+            self._answers.clear()
+            self._long.clear()
+
+    def _break_off(self) -> None:
+        """What was left in the middle must not be what the next one finds."""
+        self._heard, self.is_ready = -1, False
+        self._evaluator.start_over()
 
     @contextmanager
     def _undivided(self, call: Call) -> Iterator[None]:
@@ -260,8 +299,7 @@ class SharedSends(_Generations):
                 try:
                     yield
                 except BaseException:
-                    self._heard, self.is_ready = -1, False
-                    self._evaluator.start_over()
+                    self._break_off()
                     raise
             finally:
                 self._busy.release()

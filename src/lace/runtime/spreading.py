@@ -26,12 +26,12 @@ class Spreading:
         self._waiting: dict[int, Collection[Driver]] = {}  # for another turn, by what is being followed now
 
     def tell(self, drivers: Collection[Driver]) -> None:
-        """At once where a link shares nothing; else when what it shares is of now."""
+        """At once where a link shares nothing, or what it shares is of now; else when it is."""
         groups: dict[int, tuple[Shared, list[Driver]]] = {}
         for driver in drivers:
             quick = driver.host.at_once
             shared = quick.shared if quick is not None else None
-            if shared is None:
+            if shared is None or shared.is_current:
                 driver.tell(LocalChanged())
             else:
                 groups.setdefault(id(shared), (shared, []))[1].append(driver)

@@ -70,9 +70,14 @@ class Waiting:
             self._strangers.change(held - self._told_held)
             self._told_held = held
 
+    @property
+    def is_drained(self) -> bool:
+        """Whether little of what was put is still unsent."""
+        return self._session.unsent_bytes <= self._limits.max_unsent_bytes
+
     async def drained(self) -> None:
         """Wait until little of what was put is still unsent."""
-        while self._session.unsent_bytes > self._limits.max_unsent_bytes:
+        while not self.is_drained:
             self.room.clear()
             await self.room.wait()
 

@@ -140,7 +140,7 @@ class MemoryStore(Closing):
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         with self._lock:
             results = [self._put(record) for record in list(records)]
-        self.news.tell()
+        self.news.tell(self.cursor())
         return results
 
     def put_encoded(self, batch: EncodedBatch) -> int:
@@ -185,7 +185,7 @@ class MemoryStore(Closing):
                 self._removals.append((self._last_removal, found))
                 del self._removals[: -self._max_kept_removals]
                 ledger.give_back(self, {kept.id: _brought(kept) for kept in found})
-        self.news.tell()
+        self.news.tell(self.cursor())
         return len(found)
 
     def records_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, RecordHash]]:

@@ -19,6 +19,7 @@ class StoreNews:
         self._listeners: dict[int, Tell] = {}
         self._lock = Lock()
         self._numbers = 0
+        self.at: object = None  # the cursor as our newest commit left it, if nobody else has stored anything since
         self.count = 0  # how often something was committed: who finds it as it was has missed nothing of this process
 
     def listen(self, tell: Tell) -> Callable[[], None]:
@@ -34,9 +35,13 @@ class StoreNews:
 
         return unlisten
 
-    def tell(self) -> None:
-        """Something was committed."""
+    def tell(self, at: object = None) -> None:
+        """Something was committed: by us, and then the store stood here before anybody hears of it; or by others.
+
+        Who worked something out since the count last moved has seen all up to `at`.
+        """
         with self._lock:
+            self.at = at
             self.count += 1
         if self._listeners:
             with self._lock:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from lace.iltp.address import Address
 from lace.limits import MIB
@@ -54,6 +54,18 @@ class ByteStream(Protocol):
 
     def abort(self) -> None:
         """Drop the connection without sending what still waits."""
+
+
+@runtime_checkable
+class PromptStream(Protocol):
+    """A stream that says whether bytes would go out at once."""
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether the connection stands and nothing that was handed over waits here."""
+
+    def put(self, data: bytes) -> None:
+        """Hand bytes over where `is_prompt`; what the peer does not take now waits here."""
 
 
 class AcceptedStream(ByteStream, Protocol):

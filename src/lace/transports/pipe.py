@@ -51,6 +51,13 @@ class PipeStream:
         except OSError as error:
             raise TransportError(f"the connection was lost: {error}") from error
 
+    @property
+    def is_prompt(self) -> bool:
+        return not self._writer.is_closing() and not self._writer.transport.get_write_buffer_size()
+
+    def put(self, data: bytes) -> None:
+        self._writer.write(data)  # a connection that is lost by that ends what is received
+
     async def close(self) -> None:
         """Flush and close; a peer that takes no bytes any more is dropped after the limit."""
         try:

@@ -93,7 +93,7 @@ class SQLiteStore(Closing):
         """Tell listeners, once it is committed."""
         self._has_untold = self._file.connection.in_transaction
         if not self._has_untold:
-            self.news.tell()
+            self.news.tell(self.cursor())
 
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
         from lace.store.columns.encode import encode_batch  # reading needs nothing of what makes records
