@@ -14,6 +14,7 @@ from lace.notation.tai import TAI
 from lace.runtime.metering import AccountBook, LinkMeter, LinkRates, Rate, slices
 from lace.runtime.node import Node
 from lace.runtime.pulse import Pulse
+from lace.runtime.turns import LoopTurns
 from lace.store.memory import MemoryStore
 from lace.transports.dial import TransportOptions
 
@@ -90,6 +91,32 @@ def test_slices_are_the_same_bytes_and_hold_few_blocks_each(parts: list[bytes], 
     assert b"".join(pieces) == data
     assert all(piece.count(b"\n\n") <= most for piece in pieces)
     assert all(pieces) or pieces == [b""]
+
+
+def test_a_loop_that_is_given_work_beats_at_once_and_quickly_from_then_on() -> None:
+    """What is done in many turns between two beats of an idle loop is not one stall."""
+
+    async def beats(wakes: int) -> int:
+        pulse, seen = Pulse(interval_s=3600.0), list[int]()
+
+        def now_ns() -> int:
+            seen.append(1)
+            return time.monotonic_ns()
+
+        turns = LoopTurns()
+        turns.on_work = pulse.wake
+        beating = asyncio.create_task(pulse.beat(now_ns))
+        await asyncio.sleep(0)
+        for _ in range(wakes):
+            await turns.done("a peer", lambda: None)
+            while len(seen) < 3:  # the start, the wake, and one soon after it
+                await asyncio.sleep(0.001)
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+        return len(seen)
+
+    assert asyncio.run(beats(0)) == 1
+    assert asyncio.run(beats(1)) >= 3
 
 
 def test_the_pulse_tells_how_long_a_loop_was_held() -> None:

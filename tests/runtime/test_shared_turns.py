@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from differences.test_shared import JOINED, filled, questions
-from interlace.pair import ALL, config_of, plex
+from interlace.pair import ALL, config_of, group_module, plex
 from lace.interlace import effects as asked
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.host import Call, Cancelled
@@ -166,3 +166,30 @@ def test_who_has_left_prepares_for_nothing() -> None:
         with pytest.raises(Cancelled):
             resting.result(10)
     assert not links.shared.is_ready
+
+
+def test_a_crowd_with_ever_other_rules_does_not_have_our_own_forgotten() -> None:
+    links = Links()
+    ours, book = links.shared, links.hosts[LONE]._policies
+    for host in links.hosts.values():
+        host.close()
+    for number in range(20):
+        module = group_module(f"g{number}")
+        prepared, question = questions(module)
+        host = LocalHost(links.store, config_of(0, ALL).terms, policies=book, house=links.house, guest=CROWD)
+        host.prepare(prepared, Call())
+        host.evaluate(question, Call())
+        host.close()
+    assert len(book._known) <= 5  # of a crowd no more than before
+    for number in range(20):  # as for a crowd with ever other keys: the text that comes is our own
+        made = LocalHost(links.store, config_of(0, group_module(f"k{number}")).terms, policies=book, guest=CROWD)
+        prepared, question = questions(group_module(f"k{number}"))
+        made.prepare(prepared, Call())
+        made.evaluate(question, Call())
+        made.close()
+    assert len(book._known) <= 8
+    prepared, question = questions(ALL)
+    again = LocalHost(links.store, config_of(0, ALL).terms, policies=book, house=links.house, guest=LONE)
+    again.prepare(prepared, Call())
+    again.evaluate(question, Call())
+    assert again.sends is ours

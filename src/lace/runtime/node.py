@@ -85,6 +85,7 @@ class Node:
         self._drive_limits = drive_limits or DriveLimits()
         self._reports = Reports(self.metrics, hooks or Hooks())
         self._crew = Crew(store, self._limits, self._drive_limits.verify_slices, guest_limits)
+        self._crew.turns.on_work = self.pulse.wake
         self._policies = PolicyBook(keeps_sets=True)
         self._hosting = Hosting(
             store=store,

@@ -40,11 +40,17 @@ class SharingKey:
 @dataclass(slots=True)
 class _Known:
     sends: SharedSends
+    is_ours: bool  # whether the peer brought no rules but our own
     users: int = 0
+    taken: int = 0  # how often it was of use
 
 
 class PolicyBook:
-    """The policies of all links over a store; some that nobody uses now are kept for links to come."""
+    """The policies of all links over a store; some that nobody uses now are kept for links to come.
+
+    Those that were of use most often are, of our own rules and of rules of peers as many each: else a crowd that comes
+    with ever other rules and keys would have those forgotten that good peers come with again and again.
+    """
 
     def __init__(self, max_idle: int = 4, *, keeps_sets: bool = False) -> None:
         self._max_idle = max_idle
@@ -66,7 +72,8 @@ class PolicyBook:
         if (known := self._used(key)) is None:
             # Made where nobody waits for it: a peer's rules may take long to look through, and the event loop asks too.
             name = _name_of(key) if self._keeps_sets and not key.runtime else ""
-            made = _Known(SharedSends(evaluator, terms.max_line_bytes, feeding, evaluator.store, name))
+            is_ours = wanted.plan.operands[1 - wanted.local_index].module.id == terms.module.id
+            made = _Known(SharedSends(evaluator, terms.max_line_bytes, feeding, evaluator.store, name), is_ours)
             known = self._used(key, made)
         return known.sends, key
 
@@ -80,6 +87,7 @@ class PolicyBook:
             known = self._known.pop(key, made)
             if known is not None:
                 known.users += 1
+                known.taken += 1
                 self._known[key] = known  # the one used last stands last
             return known
 
@@ -96,8 +104,9 @@ class PolicyBook:
             given = self._known[key]
             given.sends.leave(payer)
             given.users -= 1
-            idle = [found for found, known in self._known.items() if not known.users]
-            for found in idle[: max(0, len(idle) - self._max_idle)]:
+            alike = [(key, one) for key, one in self._known.items() if not one.users and one.is_ours is given.is_ours]
+            idle = sorted(alike, key=lambda one: one[1].taken)  # of equals the one used longest ago first
+            for found, _ in idle[: max(0, len(idle) - self._max_idle)]:
                 self._known.pop(found).sends.close()
 
     def close(self) -> None:

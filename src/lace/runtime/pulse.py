@@ -3,6 +3,9 @@
 Rule: it measures and changes nothing. Three readings: the time on the wall, which a busy machine stretches; the same
 less the time that the loop's thread waited for a processor, which is what we did to ourselves; and the processor time
 of the thread, which only work on the loop can use up.
+
+An idle loop beats seldom, so whoever gives it work says so: else all that was done in many turns until the next beat
+would look like one stall.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from lace.runtime.wakes import set_within
 
 INTERVAL_S = 0.025  # of an idle loop, which more beats would cost more
 QUICK_S = 0.005  # of a loop at work: what it did in several turns between two beats is not to count as one stall
@@ -26,6 +31,11 @@ class Pulse:
     stall_s: float = 0.0  # later than due, by the wall
     own_s: float = 0.0  # of that, what no other program of the machine made
     busy_s: float = 0.0  # processor time between two beats
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self) -> None:
+        """Work begins: beat now, and quickly from here on."""
+        self._woken.set()
 
     def reset(self) -> None:
         """Forget what was."""
@@ -37,12 +47,16 @@ class Pulse:
         due = monotonic_ns() + int(interval_s * 1e9)
         busy, waited = time.thread_time(), _waited_ns()
         while True:
-            await asyncio.sleep(interval_s)
+            if interval_s > QUICK_S:
+                await set_within(self._woken, interval_s)
+            else:
+                await asyncio.sleep(interval_s)
             now, used, since = monotonic_ns(), time.thread_time(), _waited_ns()
             self.stall_s = max(self.stall_s, (now - due) / 1e9)
             self.own_s = max(self.own_s, (now - due - (since - waited)) / 1e9)
             self.busy_s = max(self.busy_s, used - busy)
-            is_at_work = used - busy > _AT_WORK * interval_s
+            is_at_work = self._woken.is_set() or used - busy > _AT_WORK * interval_s
+            self._woken.clear()
             interval_s = min(self.interval_s, QUICK_S) if is_at_work else self.interval_s
             due, busy, waited = now + int(interval_s * 1e9), used, since
 

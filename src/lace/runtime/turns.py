@@ -27,6 +27,7 @@ class LoopTurns:
         self._left = round_s  # of this round
         self._waiting: FairQueue[tuple[Work, asyncio.Future[None] | None]] = FairQueue()
         self._is_round_over_awaited = False
+        self.on_work: Callable[[], None] | None = None  # told whenever there is some
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -58,6 +59,8 @@ class LoopTurns:
 
     def _await_round(self) -> None:
         if not self._is_round_over_awaited:
+            if self.on_work is not None:
+                self.on_work()
             self._is_round_over_awaited = True
             asyncio.get_running_loop().call_soon(self._begin_round)
 
