@@ -43,7 +43,12 @@ class IdSet:
 
     def among(self, wanted: Ids) -> npt.NDArray[np.bool_]:
         """Which of some ids are in the set."""
-        return (self.base.among(wanted) & ~self.removed.among(wanted)) | self.added.among(wanted)
+        found = self.base.among(wanted)
+        if len(self.removed):
+            found &= ~self.removed.among(wanted)
+        if len(self.added):
+            found |= self.added.among(wanted)
+        return found
 
     def change(self, added: Ids, removed: Ids) -> IdSet:
         """The next generation: `removed` go first, then `added` come; what changes nothing is ignored."""

@@ -43,7 +43,7 @@ class Likeness:
     def among(self, records: Iterable[str]) -> list[str]:
         """Those of some records that the peer claims to have."""
         given = list(records)
-        if not len(self.own):
+        if not given or not len(self.own):
             return [record for record in given if record in self.foreign]
         ours = set(self.own.among(given)) - self.absent
         return [record for record in given if record in self.foreign or record in ours]

@@ -16,7 +16,7 @@ from typing import Any
 from lace.errors import LaceError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
+from lace.interlace.events import Event, FixedPoint
 from lace.interlace.host import Cancelled, Host, limit_of, perform
 from lace.limits import SECOND_NS
 from lace.runtime.bounds import Budget, DriveLimits
@@ -40,7 +40,6 @@ from lace.workers.collector import seldom_collecting
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
 BULK_BLOCKS = 64  # while records are expected
 SHORT_TEXT = 256  # bytes of rules that are read at once: a millisecond, and those of most peers
-_ACCOUNT_OF = (Advertising, EpochBegan)
 
 
 class Driver:
@@ -77,13 +76,13 @@ class Driver:
         accounts_time = accounts_time or self._time  # of all that charge the same accounts
         self.meter = LinkMeter(rates or LinkRates(), accounts_time.now_ns, peer_account)
         self._paying = Paying(session, self.meter, accounts_time, self.over, on_limited)
+        self._turns.pay = partial(self._paying.charge, "cpu_s")
         self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget, strangers)
         self._room = self._waiting.room
         self._leftovers = Leftovers(stream, session, self._waiting, self._time, self._limits.leftover_s)
         self._judging = Judging(host, self._calls, judges or threads, self._waiting, self._limits.verify_slices)
-        self._on_event = on_event
         self._on_stored = on_stored
         self._tap = tap
         self._writing = Writing(stream, session, self._turns, tap, self._limits.send_timeout_s)
@@ -97,8 +96,8 @@ class Driver:
         self._outgoing = Outgoing(
             session, host, self._calls, self._waiting, self._wakes.send, self._time, self._limits.service_ns
         )
-        parts = self._calls, self._outgoing, self._paying, self._waiting
-        self._straight = Straight(stream, session, host, *parts, self.over, self._note_event, tap)
+        parts = self._outgoing, self._paying, self._waiting
+        self._straight = Straight(stream, session, host, *parts, self.over, on_event, tap)
         self._work = self._straight.work
         self._gathering = Gathering(self._work, session, self._wakes.work, self.over, self._limits)
 
@@ -222,8 +221,9 @@ class Driver:
 
     def _give(self, data: bytes) -> None:
         if not self.over.is_set():
-            with self._paying.charging():
-                self.session.receive_data(data, self.now_ns)
+            before = self.session.blocks_in
+            self.session.receive_data(data, self.now_ns)
+            self._paying.charge_blocks(before)
             self._paying.charge("bytes", len(data))
             self._after_turn()
 
@@ -231,8 +231,9 @@ class Driver:
         """Read on after the others had their turn, at the peer's cost."""
         self._is_going_on = False
         if not self.over.is_set() and self.session.is_behind:
-            with self._paying.charging():
-                self.session.go_on(self.now_ns)
+            before = self.session.blocks_in
+            self.session.go_on(self.now_ns)
+            self._paying.charge_blocks(before)
             self._after_turn()
 
     async def _give_up(self) -> None:
@@ -322,14 +323,8 @@ class Driver:
                 if answer is not None:
                     await self._answer_in_turn(answer)
 
-    def _note_event(self, event: Event) -> None:
-        if isinstance(event, _ACCOUNT_OF):
-            self._paying.charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
-        if self._on_event is not None:
-            self._on_event(event)
-
     async def _report(self, event: Event) -> None:
-        self._note_event(event)
+        self._straight.tell(event)
         quick = self.host.at_once
         if isinstance(event, FixedPoint) and self.session.terms.is_open and not (quick and quick.is_ready):
             with contextlib.suppress(Cancelled):  # the link has ended

@@ -41,9 +41,10 @@ class Generation:
         self._partitions: int | None = None  # that are not empty, once somebody asked
         self._recent: dict[str, Advertisement] = {}  # that links asked for: what is new to one is new to many
         self._making = threading.Lock()
+        self._count = len(ids)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return self._count
 
     @property
     def partition_count(self) -> int:
@@ -56,6 +57,8 @@ class Generation:
 
     def among(self, records: Sequence[str]) -> list[str]:
         """Those of some records that are in the set, in their order."""
+        if not records:
+            return []
         try:
             wanted = ids_of_texts(records)
         except InvalidText:  # of a format that no record of ours has

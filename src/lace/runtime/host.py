@@ -131,13 +131,15 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         call.check()
         return self.evaluated(sends, sends.current(wanted.runtime, policy.claims, call), wanted, call)
 
-    def evaluated(self, sends: Sends, own: Generation, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
-        """The answer, where it is known what may be sent."""
+    def evaluated(
+        self, sends: Sends, own: Generation, wanted: asked.Evaluate, call: Call, *, lacks_nothing: bool = False
+    ) -> given.Evaluated:
+        """The answer, where it is known what may be sent, and perhaps that the peer claims nothing that we lack."""
         policy = self._prepared()
         policy.own, under = own, policy.wanted
         policy.claims.follow(own, keeps_fields=under.schema != NO_FIELDS)
         requests: Sequence[str] = ()
-        if wanted.max_requests:
+        if wanted.max_requests and not lacks_nothing:
             found = sends.requestable(own, policy.claims, call)
             about, has_fields = policy.claims.about, under.schema != NO_FIELDS
             with self._beside(len(found), call):

@@ -46,13 +46,6 @@ class HostCalls:
             finally:
                 self._evaluation = None
 
-    def at_once(self, work: Callable[[E], T], effect: E) -> T:
-        """What takes neither a thread nor long."""
-        started = thread_time()
-        result = work(effect)
-        self._charge(thread_time() - started)
-        return result
-
     @contextlib.contextmanager
     def calling(self) -> Iterator[Call]:
         """A call that is cancelled when the link ends."""

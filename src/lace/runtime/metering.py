@@ -87,9 +87,11 @@ class Bucket:
         return self._level >= self._rate.burst
 
     def _fill(self, now_ns: int) -> None:
-        passed = max(0, now_ns - self._at_ns) / SECOND_NS
-        self._level = min(self._rate.burst, self._level + passed * self._rate.per_s)
-        self._at_ns = max(self._at_ns, now_ns)
+        passed = now_ns - self._at_ns
+        if passed > 0:
+            level, rate = self._level + passed / SECOND_NS * self._rate.per_s, self._rate
+            self._level = level if level < rate.burst else rate.burst
+            self._at_ns = now_ns
 
 
 @dataclass(slots=True)

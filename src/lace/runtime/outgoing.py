@@ -38,14 +38,14 @@ class Outgoing:
 
     def listed_at_once(self, request: asked.SendListing, quick: AtOnce) -> given.ListingSent | None:
         """A few advertisement records, if they are at hand and the peer takes what it is sent."""
-        if not self._waiting.is_drained or (listed := self._calls.at_once(quick.listed, request)) is None:
+        if not self._waiting.is_drained or (listed := quick.listed(request)) is None:
             return None
         self._session.put_listing(listed, request.source)
         return given.ListingSent()
 
     def served_at_once(self, request: asked.SendRecords, quick: AtOnce) -> given.RecordsSent | None:
         """A few stored records, in the same way."""
-        if not self._waiting.is_drained or (loaded := self._calls.at_once(quick.loaded, request)) is None:
+        if not self._waiting.is_drained or (loaded := quick.loaded(request)) is None:
             return None
         service = Service(request)
         self._session.put_records([stored for _, stored in service.take_all(loaded)])

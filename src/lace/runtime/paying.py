@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
-from time import thread_time
+from collections.abc import Callable
 
 from lace.runtime.clock import SteadyTai
 from lace.runtime.metering import Debt, LinkMeter
@@ -33,13 +32,10 @@ class Paying:
         """Something was done for the peer."""
         self._meter.charge(account, amount, self._time.now_ns)
 
-    @contextlib.contextmanager
-    def charging(self) -> Iterator[None]:
-        """What the session does meanwhile, it does at the peer's cost."""
-        blocks, started = self._session.blocks_in, thread_time()
-        yield
-        self.charge("cpu_s", thread_time() - started)
-        self.charge("blocks", self._session.blocks_in - blocks)
+    def charge_blocks(self, before: int) -> None:
+        """The session took blocks since it had taken so many."""
+        if self._session.blocks_in != before:
+            self.charge("blocks", self._session.blocks_in - before)
 
     @property
     def is_in_debt(self) -> bool:

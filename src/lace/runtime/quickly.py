@@ -63,7 +63,7 @@ class Quick:
             return None
         if wanted.max_requests and agreed.claims.has_beyond(now, FEW):
             return None
-        return self._host.evaluated(sends, now, wanted, Call())
+        return self._host.evaluated(sends, now, wanted, Call(), lacks_nothing=True)
 
     def _is_nearly_measured(self, wanted: asked.Measure) -> bool:
         agreed = self._host.agreed

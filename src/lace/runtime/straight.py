@@ -1,8 +1,8 @@
 """What a link does in one go: requests that its host answers at once, and bytes that its stream takes at once.
 
 Rule: what is done is what `drive` does in its loops, in the same order; nothing here waits, and a go is short, so that
-it may be part of a turn on the event loop. To wake a loop for a step costs more than the step, and one new record takes
-some twenty of them on every link.
+it may be part of a turn on the event loop, which pays for it. To wake a loop for a step costs more than the step, and
+one new record takes some twenty of them on every link.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.events import Event, FixedPoint
+from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
 from lace.interlace.host import AtOnce, Host
-from lace.runtime.hostcalls import HostCalls
 from lace.runtime.outgoing import Outgoing
 from lace.runtime.paying import Paying
 from lace.runtime.session import CheckResource, ReceivedRecords, Request, Session
@@ -35,12 +34,11 @@ class Straight:
         stream: ByteStream,
         session: Session,
         host: Host[Any],
-        calls: HostCalls,
         outgoing: Outgoing,
         paying: Paying,
         waiting: Waiting,
         over: asyncio.Event,
-        tell: Callable[[Event], None],
+        on_event: Callable[[Event], None] | None,
         tap: Tap | None,
     ) -> None:
         self.work: deque[Request] = deque()  # what the session wants done
@@ -50,12 +48,11 @@ class Straight:
         self._stream = stream if isinstance(stream, PromptStream) else None
         self._session = session
         self._host = host
-        self._calls = calls
         self._outgoing = outgoing
         self._paying = paying
         self._waiting = waiting
         self._over = over  # set when the link has ended
-        self._tell = tell
+        self._on_event = on_event
         self._tap = tap
 
     def collect(self) -> None:
@@ -99,8 +96,15 @@ class Straight:
     def _reports(self, event: Event, quick: AtOnce) -> bool:
         if isinstance(event, FixedPoint) and self._session.terms.is_open and not quick.is_ready:
             return False  # the host has something to do now
-        self._tell(event)
+        self.tell(event)
         return True
+
+    def tell(self, event: Event) -> None:
+        """Something happened that the application may want to hear."""
+        if isinstance(event, Advertising | EpochBegan):
+            self._paying.charge("epochs" if isinstance(event, EpochBegan) else "loops", 1)
+        if self._on_event is not None:
+            self._on_event(event)
 
     def _answer(self, request: Request, quick: AtOnce) -> given.LocalInput | None:
         match request:
@@ -113,7 +117,7 @@ class Straight:
             case asked.Evaluate() if self._paying.is_in_debt:
                 return None
             case _:
-                return self._calls.at_once(quick.answer, request)
+                return quick.answer(request)
 
     def _send(self) -> None:
         """Hand over what the session has to say, or the beginning of it, if the stream holds nothing back."""

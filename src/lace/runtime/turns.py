@@ -16,6 +16,12 @@ from lace.transports.fairqueue import FairQueue
 ROUND_S = 0.004  # of processor time; the piece of work that crosses it is finished
 END_S = 0.0005  # about what the end of a link takes, in the rounds after its turn
 Work = Callable[[], None]
+Pay = Callable[[float], None]
+"""Told what a piece of work took, in seconds of processor time: to ask for that takes long enough to be asked once."""
+
+
+def _nobody_pays(_: float) -> None:
+    """There is no account beside the queue's."""
 
 
 class LoopTurns:
@@ -25,7 +31,7 @@ class LoopTurns:
         self._round_s = round_s
         self._clock = clock
         self._left = round_s  # of this round
-        self._waiting: FairQueue[tuple[Work, asyncio.Future[None] | None]] = FairQueue()
+        self._waiting: FairQueue[tuple[Work, asyncio.Future[None] | None, Pay]] = FairQueue()
         self._is_round_over_awaited = False
         self.on_work: Callable[[], None] | None = None  # told whenever there is some
 
@@ -36,24 +42,24 @@ class LoopTurns:
         """The turns of one account."""
         return LinkTurns(self, account)
 
-    def do(self, account: Hashable, work: Work) -> None:
+    def do(self, account: Hashable, work: Work, pay: Pay = _nobody_pays) -> None:
         """Have a piece of work done, later in any case: nobody waits for it."""
-        self._waiting.put(account, (work, None))
+        self._waiting.put(account, (work, None, pay))
         self._await_round()
 
     async def ended(self, account: Hashable) -> None:
         """Wait for a turn to end a link: when many hang up at once, they end one after the other."""
         await self.done(account, lambda: self._spend(account, END_S))
 
-    async def done(self, account: Hashable, work: Work) -> None:
+    async def done(self, account: Hashable, work: Work, pay: Pay = _nobody_pays) -> None:
         """Do a piece of work: at once if there is time left in this round and nobody waits, else in turn."""
         if not self._waiting and self._left > 0:
             self._await_round()
             self._waiting.pass_by(account)
-            self._do(account, work)
+            self._do(account, work, pay)
             return
         waiting = asyncio.get_running_loop().create_future()
-        self._waiting.put(account, (work, waiting))
+        self._waiting.put(account, (work, waiting, pay))
         self._await_round()
         await waiting
 
@@ -69,16 +75,16 @@ class LoopTurns:
         self._left = self._round_s
         try:
             while self._left > 0 and (taken := self._waiting.take()) is not None:
-                account, (work, waiting) = taken
+                account, (work, waiting, pay) = taken
                 if waiting is None or not waiting.done():  # cancelled, if its link was
-                    self._do_for(waiting, account, work)
+                    self._do_for(waiting, account, work, pay)
         finally:
             if self._waiting:
                 self._await_round()
 
-    def _do_for(self, waiting: asyncio.Future[None] | None, account: Hashable, work: Work) -> None:
+    def _do_for(self, waiting: asyncio.Future[None] | None, account: Hashable, work: Work, pay: Pay) -> None:
         try:
-            self._do(account, work)
+            self._do(account, work, pay)
         except Exception as error:
             if waiting is None:
                 raise
@@ -87,12 +93,14 @@ class LoopTurns:
             if waiting is not None:
                 waiting.set_result(None)
 
-    def _do(self, account: Hashable, work: Work) -> None:
+    def _do(self, account: Hashable, work: Work, pay: Pay) -> None:
         started = self._clock()
         try:
             work()
         finally:
-            self._spend(account, self._clock() - started)
+            used = self._clock() - started
+            self._spend(account, used)
+            pay(used)
 
     def _spend(self, account: Hashable, used: float) -> None:
         self._left -= used
@@ -105,14 +113,15 @@ class LinkTurns:
     def __init__(self, turns: LoopTurns, account: Hashable) -> None:
         self._turns = turns
         self._account = account
+        self.pay: Pay = _nobody_pays  # who is told what each piece of work took
 
     def do(self, work: Work) -> None:
         """Later in any case: nobody waits for it."""
-        self._turns.do(self._account, work)
+        self._turns.do(self._account, work, self.pay)
 
     async def done(self, work: Work) -> None:
         """At once, or in turn."""
-        await self._turns.done(self._account, work)
+        await self._turns.done(self._account, work, self.pay)
 
     async def ended(self) -> None:
         """A turn to end a link."""
