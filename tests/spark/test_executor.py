@@ -25,6 +25,7 @@ from lace.limits import EngineLimits
 from lace.records.model import ValidRecord
 from lace.spark.columns import compare_integers, compare_texts, text_shape
 from lace.spark.executor import SparkSettings, evaluate
+from lace.spark.plans import Sized
 from lace.spark.relations import local_relation
 from lace.spark.rows import record_arrays
 from lace.spark.schemas import WIDE, WrongSchema, arrow_schema
@@ -150,6 +151,65 @@ Both(P) :- O0(P), O1(P).
     assert "Exchange" not in plan, plan
     assert re.search(r"\bJoin\b", plan) is None, plan
     assert plan.count("Scan parquet") == 1, plan
+
+
+def shuffled_rows(spark: SparkSession) -> int:
+    """Rows that all stages so far have written for others to read."""
+    context = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    no_quantiles = context._gateway.new_array(context._jvm.double, 0)
+    found = context._jsc.sc().statusStore().stageList(None, False, False, no_quantiles, None)
+    return sum(found.apply(n).shuffleWriteRecords() for n in range(found.size()))
+
+
+FEW_CHOOSE = """
+Met(N) :- Wanted(N,_), Named(N,_).
+Tied(N,K) :- Wanted(N,K), Named(N,_).
+Found(K,A) :- Wanted(N,K), Named(N,A).
+Both(K) :- Wanted(N,K), Named(N,_), Named(K,_).
+"""
+
+
+@pytest.mark.parametrize(("name", "shuffled"), [("Met/1", 100), ("Tied/2", 100), ("Found/2", 100), ("Both/1", 5_000)])
+def test_few_rows_choose_among_many_before_these_are_brought_together(
+    spark: SparkSession, name: str, shuffled: int
+) -> None:
+    """Many rows repeat in every task: to be told apart they would be sent around. A second test may do that once."""
+    many = spark.range(4_000).selectExpr("concat('n', id % 2000) as c0", "if(id % 2 = 0, 'x', 'y') as c1").persist()
+    many.count()
+    rows = [("n7", "n8"), ("n7", "n9"), ("n1999", "none"), ("none", "n1"), ("n7", "n7")]
+    given = {
+        Predicate("Wanted", 2): local_relation(spark, 2, rows),
+        Predicate("Named", 2): Sized(many.distinct(), repeating=many),
+    }
+    met = [row for row in rows if row[0] != "none"]
+    expected: dict[str, set[Row]] = {
+        "Met/1": {(row[0],) for row in met},
+        "Tied/2": set(met),
+        "Found/2": {(row[1], "y") for row in met},
+        "Both/1": {("n8",), ("n9",), ("n7",)},
+    }
+    goal = Predicate(name[:-2], int(name[-1]))
+    before = shuffled_rows(spark)
+    checked = check_program(parse_program(FEW_CHOOSE.strip()), RAW_PROFILE)
+    found = evaluate(checked, given, spark=spark, goals=[goal])
+    assert found.rows(goal) == expected[name]
+    assert shuffled_rows(spark) - before < shuffled
+    many.unpersist()
+
+
+def test_rows_that_turn_out_to_be_many_stay_on_the_cluster(spark: SparkSession) -> None:
+    few, many = Predicate("Few", 1), Predicate("Many", 2)
+    pairs = [("a", str(n % 300)) for n in range(600)] + [("b", str(n)) for n in range(40)]
+    given = {few: local_relation(spark, 1, [("a",), ("b",)]), many: local_relation(spark, 2, pairs).frame}
+    checked = check_program(parse_program("Met(X,Y) :- Few(X), Many(X,Y)."), RAW_PROFILE)
+    met = Predicate("Met", 2)
+    for most in (1, 339, 340, 10_000):
+        result = evaluate(checked, given, spark=spark, settings=SparkSettings(lookup_rows=most))
+        assert result.count(met) == 340
+        assert result.rows(met) == set(pairs)
+        assert (result.relations[met].values is None) == (most < 340)
+        result.release()
 
 
 def test_newest_n_is_a_rank_and_never_quadratic(spark: SparkSession) -> None:

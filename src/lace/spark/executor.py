@@ -152,7 +152,7 @@ class _ProgramRun:
                 self.known[predicate] = local_relation(self.spark, predicate.arity, [])
             else:
                 rows = star_relation(self.records, star)
-                self.known[predicate] = Sized(rows.frame)
+                self.known[predicate] = Sized(rows.frame, repeating=rows.repeating)
                 if rows.one_a_record:
                     self.keyed[predicate] = star.outputs.index(star.record)
         return self.known[predicate]
@@ -204,19 +204,26 @@ class _ProgramRun:
         rows = [self._runner(self._whole).head_rows(plan) for plan in plans]
         apart = len(plans) == 1 and _keeps_rows_apart(plans[0].rule, self.keyed)
         self.known[predicate] = Sized(rows[0] if apart else union(rows).distinct())
-        found = self._settle(predicate) if all(map(self._looks_short, plans)) else self._materialise(predicate)
-        self._check_size(predicate, found.rows or 0)
+        if not (all(map(self._looks_short, plans)) and self._settle(predicate, union(rows))):
+            self._materialise(predicate)
+        self._check_size(predicate, self.known[predicate].rows or 0)
 
-    def _settle(self, predicate: Predicate) -> Sized:
-        """Compute a relation that is probably short: one job for its length and its rows."""
-        frame = self._read(predicate).frame.persist(StorageLevel.MEMORY_AND_DISK)
-        self.known[predicate] = Sized(frame)
-        if self._collect_few(predicate):
-            frame.unpersist()
-        else:
-            self.held.append(frame)
-            self.known[predicate] = Sized(frame, frame.count())
-        return self.known[predicate]
+    def _settle(self, predicate: Predicate, found: DataFrame) -> bool:
+        """Bring rows that are probably few to the driver, which takes their repeats out; whether they were few.
+
+        They need not be told apart for it, nor held. Where they are many every task ends as soon as it has met enough
+        of them, so that little was done in vain.
+        """
+        most = self._few
+        rows = list(collect_rows(found.limit(most + 1), predicate.arity))
+        if len(rows) <= most:
+            self.known[predicate] = local_relation(self.spark, predicate.arity, list(dict.fromkeys(rows)))
+        return len(rows) <= most
+
+    @property
+    def _few(self) -> int:
+        """How many rows the driver takes; 0 keeps everything on the cluster."""
+        return min(self.settings.lookup_rows, self.settings.small_rows)
 
     def _joined(self, plan: RulePlan) -> list[Sized]:
         """The relations whose rows a plan puts together."""
@@ -231,7 +238,7 @@ class _ProgramRun:
 
     def _looks_short(self, plan: RulePlan) -> bool:
         """Whether a plan begins with few rows that the driver has: what they join with is probably little."""
-        few = min(self.settings.lookup_rows, self.settings.small_rows)
+        few = self._few
         return any(sized.values is not None and 0 < len(sized.values) <= few for sized in self._joined(plan))
 
     def _learn_lookups(self, read: Iterable[Stratum]) -> None:
@@ -250,18 +257,8 @@ class _ProgramRun:
             list(pool.map(self._learn, lookups))
 
     def _learn(self, predicate: Predicate) -> None:
-        if not self._collect_few(predicate):
+        if not (self._few and self._settle(predicate, self._read(predicate).frame)):
             self._materialise(predicate)
-
-    def _collect_few(self, predicate: Predicate) -> bool:
-        """Bring a relation to the driver if it is short; whether it was."""
-        most = min(self.settings.lookup_rows, self.settings.small_rows)
-        if most == 0:
-            return False
-        rows = list(collect_rows(self._read(predicate).frame.limit(most + 1), predicate.arity))
-        if len(rows) <= most:
-            self.known[predicate] = local_relation(self.spark, predicate.arity, rows)
-        return len(rows) <= most
 
     def _runner(self, read: Callable[[Scan], Sized]) -> PlanRunner:
         return PlanRunner(read, self._unit, self.settings.joins)
@@ -274,8 +271,7 @@ class _ProgramRun:
 
     def _iterate(self, stratum: Stratum) -> None:
         """Semi-naive: each round joins the last round's new rows with everything known."""
-        few = min(self.settings.lookup_rows, self.settings.small_rows)
-        total = {p: Growing(self.spark, p.arity, few) for p in stratum.predicates}
+        total = {p: Growing(self.spark, p.arity, self._few) for p in stratum.predicates}
         start = plan_start(stratum, self, self.ranks)
         delta = self._advance(total, [(p.rule.head.predicate, self._runner(self._whole).head_rows(p)) for p in start])
         rounds = 0

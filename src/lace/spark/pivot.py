@@ -44,10 +44,11 @@ def relation_columns(arity: int) -> list[str]:
 
 
 class StarRows(NamedTuple):
-    """A star's output rows, each once; whether there is at most one for each record."""
+    """A star's output rows, each once; whether there is at most one for each record, and else the rows with repeats."""
 
     frame: DataFrame
     one_a_record: bool
+    repeating: DataFrame | None = None
 
 
 def star_relation(records: DataFrame, star: Star) -> StarRows:
@@ -59,7 +60,7 @@ def star_relation(records: DataFrame, star: Star) -> StarRows:
     outputs = [scan.bound[variable].alias(name) for variable, name in zip(star.outputs, names, strict=False)]
     rows = scan.frame.where(scan.condition()).select(*(outputs or [F.lit(True).alias(UNIT)]))
     one_row_a_record = not scan.exploded and star.record in star.outputs
-    return StarRows(rows if one_row_a_record else rows.distinct(), one_row_a_record)
+    return StarRows(rows, True) if one_row_a_record else StarRows(rows.distinct(), False, rows)
 
 
 def _cheap_first(literal: Literal) -> int:

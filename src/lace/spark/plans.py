@@ -29,6 +29,7 @@ class Sized:
     frame: DataFrame
     rows: int | None = None
     values: Sequence[Row] | None = None  # the rows themselves, if the driver has them
+    repeating: DataFrame | None = None  # the frame before its repeats were taken out, where that costs a shuffle
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +61,22 @@ class PlanRunner:
         else:
             assert isinstance(first, Unit)
             frame, most = self.unit(), None
+        asking = most  # rows that choose among many: they are read a second time, so only while that costs nothing
         for node in nodes:
             if isinstance(node, Join) and node.binds:
                 # A short relation that meets a long one is sent to every task; Spark does not know which is which.
                 frame = self._hinted(Sized(frame, most)) if node.on else frame
                 most = None
-            frame = self._apply(node, frame)
+            frame = self._apply(node, frame, asking)
+            asking = asking if isinstance(node, Filter) else None
         names = relation_columns(len(project.terms))
         values = [_value(term).alias(name) for term, name in zip(project.terms, names, strict=False)]
         return frame.select(*(values or [F.lit(True).alias(UNIT)]))
 
-    def _apply(self, node: Node | Project, frame: DataFrame) -> DataFrame:
+    def _apply(self, node: Node | Project, frame: DataFrame, asking: int | None) -> DataFrame:
         match node:
             case Join():
-                return self._join(node, frame)
+                return self._join(node, frame, asking)
             case Without(scan=scan, on=on):
                 return self._without(scan, on, frame)
             case CountTest():
@@ -88,28 +91,34 @@ class PlanRunner:
     def _scan(self, scan: Scan) -> Sized:
         """The facts that match a scan, one column for each variable it binds."""
         sized = self.read(scan)
-        names = relation_columns(scan.predicate.arity)
-        frame = sized.frame
-        for position, text in scan.constants:
-            frame = frame.where(F.col(names[position]) == F.lit(text))
-        for first, later in scan.equal:
-            frame = frame.where(F.col(names[first]) == F.col(names[later]))
-        columns = [F.col(names[position]).alias(_column(name)) for position, name in scan.variables]
-        return Sized(frame.select(*(columns or [F.lit(True).alias(UNIT)])), sized.rows)
+        repeating = None if sized.repeating is None else _matching(scan, sized.repeating)
+        return Sized(_matching(scan, sized.frame), sized.rows, repeating=repeating)
 
-    def _join(self, join: Join, frame: DataFrame) -> DataFrame:
+    def _join(self, join: Join, frame: DataFrame, asking: int | None) -> DataFrame:
+        """The rows of a frame with those of a relation; `asking` is how many rows the frame has, if it may choose."""
         other = self._scan(join.scan)
         if not join.scan.variables:  # the atom only asks whether there is a fact
             return _when_any(frame, other.frame, "left_semi")
         on = [_column(name) for name in join.on]
+        few = bool(on) and self._is_short(Sized(frame, asking))
         if not join.binds:
-            return frame.join(self._hinted(other), on=on, how="left_semi")
+            return self._tested(frame, other, on, few=few)
+        if few and other.repeating is not None:
+            other = Sized(_chosen(other.repeating, frame, on).distinct())
         if not on:
             joined = frame.crossJoin(self._hinted(other)) if UNIT not in frame.columns else (
                 _when_any(other.frame, frame, "left_semi"))  # fmt: skip
         else:
             joined = frame.join(self._hinted(other), on=on)
         return joined.select(*(_column(name) for name in join.keep)) if join.keep else joined
+
+    def _tested(self, frame: DataFrame, other: Sized, on: list[str], *, few: bool) -> DataFrame:
+        """The rows of a frame that meet a relation in all its variables."""
+        if not few or self._is_short(other):
+            return frame.join(self._hinted(other), on=on, how="left_semi")
+        # As a test the long side would be sent around, or sorted, for the few rows that it decides.
+        met = _chosen(other.frame if other.repeating is None else other.repeating, frame, on).distinct()
+        return met if set(frame.columns) == set(on) else frame.join(F.broadcast(met), on=on, how="left_semi")
 
     def _without(self, scan: Scan, on: tuple[str, ...], frame: DataFrame) -> DataFrame:
         other = self._scan(scan)
@@ -157,8 +166,26 @@ class PlanRunner:
         return counted.where("weight = 0").drop("weight")
 
     def _hinted(self, sized: Sized) -> DataFrame:
-        small = sized.rows is not None and sized.rows <= self.joins.broadcast_rows
-        return F.broadcast(sized.frame) if small else sized.frame
+        return F.broadcast(sized.frame) if self._is_short(sized) else sized.frame
+
+    def _is_short(self, sized: Sized) -> bool:
+        return sized.rows is not None and sized.rows <= self.joins.broadcast_rows
+
+
+def _chosen(many: DataFrame, few: DataFrame, on: list[str]) -> DataFrame:
+    """The rows among many that few others meet: what is left is brought together, and not all of them."""
+    return many.join(F.broadcast(few.select(*on)), on=on, how="left_semi")
+
+
+def _matching(scan: Scan, frame: DataFrame) -> DataFrame:
+    """The rows of a relation that match a scan, one column for each variable it binds."""
+    names = relation_columns(scan.predicate.arity)
+    for position, text in scan.constants:
+        frame = frame.where(F.col(names[position]) == F.lit(text))
+    for first, later in scan.equal:
+        frame = frame.where(F.col(names[first]) == F.col(names[later]))
+    columns = [F.col(names[position]).alias(_column(name)) for position, name in scan.variables]
+    return frame.select(*(columns or [F.lit(True).alias(UNIT)]))
 
 
 def _column(name: str) -> str:

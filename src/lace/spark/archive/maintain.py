@@ -193,7 +193,8 @@ class Maintainer:
     # Stars
 
     def _star(self, records: DataFrame, star: Star) -> Sized:
-        return Sized(star_relation(records, star).frame)
+        found = star_relation(records, star)
+        return Sized(found.frame, repeating=found.repeating)
 
     def _star_shifts(self, records: Records) -> dict[Predicate, Shift]:
         """What the new and the gone records say of each star; all of the short ones by one job."""

@@ -36,7 +36,7 @@ def report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> A
         missing |= missing_counts(missing_by_partition(apart))
     return summary(
         records,
-        archive.table("quarantine"),
+        archive.table("quarantine") if state.table("quarantine") else None,
         listed if state.table("advertisements") else None,
         missing,
         peers=_peers(state, missing),

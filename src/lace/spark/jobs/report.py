@@ -5,10 +5,12 @@ Rule: every number on the page stands in the JSON too. Texts of records are data
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.spark.jobs.reconcile import partition_prefix
@@ -106,7 +108,7 @@ class ArchiveReport:
 
 def summary(
     records: DataFrame,
-    quarantine: DataFrame,
+    quarantine: DataFrame | None,
     selected: DataFrame | None,
     missing: DataFrame | dict[str, Counts] | None = None,
     *,
@@ -116,23 +118,24 @@ def summary(
     tables: Sequence[TableRow] = (),
     facts: Mapping[str, str] | None = None,
 ) -> ArchiveReport:
-    """Everything the report shows, in a handful of small aggregations; `selected` has columns peer and hash."""
-    total = records.agg(F.count(F.lit(1)).alias("n"), F.coalesce(F.sum("data_length"), F.lit(0)).alias("bytes")).first()
-    assert total is not None
-    chosen = None if selected is None else selected.join(records.select("hash", "group", "app"), on="hash")
+    """Everything the report shows, in few queries; `selected` has columns peer and hash, None means that none are."""
+    every = _every(records, {"type": F.col("type"), "partition": partition_prefix(), "month": _month()})
+    largest = _largest(records, {"coordinate": _coordinate(), "signer": F.col("signed_by")})
+    chosen = {} if selected is None else _chosen(records, selected)
+    refused = {} if quarantine is None else _largest(quarantine, {"rule": F.col("rule")})
     return ArchiveReport(
-        records=total["n"],
-        data_bytes=total["bytes"],
-        quarantined=quarantine.count(),
-        by_type=_counts(records, F.col("type")),
-        by_coordinate=_counts(records.where("group is not null"), _coordinate()),
-        by_signer=_counts(records.where("signed_by is not null"), F.col("signed_by")),
-        by_partition=_partition_counts(records.select(partition_prefix()).groupBy("prefix").count()),
-        rejected_by_rule=_counts(quarantine, F.col("rule")),
-        quarantine_rows=_quarantine_rows(quarantine),
-        growth_by_month=_counts_by_month(records),
-        selected_by_peer=[] if selected is None else _counts(selected, F.col("peer")),
-        selected_by_coordinate=[] if chosen is None else _counts(chosen.where("group is not null"), _coordinate()),
+        records=sum(tally.rows for tally in every["type"]),
+        data_bytes=sum(tally.bytes for tally in every["type"]),
+        quarantined=0 if quarantine is None else quarantine.count(),
+        by_type=_shown(sorted(every["type"], key=lambda tally: -tally.rows)),
+        by_coordinate=_shown(largest["coordinate"]),
+        by_signer=_shown(largest["signer"]),
+        by_partition=_shown(every["partition"]),
+        rejected_by_rule=_shown(refused.get("rule", ())),
+        quarantine_rows=[] if quarantine is None else _quarantine_rows(quarantine),
+        growth_by_month=_shown(every["month"][-_NEWEST_MONTHS:]),
+        selected_by_peer=_shown(chosen.get("peer", ())),
+        selected_by_coordinate=_shown(chosen.get("coordinate", ())),
         missing_by_archive=missing_counts(missing) if isinstance(missing, DataFrame) else missing or {},
         peers=list(peers),
         inputs=list(inputs),
@@ -151,14 +154,53 @@ def _month() -> Column:
     return F.substring(F.timestamp_seconds(seconds).cast("string"), 1, _MONTH)
 
 
-def _counts(frame: DataFrame, key: Column) -> Counts:
-    rows = frame.groupBy(key.alias("key")).count().orderBy(F.desc("count"), "key").limit(LARGEST_GROUPS).collect()
-    return [(str(row["key"]), int(row["count"])) for row in rows]
+class _Tally(NamedTuple):
+    """One key, how many rows have it, and their bytes."""
+
+    key: str
+    rows: int
+    bytes: int
 
 
-def _partition_counts(counted: DataFrame) -> Counts:
-    """(prefix, count): at most as many as there are partitions of two characters (050-PART-03)."""
-    return sorted((str(row["prefix"]), int(row["count"])) for row in counted.collect())
+_Tallies = dict[str, list[_Tally]]
+
+
+def _counted(frame: DataFrame, keys: Mapping[str, Column]) -> DataFrame:
+    """(kind, key, rows, bytes): rows by each of some keys, in one pass and one query for all of them."""
+    entries = [F.struct(F.lit(kind).alias("kind"), key.alias("key")) for kind, key in keys.items()]
+    size = F.col("data_length") if "data_length" in frame.columns else F.lit(0)
+    at = frame.select(F.explode(F.array(*entries)).alias("at"), size.alias("size")).where("at.key is not null")
+    rows, total = F.count(F.lit(1)).alias("rows"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes")
+    return at.groupBy(F.col("at.kind").alias("kind"), F.col("at.key").alias("key")).agg(rows, total)
+
+
+def _every(frame: DataFrame, keys: Mapping[str, Column]) -> _Tallies:
+    """Every key, in its order: for keys that cannot be many."""
+    return _tallies(_counted(frame, keys), keys, "key")
+
+
+def _largest(frame: DataFrame, keys: Mapping[str, Column]) -> _Tallies:
+    """The keys that most rows have; each task sorts out most of the others before any are brought together."""
+    first = Window.partitionBy("kind").orderBy(F.desc("rows"), "key")
+    ranked = _counted(frame, keys).withColumn("place", F.row_number().over(first))
+    return _tallies(ranked.where(F.col("place") <= LARGEST_GROUPS), keys, "place")
+
+
+def _tallies(counted: DataFrame, kinds: Iterable[str], order: str) -> _Tallies:
+    found: _Tallies = {kind: [] for kind in kinds}
+    for row in sorted(counted.collect(), key=itemgetter(order)):
+        found[row["kind"]].append(_Tally(row["key"], row["rows"], row["bytes"]))
+    return found
+
+
+def _chosen(records: DataFrame, selected: DataFrame) -> _Tallies:
+    """What peers may have; a record that is not here any more has no coordinate."""
+    joined = selected.join(records.select("hash", "group", "app"), on="hash", how="left")
+    return _largest(joined, {"peer": F.col("peer"), "coordinate": _coordinate()})
+
+
+def _shown(tallies: Iterable[_Tally]) -> Counts:
+    return [(tally.key, tally.rows) for tally in tallies]
 
 
 def missing_counts(by_partition: DataFrame) -> dict[str, Counts]:
@@ -188,10 +230,3 @@ def _quarantine_rows(quarantine: DataFrame) -> list[QuarantineRow]:
         )
         for row in rows
     ]
-
-
-def _counts_by_month(records: DataFrame) -> Counts:
-    """The newest months, oldest first: in time none is left out because it is small."""
-    months = records.where("tai is not null").groupBy(_month().alias("key")).count()
-    rows = months.orderBy(F.desc("key")).limit(_NEWEST_MONTHS).collect()
-    return [(str(row["key"]), int(row["count"])) for row in reversed(rows)]
