@@ -246,3 +246,45 @@ def test_a_change_that_alters_nothing_is_cheap() -> None:
         assert m.meter.rows < 0.15 * full
         m.apply(added=[fact])
         assert m.meter.rows < 0.15 * full
+
+
+STAR = "Star(P,V) :- Part(P,'a',V), Part(P,'b',W), Part(P,'c',X), Whole(P), not Part(P,'d',V)."
+PART, WHOLE, STAR_HEAD = Predicate("Part", 3), Predicate("Whole", 1), Predicate("Star", 2)
+
+
+def star(name: str) -> list[Fact]:
+    return [*(Fact(PART, (name, part, "1")) for part in "abc"), Fact(WHOLE, (name,))]
+
+
+@pytest.mark.parametrize("few", [0, 12])
+def test_what_rests_on_several_new_facts_is_found_from_one_of_them(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    collect = follow_module.Follower._collect
+    monkeypatch.setattr(moves_module, "_FEW", few)
+    monkeypatch.setattr(follow_module, "SHARE", 1000)  # no way out
+    monkeypatch.setattr(
+        follow_module.Follower,
+        "_collect",
+        lambda self, into, head, more: found.append(len(more)) or collect(self, into, head, more),
+    )
+    m = materialize(checked(STAR), [fact for n in range(40) for fact in star(f"s{n}")])
+    m.apply(added=star("new"))
+    assert m.contains(Fact(STAR_HEAD, ("new", "1")))
+    assert sum(found) == 1
+
+
+@pytest.mark.parametrize("few", [0, 12])
+@pytest.mark.parametrize("late", range(4))
+def test_a_fact_that_goes_and_comes_in_one_change_stands_for_what_comes_with_it(
+    few: int, late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moves_module, "_FEW", few)
+    monkeypatch.setattr(follow_module, "SHARE", 1000)  # no way out
+    facts = star("s")
+    missing = facts.pop(late)
+    m = materialize(checked(STAR), [*facts, *star("other")])
+    m.apply(added=[*facts, missing], removed=facts)
+    assert m.rows(STAR_HEAD) == [("other", "1"), ("s", "1")]
+    m.apply(removed=[missing])
+    m.apply(added=[missing])
+    assert m.rows(STAR_HEAD) == [("other", "1"), ("s", "1")]

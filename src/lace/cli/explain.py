@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.arguments import StoreOnly, opened, opened_for_rules
-from lace.cli.cores import use_two_cores
+from lace.cli.cores import read_ahead, use_two_cores
 from lace.cli.output import human_size, json_option, print_json, say
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.errors import NotFound
@@ -51,11 +51,11 @@ def command(
     if columns and (path is None or dot):
         raise click.UsageError("--columns reads the records of a lace, so it goes with no --facts and no --dot.")
     name, text = read_rules(rules)
-    from lace.porcelain.explain import Explainer
-
-    use_two_cores()
     limits = chosen_limits(text, limit_words, name)
     with _asked(path, facts_file, limits) as asked:
+        from lace.porcelain.explain import Explainer
+
+        use_two_cores()
         explainer = Explainer(asked, text, name=name, limits=limits)
         if goal is not None:
             found = explainer.explain(goal)
@@ -77,7 +77,7 @@ def _split(arguments: tuple[str, ...], over_facts: bool, plan: bool) -> tuple[Pa
 @contextmanager
 def _asked(path: Path | None, facts_file: str | None, limits: EngineLimits) -> Iterator[StoreOnly | list[Fact]]:
     if path is not None:
-        with opened_for_rules(path) as lace:
+        with opened_for_rules(path) as lace, read_ahead(lace.store.snapshot):
             yield lace
         return
     from lace.datalog.parser import parse_facts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.arguments import opened_for_rules
-from lace.cli.cores import use_two_cores
+from lace.cli.cores import read_ahead, use_two_cores
 from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, print_warning, say, shown_hash
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
@@ -71,16 +71,18 @@ def command(
         return
     if master is not None:
         raise click.UsageError("--master goes with --engine spark")
-    from lace.porcelain.query import query
-
-    use_two_cores()
     if facts_file is not None:
         from lace.datalog.parser import parse_facts
+        from lace.porcelain.query import query
 
+        use_two_cores()
         facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
         _give(query(facts, text, goal, name=name, limits=limits), form, chosen)
         return
-    with opened_for_rules(Path(arguments[0])) as lace:
+    with opened_for_rules(Path(arguments[0])) as lace, read_ahead(lace.store.snapshot):
+        from lace.porcelain.query import query
+
+        use_two_cores()
         answer = query(lace, text, goal, name=name, limits=limits)
         _give(answer, form, chosen)
         if not len(answer):

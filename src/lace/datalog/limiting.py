@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from typing import Any
 
 from lace.errors import InvalidText
@@ -79,5 +78,7 @@ def _limit_name(word: str, place: str = "") -> str:
     name = plain if plain.startswith("max_") else f"max_{plain}"
     if name in LIMIT_NAMES:
         return name
+    from difflib import get_close_matches  # only for who mistyped
+
     near = get_close_matches(name, LIMIT_NAMES, n=3, cutoff=0.5) or LIMIT_NAMES
     raise InvalidText(f"there is no limit {word!r}: {', '.join(near)}", rule="limit", place=place)

@@ -205,9 +205,11 @@ def plan_rule(rule: Rule, sizes: Sizes, ranks: Ranks = NO_RANKS) -> RulePlan:
     return _RulePlanner(rule, ranks, sizes).plan({}, None)
 
 
-def plan_from(rule: Rule, literal: int, version: Version, sizes: Sizes, ranks: Ranks = NO_RANKS) -> RulePlan:
-    """The rule read from one positive body literal, with every other literal over whole relations."""
-    return _RulePlanner(rule, ranks, sizes).plan({literal: version}, literal)
+def plan_from(
+    rule: Rule, literal: int, versions: Mapping[int, Version], sizes: Sizes, ranks: Ranks = NO_RANKS
+) -> RulePlan:
+    """The rule read from one positive body literal; whatever has no version is read whole."""
+    return _RulePlanner(rule, ranks, sizes).plan(versions, literal)
 
 
 def recursive_literals(rule: Rule, predicates: Set[Predicate]) -> list[int]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from html import escape
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
@@ -104,6 +102,8 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The first facts as a table, for notebooks."""
+        from html import escape
+
         rows = self.result.rows_between(self.predicate, 0, _SHOWN_ROWS)
         head = "".join(f"<th>{escape(name)}</th>" for name in self.names)
         body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows)
@@ -193,6 +193,8 @@ def require_known(goal: Atom, checked: CheckedProgram, base: Base) -> None:
     known = sorted(checked.derived | checked.base | checked.profile.base | checked.profile.runtime | given)
     if goal.predicate in known:
         return
+    from difflib import get_close_matches
+
     named_so = [str(predicate) for predicate in known if predicate.name == goal.predicate.name]
     close = get_close_matches(goal.predicate.name, [predicate.name for predicate in known], n=3)
     near = named_so or [str(predicate) for predicate in known if predicate.name in close]

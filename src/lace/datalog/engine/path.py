@@ -23,6 +23,7 @@ class Sight(Enum):
     """Which rows a rule sees while a change is worked through."""
 
     NEW = "new"
+    STOOD = "stood"  # the new rows but for those that came
     EITHER = "either"  # the new rows and those that are going
 
 
@@ -97,8 +98,7 @@ class Path:
             rows = [row for row in rows if not table.hides(row[:arity], sight)]
         extra = self._extra.get(key)
         if extra:
-            gone = table.gone if sight is Sight.NEW else ()
-            rows = rows + [full for row, full in extra.items() if row not in gone or row in table.fresh]
+            rows = rows + [full for row, full in extra.items() if table.shows(row, sight)]
         if sight is Sight.EITHER and table.has_ghosts:
             rows = rows + self._ghosts_of(key)
         return rows

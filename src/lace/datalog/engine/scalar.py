@@ -16,13 +16,14 @@ from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.verdicts import Verdicts, holds
 from lace.datalog.meter import Meter
-from lace.datalog.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Without, chain
-from lace.datalog.syntax import Constant, Predicate, Term, Variable
+from lace.datalog.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Version, Without, chain
+from lace.datalog.syntax import Constant, Operator, Predicate, Term, Variable
 from lace.datalog.terms import variable_names
 
 Assignment = list[int]
 Step = Callable[[Assignment], None]
 CountOf = Callable[[Rank, int], int]
+_KEPT_VERDICTS = 1024  # of a count test, by count
 
 
 class TooManyRows(Exception):
@@ -127,6 +128,8 @@ class ScalarCompiler:
     def _join(self, node: Join, slot: Callable[[str], int], follow: Step, sight: Sight) -> Step:
         path, keys = self._path(node.scan, node.on, slot)
         binds = [(place, slot(name)) for place, name in node.binds]
+        if node.scan.version is Version.OLD:
+            sight = Sight.STOOD
 
         def join(values: Assignment) -> None:
             found = path.find(tuple([values[k] for k in keys]), sight)
@@ -154,15 +157,33 @@ class ScalarCompiler:
     def _count_test(self, node: CountTest, slot: Callable[[str], int], follow: Step) -> Step:
         bound, operator = node.bound, node.operator
         bound_slot = slot(bound.name) if isinstance(bound, Variable) else -1
-        fixed = bound.value if isinstance(bound, Constant) else ""
         count = self._counter(node, slot)
+        if isinstance(bound, Constant):
+            return self._fixed_count_test(count, operator, bound.value, follow)
 
         def count_test(values: Assignment) -> None:
-            text = fixed if bound_slot < 0 else self.dictionary.text(values[bound_slot])
-            if cardinality_holds(count(values), operator, text):
+            if cardinality_holds(count(values), operator, self.dictionary.text(values[bound_slot])):
                 follow(values)
 
         return count_test
+
+    def _fixed_count_test(
+        self, count: Callable[[Assignment], int], operator: Operator, bound: str, follow: Step
+    ) -> Step:
+        """Counts stay close to each other while facts come and go, so what was said of one is kept."""
+        said: dict[int, bool] = {}
+
+        def fixed_count_test(values: Assignment) -> None:
+            number = count(values)
+            holds_now = said.get(number)
+            if holds_now is None:
+                if len(said) >= _KEPT_VERDICTS:
+                    said.clear()
+                holds_now = said[number] = cardinality_holds(number, operator, bound)
+            if holds_now:
+                follow(values)
+
+        return fixed_count_test
 
     def _counter(self, node: CountTest, slot: Callable[[str], int]) -> Callable[[Assignment], int]:
         rank = node.rank

@@ -22,8 +22,7 @@ class TableSight:
 
     def views(self, version: Version, selection: Selection) -> list[Run]:
         """The runs that match a selection."""
-        assert version is Version.ALL
-        return self._table.views(selection, self._sight)
+        return self._table.views(selection, Sight.STOOD if version is Version.OLD else self._sight)
 
 
 class FixedSight:

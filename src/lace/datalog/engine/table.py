@@ -279,11 +279,11 @@ class Table:
         part = self._parts.get(selection)
         if part is None:
             part = self._parts[selection] = _Part(self.main.select(selection), self.predicate.arity)
-        taken = self.gone if sight is Sight.NEW and self._replaced is None else {}
+        taken = self.gone if sight is not Sight.EITHER and self._replaced is None else {}
         found = [part.run(self._dead, taken)]
         if self._added:
             found.append(self._added_run().run({}, taken).select(selection))
-        if self.fresh:
+        if self.fresh and (sight is not Sight.STOOD or not self.gone.keys().isdisjoint(self.fresh)):
             found.append(self._fresh_run().select(selection))
         if self.has_ghosts and sight is Sight.EITHER:
             # No rule reads the ranks of what was computed anew and is going.
@@ -315,7 +315,14 @@ class Table:
 
     def hides(self, row: CodeRow, sight: Sight) -> bool:
         """Whether a row of the columns is not to be seen."""
-        return row in self._dead or (sight is Sight.NEW and self._replaced is None and row in self.gone)
+        return row in self._dead or (sight is not Sight.EITHER and self._replaced is None and row in self.gone)
+
+    def shows(self, row: CodeRow, sight: Sight) -> bool:
+        """Whether a row beside the columns is seen under a sight; one that went and came again stood all the time."""
+        if sight is Sight.EITHER:
+            return True
+        came = row in self.fresh
+        return (row in self.gone) == came if sight is Sight.STOOD else came or row not in self.gone
 
     @property
     def hides_some(self) -> bool:

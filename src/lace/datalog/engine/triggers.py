@@ -7,7 +7,7 @@ proven anew); one that brings in finds exactly what the new state derives.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from lace.datalog.comparisons import integer_key
@@ -18,6 +18,7 @@ from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule
 from lace.datalog.engine.vector import VectorExecutor
+from lace.datalog.formatting import format_literal
 from lace.datalog.plan import Rank, Scan, Version
 from lace.datalog.planner import free_place, plan_from, scan_of, sorted_rules
 from lace.datalog.stratify import Stratum, read_atom
@@ -98,14 +99,22 @@ class StratumRules:
     # turning rules
 
     def _move(
-        self, rule: Rule, start: Atom, body: Sequence[Literal], ranks: list[Variable], sight: Sight
+        self,
+        rule: Rule,
+        start: Atom,
+        body: Sequence[Literal],
+        ranks: list[Variable],
+        sight: Sight,
+        stood: Collection[int] = (),
     ) -> TurnedRule:
+        """A rule that starts from given rows; of the body literals at the places `stood` it sees what did not come."""
         head = Atom(
             Predicate(f"{rule.head.predicate.name}?", rule.head.predicate.arity + len(ranks)),
             (*rule.head.terms, *ranks),
         )
         turned = Rule(head, (Positive(start), *body))
-        plan = plan_from(turned, 0, Version.DELTA, self._sizes, self._evaluation.ranks)
+        versions = {0: Version.DELTA, **{place + 1: Version.OLD for place in stood}}
+        plan = plan_from(turned, 0, versions, self._sizes, self._evaluation.ranks)
         asks = bool(ranks) and ranks[-1] is _STANDS
         return TurnedRule(rule, plan, sight, len(ranks) - asks, asks, ScalarRule(self._compiler, plan, sight))
 
@@ -153,9 +162,24 @@ class StratumRules:
         begin = start_atom((*start.terms, *started))
         takes = self._takes(rule, begin, others, started)
         again, ranks = self._with_ranks(others if kind == "positive" else (*others, literal))
-        brings = self._move(rule, begin, again, started + ranks, Sight.NEW)
+        stood = self._seen_before(rule, place) if kind == "positive" else []
+        brings = self._move(rule, begin, again, started + ranks, Sight.NEW, stood)
         self._triggers.append(Trigger(reads, kind, True, takes, rank, bound))
         self._triggers.append(Trigger(reads, kind, False, brings, rank, bound))
+
+    def _seen_before(self, rule: Rule, place: int) -> list[int]:
+        """The other places, counted without this one, whose new rows set the rule off themselves and come before it.
+
+        What rests on several new rows is found from the first of them only. Rows of the own stratum come round by
+        round, so no place is left to them. Places have the order of their texts: not of how they were written.
+        """
+        below = [
+            n
+            for n, literal in enumerate(rule.body)
+            if isinstance(literal, Positive) and literal.atom.predicate not in self.stratum.predicates
+        ]
+        below.sort(key=lambda n: (format_literal(rule.body[n]), n))
+        return [n - (n > place) for n in below[: below.index(place)]] if place in below else []
 
     def _rank_of(self, rule: Rule, literal: Literal) -> tuple[Rank | None, int | None]:
         """The rank behind a counted literal, and the number it is compared with."""

@@ -7,8 +7,6 @@ it and no log beside it was copied while it was in use, or its log was deleted: 
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 import sqlite3
 from collections.abc import Collection
 from pathlib import Path
@@ -27,8 +25,8 @@ def require_whole(connection: sqlite3.Connection, path: Path) -> None:
 
     Somebody who opened this very file for writing since the log was looked for, and is still there, is no sign of that.
     """
-    here = _place(path)
     rows = connection.execute("SELECT place, pid, started FROM openers").fetchall()
+    here = _place(path) if rows else ""
     if not all(place == here and _is_alive(pid, started) for place, pid, started in rows):
         raise StoreDamaged(
             f"{path}: this file was copied while its lace was in use, without its log ({path.name}-wal): what was"
@@ -38,7 +36,7 @@ def require_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 def enter(connection: sqlite3.Connection, path: Path) -> str:
     """Write a name of ours into the main file."""
-    name, pid = secrets.token_hex(8), os.getpid()
+    name, pid = os.urandom(8).hex(), os.getpid()
     row = (name, _place(path), pid, _started(pid))
     connection.execute("INSERT INTO openers VALUES (?, ?, ?, ?)", row)
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -59,6 +57,8 @@ def leave(connection: sqlite3.Connection, path: Path, names: Collection[str]) ->
 
 def _place(path: Path) -> str:
     """This machine and this very file."""
+    import socket  # whoever only reads a file at rest need not wait for it
+
     status = path.stat()
     return f"{socket.gethostname()} {status.st_dev}:{status.st_ino}"
 

@@ -7,7 +7,6 @@ small entries, and nobody who writes records can choose which keys meet.
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
@@ -29,6 +28,8 @@ KeyFunction = Callable[[Sequence[str]], Sequence[int]]
 
 def new_secret() -> bytes:
     """A prime of KEY_BITS bits that only one store knows."""
+    import secrets  # 6 ms, and only who makes a store needs it
+
     while True:
         candidate = 1 << (KEY_BITS - 1) | secrets.randbits(KEY_BITS - 2) << 1 | 1
         if _is_prime(candidate):
