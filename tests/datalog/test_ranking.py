@@ -235,7 +235,8 @@ USES = [  # rules, the places that may be left free
     (GROUPED + "Top(P) :- Cand(P,G), Cardinality(B(G,P,_),'<','2').", []),
     (GROUPED + "Top(P) :- Post(P,_,G), Cardinality(B(G,P,_),'<','2').", []),
     (GROUPED + "Top(P) :- Post(P,G,_), Cardinality(B(G,P,_),'<','2'), Cardinality(B(G,_,P),'<','2').", [1, 2]),
-    (GROUPED + "Top(P) :- Post(P,G,_), Cardinality(B(G,P,_),'<','2').\nOne(P) :- Cand(P,G), Cardinality(B(G,P,_),'<','2').", []),
+    (GROUPED + "Top(P) :- Post(P,G,_), Cardinality(B(G,P,_),'<','2').\n"
+     "One(P) :- Cand(P,G), Cardinality(B(G,P,_),'<','2').", []),
     (IN_H + "Top(P) :- Wide('h',P,G,_), Cardinality(B(G,P,_),'<','2').", [2]),
     (IN_H + "Top(P) :- Wide('i',P,G,_), Cardinality(B(G,P,_),'<','2').", []),
     (IN_H + "Top(P) :- Wide(_,P,G,_), Cardinality(B(G,P,_),'<','2').", []),
