@@ -29,7 +29,8 @@ from lace.limits import EngineLimits
 def test_every_part_of_a_rule_knows_where_it_stands(gap: str) -> None:
     parts = [
         f"B{gap}(X)", f"not C{gap}(X)", "X != 'a'", "true", f"IntCompare{gap}(X,'<','3')",
-        f"LexCompare{gap}(X,'<','3')", f"TextShape{gap}(X,'a','',X)", f"Cardinality{gap}(D{gap}(X,_),'<','1')", f"Some{gap}()",
+        f"LexCompare{gap}(X,'<','3')", f"TextShape{gap}(X,'a','',X)",
+        f"Cardinality{gap}(D{gap}(X,_),'<','1')", f"Some{gap}()",
     ]  # fmt: skip
     text = f"\n  A{gap}(X) :- {', '.join(parts)}."
     (rule,) = parse_program(text).rules
@@ -253,6 +254,8 @@ FORMATTED = [
     (f"B(X) :- C(X).\n# a\n{RULE}", f"# a\n{RULE}\nB(X) :- C(X).\n", ()),
     (f"{RULE}\n\n# b\nB(X) :- C(X).\n\n# c\n\n# d", f"{RULE}\n\n# b\nB(X) :- C(X).\n\n# c\n# d\n", ()),
     ("# only", "# only\n", ()),
+    (f"{RULE}\n# end", f"{RULE}\n\n# end\n", ()),
+    (f"#:json {{}}\n\n# two\n{RULE}", f"#:json {{}}\n# two\n{RULE}\n", ()),
     ("", "", ()),
     (f"# x\n{RULE}\n\n# y\nA( X) :- B(X).", f"# x\n# y\n{RULE}\n", ()),
 ]

@@ -19,7 +19,7 @@ from lace.datalog.parser import parse_atom, parse_program
 from lace.datalog.plan import Scan, Version
 from lace.datalog.planner import plan_from, plan_rounds, plan_rule, plan_start
 from lace.datalog.ranking import ranked_predicates
-from lace.datalog.stratify import forbidden_cycles, reachable, strata
+from lace.datalog.stratify import forbidden_cycles, reachable, read_atom, strata
 from lace.datalog.syntax import Predicate, Program, Rule
 from lace.datalog.unfold import unfold
 from lace.datalog.validate import RAW_PROFILE, check_program
@@ -38,7 +38,10 @@ def numbers(argument: str) -> dict[str, int]:
 
 
 def shown(rules: tuple[Rule, ...]) -> Iterator[str]:
-    return map(format_rule, rules)
+    for rule in rules:
+        atoms = [rule.head, *(read[0] for read in map(read_atom, rule.body) if read)]
+        assert all(atom.predicate.arity == len(atom.terms) for atom in atoms)
+        yield format_rule(rule)
 
 
 def demanded(argument: str, text: str) -> Iterator[str]:

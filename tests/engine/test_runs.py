@@ -318,6 +318,14 @@ def test_the_difference_of_two_runs_of_any_width(domain: int) -> None:
         assert rows_of(difference(run_with([], domain, width), new, width)[0], width) == after
 
 
+@pytest.mark.parametrize(("domain", "code"), [(1 << 13, 1 << 12), (1 << 32, 1), (1 << 12, 1 << 11)])
+def test_rows_too_wide_for_a_word_are_told_apart_by_their_first_code(domain: int, code: int) -> None:
+    before, after = [(0, 1, 1, 1, 1)], [(code, 1, 1, 1, 1)]
+    came, went = difference(run_with(before, domain, 5), run_with(after, domain, 5), 5)
+    assert (rows_of(came, 5), rows_of(went, 5)) == (after, before)
+    assert among(columns_of(before, 5), columns_of(after, 5), domain).tolist() == [False]
+
+
 @pytest.mark.parametrize(("before", "after", "came", "went"), [(0, 1, 1, 0), (1, 0, 0, 1), (1, 1, 0, 0), (0, 0, 0, 0)])
 def test_the_difference_of_facts_without_values(before: int, after: int, came: int, went: int) -> None:
     more, less = difference(ColumnRun([], before, 0), ColumnRun([], after, 0), 0)

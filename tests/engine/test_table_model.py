@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from lace.datalog.engine import living as living_module
 from lace.datalog.engine import table as table_module
+from lace.datalog.engine.beside import KeptRows
 from lace.datalog.engine.changes import as_rows
 from lace.datalog.engine.living import Living, run_of
 from lace.datalog.engine.path import Sight
@@ -184,6 +185,20 @@ def test_any_script_of_changes_leaves_what_a_dict_would_hold(arity: int, ranked:
 
 def pairs(count: int, domain: int = 1_000) -> Table:
     return Table(Predicate("P", 2), run_of([(n, n) for n in range(count)], 2, domain))
+
+
+@pytest.mark.parametrize(("arity", "domain"), [(2, 6), (1, 4), (0, 0)])
+def test_rows_beside_columns_are_a_run_that_has_room_for_their_codes(arity: int, domain: int) -> None:
+    kept, full = KeptRows(3, arity), (3, 5, 9)
+    assert (kept.run().rows, kept.run().domain) == (0, 0)
+    kept.add(full[:arity], full)
+    assert (as_rows(kept.run(), 3), kept.run().domain) == ([full], domain)
+    assert kept.run() is kept.run()
+    kept.drop(full[:arity])
+    assert (kept.run().rows, kept.run().domain) == (0, 1 if arity else 0)
+    kept.add(full[:arity], full)
+    kept.drop(full[:arity])
+    assert kept.run().rows == 0
 
 
 def test_what_did_not_change_is_not_copied() -> None:

@@ -71,7 +71,7 @@ class Path:
         for n, code in constants:
             if row[n] != code:
                 return False
-        for first, second in equal:
+        for first, second in equal:  # noqa: SIM110  # asked of every row: `all` takes longer than both loops
             if row[first] != row[second]:
                 return False
         return True
