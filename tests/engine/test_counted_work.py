@@ -6,14 +6,18 @@ are followed, planned or paid for sees there what becomes of each program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from lace.datalog.engine import Meter, evaluate, materialize
+from engine.columns import ArraySource
+from lace.datalog.binding import match
+from lace.datalog.engine import Meter, answering, evaluate, materialize
+from lace.datalog.engine.base import Facts
 from lace.datalog.parser import parse_atom, parse_program
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.source import Row
+from lace.datalog.syntax import Atom, Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.limits import EngineLimits
 
@@ -69,6 +73,19 @@ def checked(name: str) -> CheckedProgram:
     return check_program(parse_program(PROGRAMS[name]), RAW_PROFILE)
 
 
+def asked(program: CheckedProgram, goal: str, facts: Facts, extra: Sequence[Fact] = ()) -> str:
+    """What a goal costs, whether it answers rightly, and with how many facts."""
+    meter, atom = Meter(EngineLimits()), parse_atom(goal)
+    found = evaluate(program, facts, goals=[atom], meter=meter, extra=extra)
+    everything = evaluate(program, FACTS).rows(atom.predicate)
+    assert found.rows(atom.predicate) == [row for row in everything if is_asked(atom, row)]
+    return f"{meter.rows} rows, {meter.held_bytes} bytes, {found.count(atom.predicate)} facts"
+
+
+def is_asked(goal: Atom, row: Row) -> bool:
+    return match(goal, row, {}) is not None
+
+
 def lines(name: str) -> Iterator[str]:
     """Evaluate, ask, and follow changes one after the other; each is compared with evaluating anew."""
     program = checked(name)
@@ -81,10 +98,16 @@ def lines(name: str) -> Iterator[str]:
     rounds = " ".join(f"{stratum}:{count}" for stratum, count in result.stats.rounds.items())
     yield f"{name} evaluated: {meter.rows} rows, {meter.held_bytes} bytes, {sizes}; {rounds}"
     for goal in GOALS[name]:
-        meter = Meter(EngineLimits())
-        atom = parse_atom(goal)
-        found = evaluate(program, FACTS, goals=[atom], meter=meter)
-        yield f"{name} asked {goal}: {meter.rows} rows, {meter.held_bytes} bytes, {found.count(atom.predicate)} facts"
+        yield f"{name} asked {goal}: {asked(program, goal, FACTS)}"
+        for start, share in ((600, 0.25), (0, 0.01), (0, 4.0)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(answering, "_HEAD_START", start)
+                patch.setattr(answering, "_SHARE", share)
+                patch.setattr(answering, "_FREE_SHARE", share / 2)
+                yield f"{name} raced {goal} {start} {share}: {asked(program, goal, FACTS)}"
+        half = len(FACTS) // 2
+        yield f"{name} asked {goal} of two parts: {asked(program, goal, FACTS[:half], FACTS[half - 9 :])}"
+        assert asked(program, goal, ArraySource(FACTS)) == asked(program, goal, FACTS)
     m = materialize(program, FACTS)
     yield f"{name} kept: {m.meter.rows} rows"
     facts = set(FACTS)
