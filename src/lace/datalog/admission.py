@@ -47,5 +47,5 @@ def check_value(value: str, limits: EngineLimits, what: str = "a fact value") ->
     """Refuse a value that is not UTF-8 NFC text or is too long."""
     require_nfc(value)
     allowed = limits.max_value_bytes
-    if len(value) > allowed or (len(value) * 4 > allowed and len(value.encode()) > allowed):
+    if len(value.encode()) > allowed:
         raise LimitExceeded("max_value_bytes", allowed, what)

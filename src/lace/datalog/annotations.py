@@ -103,7 +103,7 @@ def format_annotated(source: AnnotatedSource) -> str:
             lines.append("")
         lines += [*merged[line], line]
     if source.footer:
-        lines += ["", *source.footer] if lines and lines[-1] else source.footer
+        lines += ["", *source.footer] if lines else source.footer
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -26,7 +26,6 @@ from lace.datalog.syntax import (
     ANONYMOUS,
     Atom,
     Cardinality,
-    Compare,
     Constant,
     Literal,
     Negated,
@@ -35,7 +34,6 @@ from lace.datalog.syntax import (
     Program,
     Rule,
     Term,
-    Unequal,
     Variable,
 )
 from lace.datalog.terms import literal_variables
@@ -91,9 +89,6 @@ def _apart(rule: Rule, number: int, of_x: Positive, of_y: Positive) -> tuple[Rul
     """The rule without its second row, and the ordering that stands for it."""
     own = set(literal_variables(of_y)) - set(literal_variables(of_x))
     tests = tuple(lit for lit in rule.body if lit is not of_y and own.intersection(literal_variables(lit)))
-    compared = [test for test in tests if isinstance(test, Compare)]
-    if len(compared) != 1 or not all(isinstance(test, Compare | Unequal) for test in tests):
-        return None
     if own.intersection(literal_variables(Positive(rule.head))):
         return None
     rest = tuple(lit for lit in rule.body if lit is not of_y and lit not in tests)

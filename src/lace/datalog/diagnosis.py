@@ -21,7 +21,7 @@ def picture(line: str, column: int) -> str:
     index = min(max(column - 1, 0), len(line))
     start = max(0, index - _BEFORE) if len(line) > _BEFORE + _AFTER else 0
     lead = "…" if start else ""
-    end = len(line) if len(line) - index <= _AFTER else index + _AFTER
+    end = min(len(line), index + _AFTER)
     tail = "…" if end < len(line) else ""
     shown = "".join(c if c.isprintable() else "\ufffd" for c in line[start:end].replace("\t", " "))
     return f"{lead}{shown}{tail}\n{' ' * (len(lead) + index - start)}^"

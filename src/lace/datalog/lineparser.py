@@ -150,9 +150,7 @@ class LineParser(LineReader):
             if variable is not None:
                 terms.append(Variable(variable))
             else:
-                terms.append(ANONYMOUS if constant is None else Constant(constant))
-                if constant is not None and len(constant) * 4 > self.limits.max_value_bytes:
-                    self._constant(constant, self.at)
+                terms.append(ANONYMOUS if constant is None else Constant(self._constant(constant, self.at)))
         if len(terms) > self.limits.max_tuple_arity:
             return None
         place = Place(self.number, self.at + 1)
@@ -240,12 +238,10 @@ class LineParser(LineReader):
             self._fail(self.at, "counted-atom", "Cardinality counts one predicate atom", advice, self._found(self.at))
         atom = self._predicate_atom("a counted atom")
         rest: list[tuple[Term, int]] = []
-        while self._take(","):
+        while len(rest) < 2 and self._take(","):
             self._skip_space()
             start = self.at
             rest.append((self._term(), start))
-            if len(rest) > 2:
-                break
         if len(rest) != 2 or not self._take(")"):
             self._fail(place.column - 1, "builtin-arity", "Cardinality has three parts", "Cardinality(P(X),'<','100')")
         return Cardinality(atom, self._operator(rest[0][0], rest[0][1]), rest[1][0], place)

@@ -60,7 +60,7 @@ class LineReader:
     def _constant(self, spelled: str, start: int) -> str:
         value = _ESCAPE.sub(r"\1", spelled) if "\\" in spelled else spelled
         allowed = self.limits.max_value_bytes  # 030-TERM-14: counted after decoding
-        if len(value) > allowed or (len(value) * 4 > allowed and len(value.encode()) > allowed):
+        if len(value.encode()) > allowed:
             raise LimitExceeded("max_value_bytes", allowed, self._where(start))
         return value
 
@@ -94,10 +94,10 @@ class LineReader:
     def _fail_term(self) -> NoReturn:
         """No term stands here: say why."""
         self._skip_space()
-        start, rest = self.at, self.line[self.at : self.at + 2]
-        if rest.startswith("'"):
+        start = self.at
+        if self.line.startswith("'", start):
             self._fail_constant(start)
-        if rest.startswith('"'):
+        if self.line.startswith('"', start):
             self._fail(start, "constant-quotes", "constants are single-quoted", "write 'text'")
         word = WORD.match(self.line, start)
         if word is None:

@@ -78,7 +78,7 @@ def _plain_facts(piece: str, limits: EngineLimits) -> list[Fact] | None:
     found = _PLAIN_FACTS.findall(piece)
     if len(found) != piece.count("\n") or not is_nfc(piece):  # a match is one whole line
         return None
-    longest = max([len(constants) for _, constants in found], default=0)
+    longest = max([len(constants) for _, constants in found])
     if 4 * longest > limits.max_value_bytes or not _is_encodable(piece):
         return None
     facts: list[Fact] = []

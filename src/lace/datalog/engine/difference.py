@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lace.datalog.engine.index import NO_ROWS, Codes, Mask, Rows
+from lace.datalog.engine.index import Codes, Mask, Rows
 from lace.datalog.engine.relation import PackedKeys, Packing, in_sorted
 from lace.datalog.engine.runs import ColumnRun, Run
 
@@ -41,8 +41,6 @@ class Overlap:
 
 
 def _others(numbers: Rows, rows: int) -> Rows:
-    if len(numbers) == rows:
-        return NO_ROWS
     left = np.ones(rows, np.bool_)
     left[numbers] = False
     return np.flatnonzero(left)

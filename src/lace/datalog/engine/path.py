@@ -69,12 +69,13 @@ class Path:
 
     def _matches(self, row: CodeRow) -> bool:
         constants, equal = self._selection
-        if not constants and not equal:
-            return True
         for n, code in constants:
             if row[n] != code:
                 return False
-        return not equal or all(row[first] == row[second] for first, second in equal)
+        for first, second in equal:  # noqa: SIM110  # asked of every row: `all` takes longer than both loops
+            if row[first] != row[second]:
+                return False
+        return True
 
     def add(self, row: CodeRow, full: CodeRow) -> None:
         """A row came beside the columns."""
@@ -93,7 +94,7 @@ class Path:
         """The rows of a key, with their ranks where the table has them."""
         table = self._table
         rows = self._main_rows(key)
-        if rows and table.hides_some:
+        if table.hides_some:
             arity = table.predicate.arity
             rows = [row for row in rows if not table.hides(row[:arity], sight)]
         extra = self._extra.get(key)
@@ -124,8 +125,8 @@ class Path:
         cells = view.cells(self._width)
         return [tuple([column[place] for column in cells]) for place in places]
 
-    def count(self, key: Key, sight: Sight) -> int:
-        """How many rows a key has."""
+    def count(self, key: Key) -> int:
+        """How many rows of the new state a key has."""
         if self._positions or self._table.hides_some or self._extra:
-            return len(self.find(key, sight))
+            return len(self.find(key, Sight.NEW))
         return self._main().rows

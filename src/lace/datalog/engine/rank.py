@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lace.datalog.engine.index import Codes
+from lace.datalog.engine.index import Codes, pack
 from lace.datalog.engine.runs import Run
 from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.engine.verdicts import Ranks, Verdicts, distinct_codes
@@ -63,8 +63,7 @@ def _key_ranks(column: Codes, kind: str, verdicts: Verdicts, domain: int) -> Ran
 def _group_numbers(columns: Sequence[Codes], rows: int) -> Ranks:
     numbers = np.zeros(rows, np.int64)
     for column in columns:
-        pairs = (numbers.astype(np.uint64) << np.uint64(32)) | column
-        numbers = numbered(pairs)[1]
+        numbers = numbered(pack([numbers.astype(np.uint32), column]))[1]
     return numbers
 
 

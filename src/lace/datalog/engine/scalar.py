@@ -198,7 +198,7 @@ class ScalarCompiler:
         path, keys = self._path(node.scan, node.on, slot)
 
         def count(values: Assignment) -> int:
-            found = path.count(tuple([values[k] for k in keys]), Sight.NEW)
+            found = path.count(tuple([values[k] for k in keys]))
             self._follow(found + 1)
             return found
 

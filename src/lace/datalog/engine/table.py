@@ -89,7 +89,7 @@ class Table:
         return row in self._added or (row not in self._dead and self._in_main(row))
 
     def _in_main(self, row: CodeRow) -> bool:
-        if not self.predicate.arity or not self.main.rows:
+        if not self.predicate.arity:
             return self.main.rows > 0
         return len(place_of(self.main.part_for(row), row, self.predicate.arity)) > 0
 
@@ -129,7 +129,7 @@ class Table:
         beside = {row for row in rows if row in self._added}
         unknown = [row for row in rows if row not in beside and row not in self._dead]
         arity = self.predicate.arity
-        if len(unknown) < _BULK_ROWS or not self.main.rows or not arity:
+        if len(unknown) < _BULK_ROWS:
             return beside.union(row for row in unknown if self._in_main(row))
         places = places_of(self.main, unknown, arity)
         return beside.union(rows_at(self.main, places, arity))
@@ -311,7 +311,7 @@ class Table:
 
     def _domain_of(self, rows: Collection[CodeRow]) -> int:
         """No code of these rows is beyond it."""
-        return max(self.main.domain, max(map(max, rows), default=0) + 1) if self.predicate.arity else 0
+        return max(self.main.domain, max(map(max, rows)) + 1) if self.predicate.arity else 0
 
     def hides(self, row: CodeRow, sight: Sight) -> bool:
         """Whether a row of the columns is not to be seen."""

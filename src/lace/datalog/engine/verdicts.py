@@ -160,7 +160,7 @@ class Verdicts:
         inverse = np.zeros(len(columns[names[0]]), np.uint32)
         for name in names:
             inverse = numbered(pack([inverse, columns[name]]))[1].astype(np.uint32)
-        first = np.zeros(int(inverse.max(initial=0)) + 1, np.int64)
+        first = np.zeros(int(inverse.max()) + 1, np.int64)
         first[inverse] = np.arange(len(inverse))  # any row of each kind
         texts = {name: self._dictionary.texts(columns[name][first]) for name in names}
         answers = np.empty(len(first), np.bool_)
