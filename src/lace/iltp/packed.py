@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from lace.errors import InvalidStream
+from lace.errors import InvalidStream, excerpt
 from lace.iltp.markers import PACKED
 
 MAX_PACKED_BYTES = 1 << 20  # of one item, before and after
@@ -45,7 +45,7 @@ def parse_head(line: bytes) -> tuple[int, int]:
     found = _HEAD.fullmatch(line)
     whole, size = (int(found[1]), int(found[2])) if found else (0, 0)
     if not size < whole <= MAX_PACKED_BYTES:  # longer than what it holds it has no place
-        raise InvalidStream("a packed item is shorter than its lines", rule="packed-head", found=repr(line[:40]))
+        raise InvalidStream("a packed item is shorter than its lines", rule="packed-head", found=excerpt(line))
     return whole, size
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from lace.differences.compare import agrees
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
-from lace.errors import LocalProtocolError
+from lace.errors import LocalProtocolError, excerpt
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace.blocks import BlockReader
 from lace.interlace.comparing import (
@@ -281,7 +281,7 @@ class ComparedLoop(ABC):
         if len(counts) > 1 or block.requested or not self._listed_by_us:
             raise malformed("all that was listed, asked for twice, beside other requests, or where nothing was")
         if counts[0] != str(len(self._listed_by_us)):
-            raise malformed(f"all of {counts[0][:20]} records asked for, and {len(self._listed_by_us)} were listed")
+            raise malformed(f"all of {excerpt(counts[0])} records asked for, and {len(self._listed_by_us)} were listed")
         return list(self._listed_by_us)
 
     def _settle_doubts(self, block: BlockReader) -> bool:

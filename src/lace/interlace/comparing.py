@@ -25,7 +25,7 @@ from lace.differences.wire import (
     encode_summary,
     encode_symbols,
 )
-from lace.errors import InvalidText, LocalProtocolError
+from lace.errors import InvalidText, LocalProtocolError, excerpt
 from lace.interlace.advertisement import Claims, require_record_ids
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
@@ -221,7 +221,7 @@ class Comparison:
                 raise malformed("sums among symbols")
             start, text = values
             if start != str(self._have + SYMBOLS_PER_LINE * len(texts)):
-                raise malformed(f"symbols from {start[:20]} on")
+                raise malformed(f"symbols from {excerpt(start)} on")
             texts.append(text)
         full = SYMBOLS_PER_LINE * max(0, len(texts) - 1)
         try:
