@@ -346,3 +346,36 @@ def test_ports_and_hosts_at_their_bounds(text: str, listening: bool, port: int |
         found = parse_address(text, listening=listening)
         assert isinstance(found, TcpAddress)
         assert found.port == port
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tcp:h\x1f", "an address holds no control characters"),
+        ("\x7f", "an address holds no control characters"),
+        ("tcp", "an address is `stdio` or `scheme:address`"),
+        ("", "an address is `stdio` or `scheme:address`"),
+        ("stdio:", "the schemes are stdio, unix, tcp, ws and wss"),
+        ("TCP:h", "the schemes are stdio, unix, tcp, ws and wss"),
+        ("unix:a/b", "a unix address needs an absolute path"),
+        ("ws://h", "URL-style ws:// and wss:// are not Lace addresses"),
+        ("ws:h/", "the path of a WebSocket address is /interlace"),
+        ("ws:h/interlace/", "the path of a WebSocket address is /interlace"),
+        ("tcp:[::1", "an IPv6 host stands in brackets"),
+        ("tcp:h:x", "a port is a decimal from 1 to 65535"),
+        ("tcp:[1.2.3.4]", "brackets hold an IPv6 address"),
+        ("tcp:", "a host is a name, an IPv4 address or a bracketed IPv6 address"),
+        ("tcp:h ", "a host is a name, an IPv4 address or a bracketed IPv6 address"),
+        ("tcp:1.2.3", "a host that ends in a number is an IPv4 address"),
+        ("tcp:1.2.3.256", "a host that ends in a number is an IPv4 address"),
+    ],
+)
+def test_what_is_no_address_is_told_why(text: str, said: str) -> None:
+    with pytest.raises(InvalidText) as caught:
+        parse_address(text)
+    assert (caught.value.message, caught.value.found) == (said, repr(text))
+
+
+@pytest.mark.parametrize("text", ["unix:/a b", "tcp:[::1]:4790", "ws:h:80/interlace", "stdio", "tcp:1.2.3.4:5"])
+def test_an_address_is_shown_as_it_was_written(text: str) -> None:
+    assert str(parse_address(text)) == text

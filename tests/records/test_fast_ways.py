@@ -355,6 +355,7 @@ def test_the_first_and_last_scalar_are_keys_of_one_verifier() -> None:
     for short in (bytes(30) + b"\x01", bytes(32) + b"\x01"):
         with pytest.raises(KeyUnavailable):
             SigningKey(short)
+    assert SigningKey.generate(lambda size: (1).to_bytes(size, "big")).verifier == first.verifier
     drawn = iter([bytes(32), N.to_bytes(32, "big"), (N - 1).to_bytes(32, "big")])
     assert SigningKey.generate(lambda size: next(drawn)[:size]).verifier == first.verifier
 

@@ -262,9 +262,8 @@ class ComparedLoop(ABC):
         if doubt is None:
             self._evaluate_requests()
             return
-        self._doubt = doubt
+        self._doubt = doubt  # the phase ends with the peer's block, whatever is in it
         self._core.send_block([doubt])
-        self._core.sent = True
 
     def _request_facts(self, requested: list[str]) -> Sequence[Fact]:
         """What we ask for: one line for many records, if they are all that the peer listed (070-ALL-01)."""
