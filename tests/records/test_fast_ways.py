@@ -7,6 +7,7 @@ import pytest
 from lace.errors import InvalidRecord, InvalidSignature, InvalidStream, InvalidText, KeyUnavailable
 from lace.limits import RecordLimits
 from lace.notation.b64a import encode
+from lace.notation.bytesource import ByteSource
 from lace.notation.decimal import MAX_DIGITS
 from lace.records import curve, frame, keys
 from lace.records.exact import G, N, P, add, combine, compress, lift_x, multiply
@@ -443,3 +444,12 @@ def test_points_add_up_on_the_curve() -> None:
     assert combine(G[0].to_bytes(32, "big"), 5, 5) is None
     assert combine((5).to_bytes(32, "big"), 1, 1) is None
     assert combine(G[0].to_bytes(32, "big"), 7, 4) == compress(multiply(3, G))
+
+
+def test_a_gate_hears_once_what_a_record_claims_to_be() -> None:
+    heard: list[str] = []
+    source = ByteSource(plex_bytes())
+    with pytest.raises(StopIteration) as done:
+        next(frame.read_frame(source, gate=heard.append))
+    assert done.value.value == plex_bytes()
+    assert heard == [claimed_hash(plex_bytes())]
