@@ -28,6 +28,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_EXCERPT = 80  # characters or bytes
+
+
+def excerpt(found: str | bytes) -> str:
+    """Bad input as an error repeats it: quoted, and no more than its beginning, for it may be long or hostile."""
+    return repr(found[:_EXCERPT])
+
 
 class LaceError(Exception):
     """Anything Lace refuses or fails to do."""

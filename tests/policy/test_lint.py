@@ -145,3 +145,113 @@ def test_the_nearest_words_are_few_and_close() -> None:
     assert nearest("Grup", ["Group", "App"]) == "did you mean Group?"
     assert nearest("group", ["Group"]) == "did you mean Group?"
     assert nearest("Zebra", ["Group", "App"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        (
+            "Out(P) :- Have(P), Fied(P,'x').",
+            (1, 20),
+            ("nothing supplies Fied/2: no rule defines it and it is no fac", "did you mean Field?"),
+        ),
+        (
+            "A(P) :- Have(P).\nOut(P) :- Have(P,P).",
+            (2, 11),
+            ("Have has 1 values, not 2: this atom can never match", "the fact is Have(P)"),
+        ),
+        (
+            "Out(P) :- A(P).\nA('x','y') :- Have(_).",
+            (1, 11),
+            ("A has 2 values, not 1: this atom can never match", "the fact is A/2"),
+        ),
+        (
+            "Out(P) :- Advertised(P,_).",
+            (1, 11),
+            (
+                "Advertised/2 is known only in an exchange: over a lace alone",
+                "a selector defines SelectHave/1 and SelectAdvertised/2",
+            ),
+        ),
+        (
+            "Out(P) :- Field(P,'Group','x',_).",
+            (1, 11),
+            ("an index is a number from '0' on, never 'x'", "write _ where any will do"),
+        ),
+        (
+            "Out(P) :- Field(P,'Grop',_,_).",
+            (1, 11),
+            ("records have no field 'Grop' by the specification", "did you mean Group?"),
+        ),
+        (
+            "Out(P) :- Field(P,'Type',_,'X').",
+            (1, 11),
+            ("Type is never 'X': a type is B, P or S", ""),
+        ),
+        (
+            "Out(P) :- Field(P,'Data-Length',_,'01').",
+            (1, 11),
+            ("Data-Length is never '01': a length is a decimal number", ""),
+        ),
+        (
+            "Out(P) :- Field(P,'Group',_,'a/').",
+            (1, 11),
+            ("Group is never 'a/': a path has no empty segment", ""),
+        ),
+        (
+            "Out(P) :- Field(P,'Name',_,'').",
+            (1, 11),
+            ("Name is never '': a path has no empty segment", ""),
+        ),
+        (
+            "Out('x') :- Have('x').",
+            (1, 13),
+            ("a record is named by its hash, never 'x'", "a hash is B, P or S, a dot, 43 characters and .H3"),
+        ),
+        (
+            "Out(P) :- Have(P), P != P.",
+            (1, 20),
+            ("nothing differs from itself: this rule can never derive anyt", ""),
+        ),
+        (
+            "Out(P) :- Field(P,'App',_,'a'), Field(P,'App',_,'b').",
+            (1, 33),
+            ("a record has one App: it cannot be 'a' and 'b'", "write two rules where either will do"),
+        ),
+        (
+            "SelectHave(P) :- Have(P).",
+            (1, 1),
+            (
+                "without a rule for SelectAdvertised/2 nothing is asked for",
+                "a selector defines both SelectHave/1 and SelectAdvertised/2",
+            ),
+        ),
+        (
+            "SelectAdvertised(P,S) :- Advertised(P,S).",
+            (1, 1),
+            (
+                "without a rule for SelectHave/1 nothing of ours is offered",
+                "a selector defines both SelectHave/1 and SelectAdvertised/2",
+            ),
+        ),
+        (
+            "AllowQueryRecord(V,P) :- Have(P), Peer(V).\nHelp(P) :- Have(P).",
+            (2, 1),
+            ("Help/1 is defined, and nothing needs it", ""),
+        ),
+    ],
+)
+def test_a_doubt_says_what_where_and_what_to_do(text: str, place: tuple[int, int], said: tuple[str, str]) -> None:
+    program = parse_program(text)
+    (doubt,) = doubts(program, profile_of(program))
+    assert (doubt.line, doubt.column) == place
+    assert doubt.message.startswith(said[0])
+    assert doubt.advice.startswith(said[1])
+    assert bool(doubt.advice) is bool(said[1])
+    assert doubt.picture.startswith(text.split("\n")[doubt.line - 1][:30])
+
+
+def test_of_several_slips_each_is_told_in_its_place() -> None:
+    lines = ["Out(P) :- Fied(P).", "Out(P) :- Have(P), Fied(P), Gied(P).", "Out(P) :- Have(P)."]
+    program = parse_program("\n".join(lines))
+    assert [(doubt.line, doubt.column) for doubt in doubts(program, LOCAL_PROFILE)] == [(1, 11), (2, 20), (2, 29)]

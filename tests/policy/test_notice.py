@@ -91,3 +91,16 @@ def test_one_generated_rule_may_have_two_sources() -> None:
     (both,) = {rule.id for rule in policy.provenance.rules if rule.detail == "m1"}
     assert len(policy.provenance.of(both)) == 2
     assert policy.viewer == ALICE
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        ("Have(P)", "Have"),
+        ("Have(P), Field(P,'App',_,'a')", "Field and Have"),
+        ("Have(P), Field(P,'App',_,'a'), BlobHash(P,_)", "BlobHash, Field and Have"),
+    ],
+)
+def test_what_a_selector_needs_is_named(body: str, needed: str) -> None:
+    (notice,) = exposure_notices(run([], peer=selector(body)).policy, LoweringOptions())
+    assert f": its SelectHave needs {needed}, so it selects nothing here" in notice.text

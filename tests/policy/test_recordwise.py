@@ -53,3 +53,21 @@ def test_rules_that_look_at_others_too(name: str) -> None:
 def test_rules_that_the_goals_do_not_need_do_not_count() -> None:
     rules = parse_program(lines(ONE["a fact"] + " Other(P,Q) :- Have(P), Have(Q).")).rules
     assert looks_at_one_record(rules, GOALS)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ("Goal(P) :- Have(P).\nMore('a') :- true.", True),  # a goal that no record decides
+        ("Goal(P) :- Have(P).", True),  # one that no rule defines
+        ("Goal(P) :- Have(P).\nMore(P) :- Have(P), Have(Q).", False),
+    ],
+)
+def test_every_goal_counts(rules: str, expected: bool) -> None:
+    assert looks_at_one_record(parse_program(rules).rules, [*GOALS, Predicate("More", 1)]) is expected
+
+
+@pytest.mark.parametrize(("head", "expected"), [("Pair(P,V)", True), ("Pair(V,P)", False)])
+def test_a_goal_names_its_record_first(head: str, expected: bool) -> None:
+    rules = parse_program(f"{head} :- Field(P,'App',_,V).").rules
+    assert looks_at_one_record(rules, [Predicate("Pair", 2)]) is expected

@@ -140,3 +140,15 @@ def test_each_lowering_is_another_plan() -> None:
         assert plan.lowering is Lowering.of(
             require_encrypted=plan.lowering.require_encrypted, peer_must_be_source=plan.lowering.peer_must_be_source
         )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [("('0'", "('2'", "'1, 2'"), ("('0'", "('1'", "'1, 1'"), ("ExchangePlanOperand(", "ExchangePlanRuntime(", None)],
+)
+def test_which_indexes_were_found_is_said(old: str, new: str, found: str | None) -> None:
+    operands = [line.replace(old, new) if line.startswith("ExchangePlanOperand(") else line for line in LINES]
+    with pytest.raises(InvalidExchangePlan) as refused:
+        read_transcript("\n".join(sorted(operands)).encode())
+    if found is not None:
+        assert refused.value.found == found

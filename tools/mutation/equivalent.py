@@ -13,6 +13,31 @@ SAME: dict[tuple[str, str, str], str] = {  # (path under src/lace, line, change)
         "comparison: len(found) > wanted.max_requests -> len(found) >= wanted.max_requests",
     ): "the smallest n of n, sorted afterwards, are all of them",
     (
+        "interlace/transfer.py",
+        "if len(distinct) == len(records) and distinct <= self.outstanding:",
+        "comparison: distinct <= self.outstanding -> distinct < self.outstanding",
+    ): "the last that were asked for are taken one by one instead of at once",
+    (
+        "records/curve.py",
+        "alike: list[list[Any]] = [[] for _ in range(1 << bits)]",
+        "constant: 1 -> 2",
+    ): "twice as many lists as there are digits: the others stay empty",
+    (
+        "notation/bytesource.py",
+        "if len(seen) >= count:",
+        "condition: len(seen) >= count -> False",
+    ): "of further chunks nothing is added; it only saves looking at them",
+    (
+        "notation/bytesource.py",
+        "if len(seen) >= count:",
+        "comparison: len(seen) >= count -> len(seen) > count",
+    ): "of one more chunk nothing is added",
+    (
+        "iltp/packed.py",
+        "lines = reader.decompress(data, whole + 1)",
+        "constant: 1 -> 2",
+    ): "a byte more than was told is enough to see that there are more, and two are as well",
+    (
         "datalog/engine/sorting.py",
         "middle = len(keys) // 2",
         "constant: 2 -> 3",

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lace.errors import InvalidText
+from lace.errors import InvalidText, excerpt
 from lace.notation import b64a
 from lace.notation.identifiers import H3, RECORD_TYPES
 
@@ -73,8 +73,6 @@ class Ids:
         if len(wanted) <= _FEW and len(self):
             return np.array([self._position(wanted, ordinal) for ordinal in range(len(wanted))], np.int64)
         found = np.full(len(wanted), -1, np.int64)
-        if not len(self) or not len(wanted):
-            return found
         at = np.searchsorted(self.words[0], wanted.words[0])
         open_ = np.arange(len(wanted))
         # Ids that share their first word stand together; more than one is a grinder's work, and costs him the most.
@@ -150,8 +148,6 @@ EMPTY = Ids(np.zeros((4, 0), np.uint64), np.zeros(0, np.uint8))
 
 def sort_ids(words: Words, letters: Letters, kind: Literal["stable"] | None = None) -> Ids:
     """Ids of columns in any order; repeats are dropped."""
-    if len(letters) < 2:
-        return Ids(np.ascontiguousarray(words), letters)
     order = np.argsort(words[0], kind=kind)
     first = words[0][order]
     if bool((first[1:] == first[:-1]).any()):
@@ -189,7 +185,7 @@ def _ids_of_one(text: str) -> Ids:
 def _ids_of_lines(text: str) -> Ids:
     if not _TEXTS.fullmatch(text):
         wrong = next(record for record in text.split("\n") if not _TEXTS.fullmatch(record))
-        raise InvalidText("not an H3 record id", rule="record-id", found=wrong[:80])
+        raise InvalidText("not an H3 record id", rule="record-id", found=excerpt(wrong))
     rows = np.frombuffer(f"{text}\n".encode(), np.uint8).reshape(-1, _TEXT_LENGTH + 1)
     return ids_of_digests(_decoded(rows), np.ascontiguousarray(rows[:, 0]))
 

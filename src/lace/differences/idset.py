@@ -34,7 +34,6 @@ class IdSet:
     base: Ids = EMPTY
     added: Ids = EMPTY  # none of them in base
     removed: Ids = EMPTY  # all of them in base
-    generation: int = 0
     mark: object = field(default_factory=object)  # of this generation and no other
     step: _IdSetStep | None = None  # from the generation before
 
@@ -52,8 +51,6 @@ class IdSet:
 
     def change(self, added: Ids, removed: Ids) -> IdSet:
         """The next generation: `removed` go first, then `added` come; what changes nothing is ignored."""
-        if not len(added) and not len(removed):
-            return self
         going = removed.without(added)
         coming = added.take(~self.among(added)) if len(added) else added
         going = going.take(self.among(going)) if len(going) else going
@@ -62,9 +59,9 @@ class IdSet:
         more = self.added.without(going).with_(coming.take(~self.base.among(coming)))
         less = self.removed.without(coming).with_(going.take(self.base.among(going)))
         step = _IdSetStep(self.mark, coming, going)
-        changed = IdSet(self.base, more, less, self.generation + 1, step=step)
+        changed = IdSet(self.base, more, less, step=step)
         if len(more) + len(less) > max(_MIN_PENDING, len(self.base) // _PENDING_SHARE):
-            return IdSet(changed.ids(), generation=changed.generation, step=step)
+            return IdSet(changed.ids(), step=step)
         return changed
 
     def since(self, earlier: IdSet) -> tuple[Ids, Ids]:

@@ -100,14 +100,12 @@ def _add(symbols: Symbols, short: U64, key: DifferenceKey, start: int) -> None:
         symbols.counts[:1] += np.uint8(len(short) & 0xFF)
         symbols.sums[:1] += np.add.reduce(short, keepdims=True)
         symbols.checks[:1] += np.add.reduce(checks, keepdims=True, dtype=np.uint32)
-    found = [
-        (which, place) if start == 0 else (which[place >= start], place[place >= start])
-        for which, place in places_of(short, key, start + len(symbols))
-    ]
+    found = list(places_of(short, key, start + len(symbols)))
     if not found:
         return
-    which = np.concatenate([pair[0] for pair in found])
-    place = np.concatenate([pair[1] for pair in found]) - start
+    which, place = (np.concatenate(side) for side in zip(*found, strict=True))
+    if start:
+        which, place = which[place >= start], place[place >= start] - start
     symbols.counts[:] += np.bincount(place, minlength=len(symbols)).astype(np.uint8)
     np.add.at(symbols.sums, place, short[which])
     np.add.at(symbols.checks, place, checks[which])

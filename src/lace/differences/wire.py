@@ -11,10 +11,10 @@ from typing import NoReturn
 import numpy as np
 
 from lace.differences.keyed import U64
-from lace.differences.sketch import SYMBOL_BYTES, Symbols, no_symbols
+from lace.differences.sketch import SYMBOL_BYTES, Symbols
 from lace.differences.sums import COUNTERS
 from lace.differences.tree import ROOT_BYTES
-from lace.errors import InvalidText
+from lace.errors import InvalidText, excerpt
 from lace.notation import b64a
 from lace.notation.decimal import natural
 
@@ -62,8 +62,6 @@ def encode_symbols(symbols: Symbols) -> Iterator[str]:
 
 def decode_symbols(texts: list[str], expected: int) -> Symbols:
     """Exactly so many symbols."""
-    if not texts and not expected:
-        return no_symbols()
     data = b"".join([b64a.decode(text) for text in texts])
     if len(data) != expected * SYMBOL_BYTES:
         _refuse("symbols", f"{len(data)} bytes for {expected} symbols")
@@ -83,21 +81,21 @@ def decode_short_ids(texts: list[str]) -> U64:
     if len(data) % SHORT_BYTES:
         _refuse("short ids", f"{len(data)} bytes")
     short = np.frombuffer(data, ">u8").astype(np.uint64)
-    if len(short) > 1 and not bool((short[1:] > short[:-1]).all()):
+    if not bool((short[1:] > short[:-1]).all()):
         _refuse("short ids", "not ascending")
     return short
 
 
 def _count(text: str) -> int:
     count = natural(text, _MAX_COUNT_DIGITS)
-    return _refuse("count", text) if count is None else count
+    return _refuse("count", excerpt(text)) if count is None else count
 
 
 def _exact(text: str, size: int) -> bytes:
     if not b64a.is_canonical(text, size):
-        _refuse(f"text of {size} bytes", text)
+        _refuse(f"text of {size} bytes", excerpt(text))
     return b64a.decode(text)
 
 
 def _refuse(what: str, found: str) -> NoReturn:
-    raise InvalidText(f"malformed {what} of a difference", rule="difference-text", found=found[:80])
+    raise InvalidText(f"malformed {what} of a difference", rule="difference-text", found=found)

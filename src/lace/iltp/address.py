@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NoReturn
 
-from lace.errors import InvalidText
+from lace.errors import InvalidText, excerpt
 from lace.notation.text import require_nfc
 
 TCP_PORT, WS_PORT, WSS_PORT = 4790, 80, 443
@@ -162,4 +162,4 @@ def _refuse(message: str, text: str) -> NoReturn:
 
 
 def _refusal(message: str, text: str) -> InvalidText:
-    return InvalidText(message, rule="address", found=repr(text[:120]))
+    return InvalidText(message, rule="address", found=excerpt(text))

@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from lace.errors import InvalidStream
+from lace.errors import InvalidStream, excerpt
 from lace.iltp.markers import PACKED
 
 MAX_PACKED_BYTES = 1 << 20  # of one item, before and after
@@ -30,12 +30,10 @@ def encode_packed(lines: bytes) -> Iterator[bytes]:
 
 
 def runs_of(lines: bytes, most: int) -> Iterator[bytes]:
-    """Fact lines in runs of whole ones, each of so many bytes at most, or one line."""
+    """Fact lines, each with its LF, in runs of whole ones: of so many bytes at most, or one line."""
     start = 0
     while start < len(lines):
-        end = len(lines)
-        if end - start > most:
-            end = (lines.rfind(b"\n", start, start + most) + 1) or lines.index(b"\n", start) + 1
+        end = (lines.rfind(b"\n", start, start + most) + 1) or lines.index(b"\n", start) + 1
         yield lines[start:end]
         start = end
 
@@ -43,10 +41,9 @@ def runs_of(lines: bytes, most: int) -> Iterator[bytes]:
 def parse_head(line: bytes) -> tuple[int, int]:
     """How many bytes of lines, and how many packed bytes follow."""
     found = _HEAD.fullmatch(line)
-    whole, size = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not size < whole <= MAX_PACKED_BYTES:  # longer than what it holds it has no place
-        raise InvalidStream("a packed item is shorter than its lines", rule="packed-head", found=repr(line[:40]))
-    return whole, size
+    if found is None or not int(found[2]) < int(found[1]) <= MAX_PACKED_BYTES:  # longer than its lines it has no place
+        raise InvalidStream("a packed item is shorter than its lines", rule="packed-head", found=excerpt(line))
+    return int(found[1]), int(found[2])
 
 
 def unpack(data: bytes, whole: int) -> bytes:

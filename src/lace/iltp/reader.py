@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from lace.errors import InvalidInput, InvalidStream, InvalidText
+from lace.errors import InvalidInput, InvalidStream, InvalidText, excerpt
 from lace.iltp.items import (
     BLANK_LINE,
     PREFACE_ITEM,
@@ -65,7 +65,7 @@ class StreamReader:
         self._error: InvalidInput | None = None
         self._finished = False
         self._block_bytes = 0  # of fact lines in the block being read
-        self._block_records = 0
+        self._holds_records = False  # the block being read, which is a batch then
         self._resources = 0
         self._comment_allowed = True
         self.accepts_packed = False  # 070-ZIP-01: unknown until it was agreed
@@ -148,7 +148,7 @@ class StreamReader:
         while True:
             lead = yield from self._source.peek(1)
             if not lead:
-                self._out.append(EndOfStream(block_open=self._block_bytes > 0 or self._block_records > 0))
+                self._out.append(EndOfStream(block_open=bool(self._block_bytes) or self._holds_records))
                 return
             byte = lead[0]
             if self._out_bytes >= _FACTS_AT_ONCE:
@@ -156,7 +156,7 @@ class StreamReader:
             if byte in _LETTERS:
                 yield from self._read_facts()
             elif byte == _LF:
-                self._source.take_line(0)
+                self._source.skip(1)
                 self._end_block()
                 yield
             elif byte == _HASH:
@@ -182,18 +182,16 @@ class StreamReader:
 
     def _end_block(self) -> None:
         self._out.append(BLANK_LINE)
-        self._block_bytes = self._block_records = 0
+        self._block_bytes, self._holds_records = 0, False
         self._comment_allowed = True
 
     def _read_facts(self) -> Reader[None]:
         """The fact lines from here on that lie in one chunk, or one line that lies across several."""
-        if self._block_records:
+        if self._holds_records:
             self._refuse("a record batch holds no fact lines", "block-mixed")
         start = self._source.consumed
         chunk, position = self._source.head
-        match = self._fact_run.match(
-            chunk, position, position + max(_FACTS_AT_ONCE, self._limits.max_fact_line_bytes + 1)
-        )
+        match = self._fact_run.match(chunk, position, position + _FACTS_AT_ONCE)
         if match is not None:
             run = match[0]
             self._source.skip(len(run))
@@ -203,7 +201,7 @@ class StreamReader:
 
     def _read_packed(self) -> Reader[None]:
         """Fact lines as one deflated item; they are checked as if they stood here (070-ZIP-03)."""
-        if self._block_records:
+        if self._holds_records:
             self._refuse("a record batch holds no fact lines", "block-mixed")
         start = self._source.consumed
         yield from self._source.read_exact(len(PACKED))
@@ -232,9 +230,7 @@ class StreamReader:
         """Whole fact lines; those before a faulty one count."""
         plain = parse_plain_run(run)
         if plain is not None:
-            self._block_bytes += len(run)
-            self._out_bytes += len(run) + FACT_ITEM_BYTES
-            self._out.append(FactLines(plain if isinstance(plain, FactColumn) else tuple(plain), len(run)))
+            self._hand_out(plain if isinstance(plain, FactColumn) else tuple(plain), len(run))
             return
         max_bytes = self._limits.max_fact_line_bytes
         lines = run.split(b"\n")[:-1]
@@ -248,9 +244,12 @@ class StreamReader:
             raise InvalidStream(error.message, rule=error.rule, place=place, found=error.found) from None
         finally:
             if facts:
-                self._block_bytes += size
-                self._out_bytes += size + FACT_ITEM_BYTES
-                self._out.append(FactLines(tuple(facts), size))
+                self._hand_out(tuple(facts), size)
+
+    def _hand_out(self, facts: Sequence[Fact], size: int) -> None:
+        self._block_bytes += size
+        self._out_bytes += size + FACT_ITEM_BYTES
+        self._out.append(FactLines(facts, size))
 
     def _read_comment(self) -> Reader[None]:
         if not self._comment_allowed:  # 060-CMT-07
@@ -298,7 +297,7 @@ class StreamReader:
     def _read_record(self) -> Reader[None]:
         if self._block_bytes:
             self._refuse("a fact block holds no records", "block-mixed")
-        self._block_records += 1
+        self._holds_records = True
         self._comment_allowed = True
         if self._take_whole_records():
             return
@@ -387,7 +386,7 @@ class StreamReader:
 
     def _refuse(self, message: str, rule: str, found: bytes = b"") -> NoReturn:
         place = f"byte {self._source.consumed}"
-        raise InvalidStream(message, rule=rule, place=place, found=repr(found[:40]) if found else "")
+        raise InvalidStream(message, rule=rule, place=place, found=excerpt(found) if found else "")
 
 
 def _record_items(records: Sequence[bytes]) -> Iterable[RecordItem]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from lace.datalog.canonical import Lacegram
-from lace.errors import InvalidInput, InvalidStream, LimitExceeded
+from lace.errors import InvalidInput, InvalidStream, LimitExceeded, excerpt
 from lace.iltp.items import Resource
 from lace.limits import KIB, MIB, EngineLimits
 from lace.notation.identifiers import ExchangePlanId, Identifier, LacegramId
@@ -130,4 +130,4 @@ class ResourceBook:
 
 
 def _refuse(message: str, rule: str, found: bytes) -> NoReturn:
-    raise InvalidStream(message, rule=rule, place="resource marker", found=repr(found[:80]))
+    raise InvalidStream(message, rule=rule, place="resource marker", found=excerpt(found))

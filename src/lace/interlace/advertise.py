@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lace.errors import excerpt
 from lace.interlace.inputs import Evaluated
 from lace.interlace.partitions import START_LENGTH, Partition
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -63,7 +64,7 @@ class Offers:
         for predicate, (prefix,) in dict.fromkeys(selection):  # P18: an identical repeat is one fact
             if prefix not in self._open:
                 raise ProtocolAbort(
-                    AbortReason.MALFORMED_FACT_BLOCK, f"partition {prefix[:40]!r} is not on offer", "050-PART-19"
+                    AbortReason.MALFORMED_FACT_BLOCK, f"partition {excerpt(prefix)} is not on offer", "050-PART-19"
                 )
             records = self._open.pop(prefix)
             if predicate == LIST_PARTITION:
@@ -81,7 +82,7 @@ class Offers:
     def _require_depth(self, prefix: str) -> None:
         if len(prefix) - START_LENGTH >= self._limits.max_narrowing_depth:  # 050-LIM-05
             raise ProtocolAbort(
-                AbortReason.MALFORMED_FACT_BLOCK, f"partition {prefix[:40]!r} is as narrow as agreed", "050-LIM-05"
+                AbortReason.MALFORMED_FACT_BLOCK, f"partition {excerpt(prefix)} is as narrow as agreed", "050-LIM-05"
             )
 
 

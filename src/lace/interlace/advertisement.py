@@ -12,6 +12,7 @@ from itertools import repeat
 from operator import itemgetter
 from typing import NamedTuple, cast, overload
 
+from lace.errors import excerpt
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.notation import b64a
@@ -154,7 +155,7 @@ def with_format(records: Iterable[str], formats: frozenset[str]) -> list[str]:
 def require_record_id(text: str) -> str:
     """The text, if it may stand as P; else the block is malformed."""
     if not is_record_id(text):
-        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"not a record id: {text[:80]!r}", "050-ADVF-15")
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"not a record id: {excerpt(text)}", "050-ADVF-15")
     return text
 
 
@@ -172,7 +173,7 @@ def is_index(text: str) -> bool:
 
 def _foreign(source: str) -> ProtocolAbort:
     """050-ADVF-06: no peer speaks as another source."""
-    return ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"source {source[:80]!r}", "050-ADVF-06")
+    return ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"source {excerpt(source)}", "050-ADVF-06")
 
 
 class Listed(Sequence[Advertisement]):
@@ -269,10 +270,10 @@ class ListingReader:
     def _add_field(self, record: str, name: str, index: str, value: str) -> None:
         if self._names is not None and name not in self._names:  # 050-ADVF-14
             raise ProtocolAbort(
-                AbortReason.MALFORMED_FACT_BLOCK, f"field {name[:80]!r} is outside the agreed schema", "050-ADVF-14"
+                AbortReason.MALFORMED_FACT_BLOCK, f"field {excerpt(name)} is outside the agreed schema", "050-ADVF-14"
             )
         if not is_index(index):
-            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"field index {index[:80]!r}", "050-ADVF-08")
+            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"field index {excerpt(index)}", "050-ADVF-08")
         if record in self._fields:
             fields = self._fields[record]
             if fields is None:
@@ -281,7 +282,7 @@ class ListingReader:
             fields = self._orphans.setdefault(record, {})
         if fields.setdefault((name, index), value) != value:  # P14: two different records for one P
             raise ProtocolAbort(
-                AbortReason.MALFORMED_FACT_BLOCK, f"two values for {name[:80]!r} {index} of {record}", "050-ADVREC-08"
+                AbortReason.MALFORMED_FACT_BLOCK, f"two values for {excerpt(name)} {index} of {record}", "050-ADVREC-08"
             )
 
     def finish(self) -> Listed:
@@ -289,7 +290,7 @@ class ListingReader:
         if self._orphans:  # 050-ADVF-13
             orphan = next(iter(self._orphans))
             raise ProtocolAbort(
-                AbortReason.MALFORMED_FACT_BLOCK, f"a field of {orphan[:80]!r}, which is not listed", "050-ADVF-13"
+                AbortReason.MALFORMED_FACT_BLOCK, f"a field of {excerpt(orphan)}, which is not listed", "050-ADVF-13"
             )
         return Listed(len(self._fields), self._sorted)
 

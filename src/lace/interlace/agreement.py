@@ -130,7 +130,6 @@ def settle(
     )
     own, peer = plan.operands[config.index], plan.operands[1 - config.index]
     proven = signer if signer is not None else config.link.peer  # P24: a transport proof alone sets Peer(V)
-    both = ours.signer is not None and signer is not None
     return Agreement(
         plan=plan,
         negotiated=negotiated,
@@ -138,7 +137,7 @@ def settle(
         viewer=viewer_of(peer.origin, proven),
         own_source=source_of(own.origin, ours.signer),
         peer_source=source_of(peer.origin, signer),
-        link_id=link_id(ours.signer, signer, plan.id) if both and ours.signer and signer else None,
+        link_id=link_id(ours.signer, signer, plan.id) if ours.signer and signer else None,
         have_reads_advertisements=plan.have_reads_advertisements,
         peer_holds_nothing=negotiated.differences and says_it_holds_nothing(theirs),
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from lace.differences.compare import agrees
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
-from lace.errors import LocalProtocolError
+from lace.errors import LocalProtocolError, excerpt
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace.blocks import BlockReader
 from lace.interlace.comparing import (
@@ -262,9 +262,8 @@ class ComparedLoop(ABC):
         if doubt is None:
             self._evaluate_requests()
             return
-        self._doubt = doubt
+        self._doubt = doubt  # the phase ends with the peer's block, whatever is in it
         self._core.send_block([doubt])
-        self._core.sent = True
 
     def _request_facts(self, requested: list[str]) -> Sequence[Fact]:
         """What we ask for: one line for many records, if they are all that the peer listed (070-ALL-01)."""
@@ -281,7 +280,7 @@ class ComparedLoop(ABC):
         if len(counts) > 1 or block.requested or not self._listed_by_us:
             raise malformed("all that was listed, asked for twice, beside other requests, or where nothing was")
         if counts[0] != str(len(self._listed_by_us)):
-            raise malformed(f"all of {counts[0][:20]} records asked for, and {len(self._listed_by_us)} were listed")
+            raise malformed(f"all of {excerpt(counts[0])} records asked for, and {len(self._listed_by_us)} were listed")
         return list(self._listed_by_us)
 
     def _settle_doubts(self, block: BlockReader) -> bool:

@@ -25,7 +25,7 @@ from lace.differences.wire import (
     encode_summary,
     encode_symbols,
 )
-from lace.errors import InvalidText, LocalProtocolError
+from lace.errors import InvalidText, LocalProtocolError, excerpt
 from lace.interlace.advertisement import Claims, require_record_ids
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
@@ -114,7 +114,7 @@ def only(facts: Sequence[Fact], fact: Fact, others: bool) -> bool:
 
 
 class Comparison:
-    """The phases SYMBOLS, REPLY and TOLD of one loop."""
+    """The phases SYMBOLS, REPLY and TOLD of one loop: in each one side speaks, and a phase is over with its block."""
 
     def __init__(self, core: Core, epoch: Epoch, ours: U64 | None, theirs: Summary) -> None:
         self._core = core
@@ -136,9 +136,7 @@ class Comparison:
         """The sketch begins."""
         self._core.enter(why)
         if self._is_asker:
-            self._core.sent = True
             return
-        self._core.received = True
         if not may_pay(self._epoch.own.count, self._count):
             self._drop()
         elif self._ours is None:
@@ -182,7 +180,6 @@ class Comparison:
             facts.insert(0, Fact(DIFFERENCE_SUMMARY, encode_summary(self._ours)))
         core.send_block(facts)
         core.enter(Move.SKETCHED)
-        core.sent = True
 
     def receive(self, block: BlockReader) -> None:
         """A block of the phase that this is in."""
@@ -193,7 +190,6 @@ class Comparison:
         elif self._core.phase is Phase.REPLY:
             self._receive_reply(block)
         else:
-            self._core.received = True
             claims = self._note_offered(block)
             effect = TakeDifference(own=self._epoch.own, absent=self._absent, claims=claims, told=self._told)
             self._core.ask(Question.THEIR_RECORDS, effect)
@@ -202,7 +198,6 @@ class Comparison:
         """The teller's symbols."""
         facts = self._read_sums(block.facts) if self._have == 0 else block.facts
         symbols = self._read_symbols(facts)
-        self._core.received = True
         self._core.ask(Question.THEIR_SYMBOLS, Decode(own=self._epoch.own, start=self._have, symbols=symbols))
         self._have += len(symbols)
 
@@ -221,7 +216,7 @@ class Comparison:
                 raise malformed("sums among symbols")
             start, text = values
             if start != str(self._have + SYMBOLS_PER_LINE * len(texts)):
-                raise malformed(f"symbols from {start[:20]} on")
+                raise malformed(f"symbols from {excerpt(start)} on")
             texts.append(text)
         full = SYMBOLS_PER_LINE * max(0, len(texts) - 1)
         try:
@@ -245,7 +240,6 @@ class Comparison:
                 return
             core.send_block([Fact(DIFFERENCE_MORE, (str(end),))])
             core.enter(Move.MORE)
-            core.sent = True
             return
         if max(len(found.lacking), len(found.absent)) > self._most_listed:
             self._drop()
@@ -279,14 +273,12 @@ class Comparison:
         core.send_block([])
         if core.phase is Phase.REPLY:
             core.enter(Move.NAMED)
-            core.sent = True
         else:
             self._end(ComparisonOutcome.AGREED)
 
     def _receive_reply(self, block: BlockReader) -> None:
         """The asker wants more symbols, or names what it lacks."""
         more = [values[0] for predicate, values in block.facts if predicate == DIFFERENCE_MORE]
-        self._core.received = True
         if more:
             self._answer_more(more, block)
             return
@@ -307,7 +299,6 @@ class Comparison:
         if not self._have < end <= MAX_SYMBOLS:
             raise malformed(f"symbols up to {end} asked for")
         self._core.enter(Move.MORE)
-        self._core.received = True
         if end > self._limits.max_symbols:
             self._drop()
         else:

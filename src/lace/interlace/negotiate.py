@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
-from lace.errors import InvalidText
+from lace.errors import InvalidText, excerpt
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import (
     HELLO_ADVERTISED_FIELD,
@@ -244,7 +244,7 @@ def is_canonical_decimal(text: str) -> bool:
 def _tick_interval(text: str, maximum: int) -> int:
     if not is_canonical_decimal(text) or not 0 < int(text) <= maximum:  # 050-TAI-08 to 050-TAI-10
         raise ProtocolAbort(
-            AbortReason.MALFORMED_FACT_BLOCK, f"tick interval {text[:40]!r} is not 1 to {maximum} ns", "050-TAI-08"
+            AbortReason.MALFORMED_FACT_BLOCK, f"tick interval {excerpt(text)} is not 1 to {maximum} ns", "050-TAI-08"
         )
     return int(text)
 
@@ -261,5 +261,5 @@ def _limits(values: Iterable[tuple[str, ...]], known: tuple[str, ...]) -> Iterat
             continue
         may_be_zero = name == PARTITION_LIMIT or name in CAPABILITIES
         if not is_canonical_decimal(text) or (text == "0" and not may_be_zero):  # 050-HLIM-04, 050-HLIM-05
-            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"limit {name} = {text[:40]!r}", "050-HLIM-04")
+            raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"limit {name} = {excerpt(text)}", "050-HLIM-04")
         yield name, int(text)

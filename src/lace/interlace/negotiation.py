@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lace.differences.keyed import derive_key
-from lace.errors import LaceError
+from lace.errors import LaceError, excerpt
 from lace.interlace.agreement import Agreement, compile_modules, module_of, no_module, own_hello, own_setup, settle
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
@@ -51,7 +51,7 @@ class Modules:
         if read is not None:
             self._read = identifier, read
         if self._received.setdefault(identifier, text) != text:
-            raise ProtocolAbort(AbortReason.MALFORMED_MODULE, f"two texts for {identifier[:80]}", "050-ERR-07")
+            raise ProtocolAbort(AbortReason.MALFORMED_MODULE, f"two texts for {excerpt(identifier)}", "050-ERR-07")
 
     def named_by_peer(self, setup: Setup) -> None:
         """The peer has the module that it names."""

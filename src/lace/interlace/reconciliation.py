@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from lace.errors import excerpt
 from lace.interlace.advertise import RECORD_BYTES, SUMMARY_BYTES
 from lace.interlace.advertisement import Claims
 from lace.interlace.effects import Reconcile, SetHandle
@@ -52,11 +53,11 @@ def _read_summary(fact: Fact, length: int | None) -> Partition:
     prefix, count, root = fact.values
     is_prefix = len(prefix) >= START_LENGTH and _SYMBOLS.issuperset(prefix)
     if not is_prefix or (length is not None and len(prefix) != length):
-        _malformed(f"prefix {prefix[:40]!r}", "050-PART-04")
+        _malformed(f"prefix {excerpt(prefix)}", "050-PART-04")
     if not is_canonical_decimal(count) or count == "0":
-        _malformed(f"count {count[:40]!r} of {prefix}", "050-LIST-07")
+        _malformed(f"count {excerpt(count)} of {prefix}", "050-LIST-07")
     if not b64a.is_canonical(root, 32):
-        _malformed(f"root {root[:60]!r} of {prefix}", "050-LIST-07")
+        _malformed(f"root {excerpt(root)} of {prefix}", "050-LIST-07")
     return Partition(prefix, int(count), root)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lace.errors import InvalidInput
+from lace.errors import InvalidInput, excerpt
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import EXCHANGE_OPERAND
 from lace.notation.fact import Fact
@@ -40,9 +40,9 @@ def read_setup(facts: Sequence[Fact], own_index: int, own: Verifier | None) -> S
         )
     index, module, origin, facet = facts[0].values
     if index not in ("0", "1") or int(index) == own_index:  # 050-SETF-03: equal indexes abort
-        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"operand index {index[:20]!r}", "050-SETF-03")
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"operand index {excerpt(index)}", "050-SETF-03")
     if facet != SELECTOR:
-        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"facet {facet[:80]!r}", "050-SETUP-11")
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"facet {excerpt(facet)}", "050-SETUP-11")
     try:
         module_id = LacegramId.parse(module)  # 050-SETF-07
     except InvalidInput as error:

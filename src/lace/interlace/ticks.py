@@ -46,6 +46,5 @@ class TickState:
             tai = TAI.parse(text)
         except InvalidText as error:
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"TickReady: {error}", "050-TICK-08") from None
-        late_enough = tai >= self.start and tai >= self.peer_ready  # 050-TICK-05, 050-TICK-06
-        if late_enough and (tai.to_ns() - self.start.to_ns()) % self.interval_ns == 0:  # 050-TICK-07
-            self.peer_ready = tai
+        if (tai.to_ns() - self.start.to_ns()) % self.interval_ns == 0:  # 050-TICK-07
+            self.peer_ready = max(self.peer_ready, tai)  # 050-TICK-05, 050-TICK-06

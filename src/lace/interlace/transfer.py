@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import nsmallest
 from itertools import accumulate
 
+from lace.errors import excerpt
 from lace.interlace.advertisement import with_format
 from lace.interlace.effects import Evaluate
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -76,15 +77,15 @@ class RequestBook:
         """Why a record response that answers no request ends the exchange."""
         suffix = record.split(".", 2)[2:]
         if suffix and suffix[0] not in accepted:  # 050-ERR-04: it could not have been requested
-            return ProtocolAbort(AbortReason.UNSUPPORTED_RECORD_FORMAT, f"record {record[:80]}", "050-ERR-04")
-        return ProtocolAbort(AbortReason.RECORD_NOT_REQUESTED, f"record {record[:80]}", "050-XFER-09")
+            return ProtocolAbort(AbortReason.UNSUPPORTED_RECORD_FORMAT, f"record {excerpt(record)}", "050-ERR-04")
+        return ProtocolAbort(AbortReason.RECORD_NOT_REQUESTED, f"record {excerpt(record)}", "050-XFER-09")
 
     def unavailable(self, record: str) -> None:
         """NotAvailable(P): it must answer an outstanding request (050-REQF-10)."""
         if record not in self.outstanding:
             raise ProtocolAbort(
                 AbortReason.MALFORMED_FACT_BLOCK,
-                f"NotAvailable for {record[:80]}, which is not requested",
+                f"NotAvailable for {excerpt(record)}, which is not requested",
                 "050-REQF-10",
             )
         self.outstanding.discard(record)

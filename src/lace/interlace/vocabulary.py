@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from lace.errors import excerpt
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.notation.fact import Fact, Predicate
@@ -73,7 +74,7 @@ def require_vocabulary(predicate: Predicate, block: Block, *, differences: bool 
     if predicate not in allowed or (predicate in DIFFERENCES and not differences):
         raise ProtocolAbort(
             AbortReason.MALFORMED_FACT_BLOCK,
-            f"{predicate.name[:80]}/{predicate.arity} in a {block.name.lower()} block",
+            f"{excerpt(str(predicate))} in a {block.name.lower()} block",
             "050-FACT-10",
         )
 

@@ -116,8 +116,6 @@ class ByteSource:
                 if end + 1 == len(following):
                     self._advance()
                 return line
-            if left + len(following) >= room:
-                raise self._too_long(max_bytes)
             self._advance()
             self._head = tail + following
 

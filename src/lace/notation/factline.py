@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import chain
 from operator import methodcaller
 
-from lace.errors import InvalidText
+from lace.errors import InvalidText, excerpt
 from lace.notation.fact import Fact, FactColumn, Predicate, facts_of
 from lace.notation.text import decode_text, quote, require_nfc
 
@@ -144,7 +144,7 @@ def _parse_escaped(text: str) -> Fact:
         raise InvalidText(
             "a fact line is Predicate('constant',...) without spaces between or anything after",
             rule="fact-syntax",
-            found=repr(text[:80]),
+            found=excerpt(text),
         )
     values = tuple(_ESCAPE.sub(r"\1", constant[1:-1]) for constant in _ESCAPED_CONSTANT.findall(match[2]))
     return Fact(Predicate(match[1], len(values)), values)

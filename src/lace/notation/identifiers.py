@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Self
 
-from lace.errors import InvalidText
+from lace.errors import InvalidText, excerpt
 from lace.notation import b64a
 
 H3 = "H3"
@@ -32,7 +32,7 @@ class Identifier(str):
         inner = text[len(cls.PREFIX) : len(text) - len(cls.SUFFIX)]
         if not (text.startswith(cls.PREFIX) and text.endswith(cls.SUFFIX) and b64a.is_canonical(inner, DIGEST_BYTES)):
             form = f"{cls.PREFIX}<43 B64A characters>{cls.SUFFIX}"
-            raise InvalidText(f"a {cls.__name__} has the form {form}", rule="identifier", found=repr(text[:80]))
+            raise InvalidText(f"a {cls.__name__} has the form {form}", rule="identifier", found=excerpt(text))
         return cls(text)
 
     @classmethod
@@ -95,7 +95,7 @@ class RecordHash(str):
         """The record hash that `text` spells, or InvalidText."""
         if not is_record_hash(text):
             form = "B, P or S, a dot, 43 B64A characters and .H3"
-            raise InvalidText(f"a record hash is {form}", rule="record-hash", found=repr(text[:80]))
+            raise InvalidText(f"a record hash is {form}", rule="record-hash", found=excerpt(text))
         return cls(text)
 
     @classmethod

@@ -26,7 +26,7 @@ def _compress(key: Words, block: Words, counter: int, length: int, flags: int) -
     """The compression function: 16 words, of which the first eight chain on."""
     state = [*key, *_IV[:4], counter & _MASK, counter >> 32, length, flags]
     message = list(block)
-    for turn in range(7):
+    for _ in range(7):
         for at, (a, b, c, d) in enumerate(_COLUMNS_AND_DIAGONALS):
             va, vb, vc, vd = state[a], state[b], state[c], state[d]
             for word, (right_d, right_b) in ((message[2 * at], (16, 12)), (message[2 * at + 1], (8, 7))):
@@ -37,8 +37,7 @@ def _compress(key: Words, block: Words, counter: int, length: int, flags: int) -
                 vb ^= vc
                 vb = (vb >> right_b | vb << (32 - right_b)) & _MASK
             state[a], state[b], state[c], state[d] = va, vb, vc, vd
-        if turn < 6:
-            message = [message[index] for index in _ORDER]
+        message = [message[index] for index in _ORDER]
     low = [state[index] ^ state[index + 8] for index in range(8)]
     high = [state[index + 8] ^ key[index] for index in range(8)]
     return (*low, *high)

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from typing import Self
 
-from lace.errors import InvalidText
+from lace.errors import InvalidText, excerpt
 from lace.limits import SECOND_NS
 
 _FORM = re.compile(r"[0-9]{10}:[0-9]{9}")
@@ -39,7 +39,7 @@ class TAI(str):
         """The instant that `text` spells, or InvalidText."""
         if _FORM.fullmatch(text) is None:  # 010-TAI-02
             form = "10 digits, a colon and 9 digits"
-            raise InvalidText(f"a TAI text is {form}", rule="tai-form", found=repr(text[:40]))
+            raise InvalidText(f"a TAI text is {form}", rule="tai-form", found=excerpt(text))
         return cls(text)
 
     @classmethod

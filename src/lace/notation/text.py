@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from unicodedata import is_normalized
 
-from lace.errors import InvalidText
+from lace.errors import InvalidText, excerpt
 
 
 def decode_text(data: bytes, place: str = "") -> str:
@@ -25,13 +25,11 @@ def require_nfc(text: str, place: str = "") -> None:
     if text.isascii():
         return
     if not is_normalized("NFC", text):
-        raise InvalidText("text is not in Unicode normal form NFC", rule="text-nfc", place=place, found=repr(text[:40]))
+        raise InvalidText("text is not in Unicode normal form NFC", rule="text-nfc", place=place, found=excerpt(text))
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidText(
-            "text holds a lone surrogate", rule="text-utf8", place=place, found=ascii(text[:40])
-        ) from None
+        raise InvalidText("text holds a lone surrogate", rule="text-utf8", place=place, found=excerpt(text)) from None
 
 
 def is_nfc(text: str) -> bool:

@@ -24,7 +24,7 @@ from lace.datalog.syntax import (
     Unequal,
 )
 from lace.datalog.validate import LOCAL_PROFILE, Profile
-from lace.errors import InvalidLacegram, InvalidText
+from lace.errors import InvalidLacegram, InvalidText, excerpt
 from lace.facts.predicates import (
     ADVERTISED,
     ADVERTISED_FIELD,
@@ -171,7 +171,7 @@ def _no_identifier(program: Program, atom: Atom, term: Term) -> Iterator[Invalid
     try:
         RecordHash.parse(term.value)
     except InvalidText:
-        message = f"a record is named by its hash, never {term.value[:60]!r}"
+        message = f"a record is named by its hash, never {excerpt(term.value)}"
         yield _doubt(program, atom.place, "record-name", message, "a hash is B, P or S, a dot, 43 characters and .H3")
 
 

@@ -19,7 +19,7 @@ from lace.datalog.parser import parse_all_errors
 from lace.datalog.stratify import reachable
 from lace.datalog.syntax import Atom, Predicate, Program, Rule
 from lace.datalog.validate import Profile, check_all, check_program
-from lace.errors import InvalidExchangePlan, InvalidInput, InvalidLacegram, InvalidText
+from lace.errors import InvalidExchangePlan, InvalidInput, InvalidLacegram, InvalidText, excerpt
 from lace.facts.predicates import (
     ADVERTISEMENT_PREDICATES,
     ALLOW_QUERY_RECORD,
@@ -98,7 +98,7 @@ class Module:
     ) -> Self:
         """The module of received bytes, which must be canonical and hash to the announced id (040-OPERAND-03)."""
         if facet not in set(Facet):
-            raise InvalidExchangePlan("no such facet in the standard profile", rule="facet", found=repr(facet[:80]))
+            raise InvalidExchangePlan("no such facet in the standard profile", rule="facet", found=excerpt(facet))
         lacegram = _checked(data, limits, announced)
         if lacegram.id != announced:
             raise InvalidExchangePlan(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from lace.errors import InvalidExchangePlan, InvalidText
+from lace.errors import InvalidExchangePlan, InvalidText, excerpt
 from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.notation.identifiers import LacegramId, Verifier
@@ -30,7 +30,7 @@ class Origin(str):
         """The opaque label that `text` spells, or InvalidText."""
         if not is_opaque(text):
             raise InvalidText(
-                "an origin label is Opq_ and one B64A character", rule="origin-label", found=repr(text[:80])
+                "an origin label is Opq_ and one B64A character", rule="origin-label", found=excerpt(text)
             )
         return cls(text)
 
@@ -109,7 +109,7 @@ def read_claim(text: str, *, own: Verifier | None = None) -> Verifier | None:
         claimed = Verifier.parse(text)
     except InvalidText:
         raise InvalidExchangePlan(
-            "an operand's origin is a verifier or an opaque label", rule="origin-claim", found=repr(text[:80])
+            "an operand's origin is a verifier or an opaque label", rule="origin-claim", found=excerpt(text)
         ) from None
     if own is not None and claimed == own:
         raise InvalidExchangePlan("the peer's operand claims our own origin", rule="origin-local", found=claimed)

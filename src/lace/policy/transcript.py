@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lace.datalog.syntax import Constant, Rule
-from lace.errors import InvalidExchangePlan, InvalidText
+from lace.errors import InvalidExchangePlan, InvalidText, excerpt
 from lace.facts.predicates import ADVERTISED_FIELD, RUNTIME_PREDICATES
 from lace.notation.digest import domain_digest
 from lace.notation.fact import Fact, Predicate
@@ -197,7 +197,7 @@ def _read_operands(facts: _Facts) -> tuple[OperandEntry, OperandEntry]:
 
 def _read_facet(text: str) -> Facet:
     if text not in set(Facet):
-        raise InvalidExchangePlan("no such facet in the standard profile", rule="facet", found=repr(text[:80]))
+        raise InvalidExchangePlan("no such facet in the standard profile", rule="facet", found=excerpt(text))
     return Facet(text)
 
 
@@ -207,7 +207,7 @@ def _by_index(facts: _Facts, predicate: Predicate, rule: str) -> Sequence[tuple[
         raise InvalidExchangePlan(
             f"{predicate.name} occurs once for each of the indexes 0 and 1",
             rule=rule,
-            found=", ".join(row[0][:20] for row in rows) or "none",
+            found=excerpt(", ".join(row[0] for row in rows)) if rows else "none",
         )
     return rows
 
@@ -221,7 +221,9 @@ def _read_lowering(facts: _Facts) -> Lowering:
     values = [value for (value,) in facts.get(PLAN_LOWERING, ())]
     if len(values) != 1 or values[0] not in set(Lowering):
         raise InvalidExchangePlan(
-            "a transcript names one known lowering", rule="transcript-lowering", found=", ".join(values)[:80] or "none"
+            "a transcript names one known lowering",
+            rule="transcript-lowering",
+            found=excerpt(", ".join(values)) if values else "none",
         )
     return Lowering(values[0])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lace.errors import InvalidRecord, InvalidText
+from lace.errors import InvalidRecord, InvalidText, excerpt
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.notation.text import require_nfc
@@ -160,7 +160,7 @@ def _paths(path: str, text: str) -> list[str]:
             check_controls(part, field)
             check_path(field, part)  # 110-ADDR-06
         except InvalidRecord as error:
-            raise InvalidText(error.message, rule="coordinate", place=field, found=repr(text[:80])) from None
+            raise InvalidText(error.message, rule="coordinate", place=field, found=excerpt(text)) from None
     return parts
 
 
@@ -180,4 +180,4 @@ def _parse_version(text: str) -> VersionChoice:
 
 
 def _malformed(text: str, message: str) -> InvalidText:
-    return InvalidText(message, rule="coordinate", found=repr(text[:80]))
+    return InvalidText(message, rule="coordinate", found=excerpt(text))

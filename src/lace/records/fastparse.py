@@ -61,7 +61,7 @@ def parse_common(stored: bytes, limits: RecordLimits) -> Parts | None:
         groups, data_start = match.groups(), match.end()
     else:
         data_start = stored.find(b"\n\n") + 2
-        found = _wide_head(stored[:data_start], limits) if data_start > len(MARK) + 2 else None
+        found = _wide_head(stored[:data_start], _HEADS[stored[LETTER]], limits)
         if found is None:
             return None
         groups = found
@@ -98,7 +98,7 @@ def spell(digests: Sequence[bytes], hashes: Iterable[str]) -> bool:
     return encode(b"\0".join(digests)) == "0".join([text[PAYLOAD] for text in hashes])
 
 
-def _wide_head(head: bytes, limits: RecordLimits) -> tuple[str, ...] | None:
+def _wide_head(head: bytes, shape: re.Pattern[str], limits: RecordLimits) -> tuple[str, ...] | None:
     """What stands in a head of any characters or length, if it is NFC and no line is too long."""
     if any(len(line) > limits.max_header_line_bytes for line in head.split(b"\n")):
         return None
@@ -106,7 +106,7 @@ def _wide_head(head: bytes, limits: RecordLimits) -> tuple[str, ...] | None:
         text = head.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    match = _HEADS[head[LETTER]].fullmatch(text)
+    match = shape.fullmatch(text)
     return match.groups() if match is not None and is_nfc(text) else None
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from lace.errors import InvalidStream
+from lace.errors import InvalidStream, excerpt
 from lace.limits import RecordLimits
 from lace.notation import decimal
 from lace.notation.bytesource import ByteSource, Piece, Reader
@@ -102,7 +102,7 @@ def _length(text: bytes, limits: RecordLimits) -> int | None:
 
 
 def _undelimited(message: str, found: bytes) -> InvalidStream:
-    return InvalidStream(f"the record cannot be delimited: {message}", rule="record-frame", found=repr(found[:60]))
+    return InvalidStream(f"the record cannot be delimited: {message}", rule="record-frame", found=excerpt(found))
 
 
 def read_frame(
@@ -215,7 +215,7 @@ def _delimit_by_line(buffer: Buffer, offset: int, limits: RecordLimits) -> int |
         end = head.find(b"\n", position, position + limits.max_header_line_bytes + 1)
         if end < 0:
             if len(head) - position > limits.max_header_line_bytes:
-                raise _undelimited("a line is too long", head[position : position + 60])
+                raise _undelimited("a line is too long", head[position:])
             return None
         scan.line(head[position:end])
         position = end + 1

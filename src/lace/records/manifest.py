@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, NoReturn
 
-from lace.errors import InvalidRecord
+from lace.errors import InvalidRecord, excerpt
 from lace.notation import decimal
 from lace.notation.identifiers import RecordHash, is_record_hash
 from lace.records.link import parse_link
@@ -85,4 +85,4 @@ def _is_length(text: str) -> bool:
 
 def refuse_manifest(message: str, record: ValidRecord, header: str, found: str) -> NoReturn:
     """Refuse a manifest as content."""
-    raise InvalidRecord(message, rule="manifest", place=f"{record.hash}, {header}", found=found[:80])
+    raise InvalidRecord(message, rule="manifest", place=f"{record.hash}, {header}", found=excerpt(found))
