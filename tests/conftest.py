@@ -34,11 +34,14 @@ settings.load_profile(os.environ.get("LACE_HYPOTHESIS_PROFILE", "default"))
 # again takes a third of the collection, and every worker collects.
 gc.disable()
 
-# Which tests of Spark share a session, and so one JVM: two groups of about equal length, each in a worker of its own.
-# In one group they would still run when all others are over. A file that asks for no session belongs to no group.
+# Which tests of Spark share a session, and so one JVM: three groups of about equal length, each in a worker of its own.
+# One after another they would still run when all other tests are over, and a job of Spark mostly waits for its parts.
+# A file that asks for no session belongs to no group.
 ROOT = Path(__file__).parent.parent
 SECOND_JVM = ("test_executor.py", "test_query.py", "test_reuse.py", "test_source.py")
+THIRD_JVM = ("test_convergence.py", "test_few.py", "test_ingest.py", "test_listing.py", "test_pipeline.py")
 BROWSER = "tests/inspector/test_stories.py"  # one browser serves them all
+STANDING_BACK = 5  # as `nice` counts
 
 
 @cache
@@ -49,7 +52,21 @@ def _group(file: str) -> str | None:
         return "browser"
     if path.parent.name != "spark" or "spark: SparkSession" not in (ROOT / path).read_text(encoding="utf-8"):
         return None
-    return "second JVM" if path.name in SECOND_JVM else "first JVM"
+    return "second JVM" if path.name in SECOND_JVM else "third JVM" if path.name in THIRD_JVM else "first JVM"
+
+
+@cache
+def _stand_back() -> None:
+    """From now on this worker, and whatever it starts, takes what tests of Spark leave of the processors."""
+    os.nice(STANDING_BACK)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The groups of Spark are what takes longest from its first test to its last: beside them all others wait."""
+    group = _group(item.nodeid.partition("::")[0])
+    if "PYTEST_XDIST_WORKER" in os.environ and not (group or "").endswith("JVM"):
+        _stand_back()
 
 
 @pytest.hookimpl(tryfirst=True)

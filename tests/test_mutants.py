@@ -88,6 +88,7 @@ def test_whoever_imports_a_broken_module_gets_the_change_and_all_others_stay() -
     assert lace.notation.decimal.natural("12", 2) == 12
 
 
+@pytest.mark.long
 def test_what_is_said_to_mean_the_same_is_there_once_and_never_drawn() -> None:
     from mutation import changes
     from mutation.equivalent import SAME

@@ -14,11 +14,11 @@ ORDINARY = 60
 _LEAST = 6  # fewer would hardly leave the simplest examples
 
 
-def tries(usual: int, **more: Any) -> settings:
-    """Settings for a property that deserves so many examples where others have 60."""
-    return settings(max_examples=share(usual), **more)
+def tries(usual: int, *, least: int = _LEAST, **more: Any) -> settings:
+    """Settings for a property that deserves so many examples where others have 60, and at least so many of them."""
+    return settings(max_examples=share(usual, least), **more)
 
 
-def share(usual: int) -> int:
+def share(usual: int, least: int = _LEAST) -> int:
     """Of so many cases that a test goes through by itself, how many the profile gives it."""
-    return max(usual * settings().max_examples // ORDINARY, min(usual, _LEAST))
+    return max(usual * settings().max_examples // ORDINARY, min(usual, least))

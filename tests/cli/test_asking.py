@@ -115,6 +115,7 @@ def test_a_dry_run_of_nothing_at_all(stage: Path) -> None:
     assert "0 records would come\n0 records would go" in done.stdout
 
 
+@pytest.mark.long
 @tries(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     here=st.lists(st.tuples(st.sampled_from("uvw"), st.integers(0, 4)), max_size=6),
@@ -218,6 +219,7 @@ def test_a_peer_that_takes_nothing_and_one_whose_rules_want_more(stage: Path) ->
         assert gate(lace(*asked, address)) == ("here", shut)  # its rules came with the plan
 
 
+@pytest.mark.long
 def test_a_peer_is_asked_about_a_record_that_is_not_here(stage: Path) -> None:
     hidden, shown = found("far.lace", "//v//ding//3"), found("far.lace", "//u//ding//links/1")
     with serving("far.lace", stage, exposures=(Exposure.author(ONLY_U),)) as address:

@@ -124,6 +124,7 @@ def test_an_aborted_exchange_is_told_as_a_failure(capsys: pytest.CaptureFixture[
     assert "aborted after 0 loops" in said.out
 
 
+@pytest.mark.long
 def test_get_and_ls_fetch_from_a_peer_first(stage: Path) -> None:
     with serving("far.lace", stage) as address:
         got = lace("get", "near.lace", "//u//ding//links/2", "--from", address)

@@ -88,6 +88,7 @@ def test_a_readable_key_file_is_refused_with_what_to_do(home: Path) -> None:
     assert "chmod 600" in result.stderr
 
 
+@pytest.mark.long
 def test_a_locked_key_is_used_with_its_passphrase_only(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_locked_key_is_used_with_its_passphrase_only(
     assert "LACE_PASSPHRASE_FILE" in nobody.stderr
 
 
+@pytest.mark.long
 def test_a_key_can_be_locked_and_unlocked_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     lace("import", "me", given=SECRET)
     held = tmp_path / "passphrase"

@@ -63,8 +63,29 @@ def test_python_callers_raise_the_limits_of_the_rule_reader_too() -> None:
     assert len(lace.query(rows, rules, limits=limits)) == 1
     long = list(parse_facts(f"Row('{LONG}')", limits=limits))
     assert lace.query(long, f"Same(X) :- Row(X), X != '{LONG[1:]}'.", limits=limits).rows() == [(LONG,)]
-    with pytest.raises(LimitExceeded, match="max_tuple_arity = 8"):
+    with pytest.raises(LimitExceeded, match=r"max_tuple_arity = 8 .*use fewer places, or raise the limit"):
         lace.query(rows, WIDE)
+    assert lace.explain(rows, rules, f"Wide({NINE})", limits=limits).holds
+    with pytest.raises(LimitExceeded, match="max_tuple_arity = 8"):
+        lace.explain(rows, WIDE, f"Wide({NINE})")
+
+
+@pytest.mark.clause("030-LIM-01")
+def test_a_lace_is_asked_within_limits_of_the_callers() -> None:
+    with lace.open(":memory:") as notes:
+        for name in "abc":
+            notes.put(b"", group="u", app="a", name=name)
+        pairs, few = "Pair(P,Q) :- Have(P), Have(Q).", lace.EngineLimits(max_derived_facts_per_predicate=8)
+        assert len(notes.query(pairs)) == 9
+        with pytest.raises(LimitExceeded, match="max_derived_facts_per_predicate = 8"):
+            notes.query(pairs, limits=few)
+        long = f"Named(P) :- Have(P), Field(P,'Name',_,N), N != '{LONG}'."
+        roomy = lace.EngineLimits(max_value_bytes=4_000)
+        assert len(notes.query(long, limits=roomy)) == 3
+        assert notes.explain(long, "Named(P)", limits=roomy).holds
+        for ask in (notes.query, notes.explain):
+            with pytest.raises(LimitExceeded, match=r"max_value_bytes = 1024 .*use shorter values, or raise the limit"):
+                ask(long, "Named(P)")
 
 
 def test_a_rule_file_says_its_own_limits_and_the_command_line_has_the_last_word(tmp_path: Path) -> None:

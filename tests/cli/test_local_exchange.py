@@ -70,6 +70,7 @@ def test_connection_options_are_refused_between_laces(laces: tuple[Path, Path]) 
     assert "--peer needs an address" in done.stderr
 
 
+@pytest.mark.long
 def test_follow_prints_what_happens_until_it_is_stopped(laces: tuple[Path, Path]) -> None:
     command = [sys.executable, "-m", "lace.cli", "follow", *map(str, laces), "--expose", "all", "--json"]
     source = str(Path(lace.__file__).parent.parent)

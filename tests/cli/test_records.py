@@ -333,6 +333,7 @@ finally:
 PATIENCE_S = 3600 if IS_PURE else 120  # plain Python hashes less than a megabyte a second
 
 
+@pytest.mark.long
 def test_content_of_40_mib_streams_through_with_bounded_memory(stage: Path) -> None:
     """The real limits: a manifest of two chunks, written and read by the real command from and to a pipe."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}

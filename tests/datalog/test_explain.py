@@ -287,6 +287,7 @@ def test_the_first_fact_of_many_is_the_first_in_text_order() -> None:
     assert str(explain(facts, CLOSURE, "T('b',Y)")).startswith("T('b','a')\n")
 
 
+@pytest.mark.long
 def test_asking_for_many_patterns_one_by_one_ends_in_one_evaluation_of_all() -> None:
     checked = check_program(parse_program(CLOSURE), RAW_PROFILE)
     asked = AskedFacts(checked, Base(islands(4_000, 20)), EngineLimits())

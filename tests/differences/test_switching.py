@@ -17,6 +17,7 @@ NEWS = st.tuples(st.integers(0, 5), st.integers(0, 5))
 LIES = st.sampled_from(["", "DifferenceRoot", "DifferenceSummary", "DifferenceSymbols", "DifferenceLacks"])
 
 
+@pytest.mark.long
 @pytest.mark.clause("070-CAP-01", "070-DROP-01")
 @pytest.mark.parametrize("name", sorted(MODULES))
 @tries(5)

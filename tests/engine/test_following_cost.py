@@ -186,6 +186,7 @@ def bench_facts(name: str) -> Iterator[Fact]:
     return (Fact(Predicate(label, len(row)), row) for label, row in BY_NAME[name].facts(SMALL[name]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BY_NAME)
 def test_any_fact_of_a_measured_program_can_go_within_the_bound(name: str) -> None:
     program, facts = checked(BY_NAME[name].lace), set(bench_facts(name))

@@ -72,6 +72,7 @@ def suppose(m: Materialized, program: CheckedProgram, facts: set[Fact], more: se
     assert state(m, program) == before
 
 
+@pytest.mark.long
 @pytest.mark.clause("030-INCR-01", "030-INCR-02", "030-INCR-03", "030-INCR-04", "030-INCR-05")
 @given(seeds)
 @tries(100)

@@ -40,6 +40,7 @@ def require_self_contained(text: str) -> None:
     assert "@import" not in text
 
 
+@pytest.mark.long
 def test_a_lace_becomes_one_file_with_every_record(tmp_path: Path, world: World) -> None:
     text = exported(tmp_path, str(world.path))
     require_self_contained(text)

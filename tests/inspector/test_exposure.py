@@ -89,6 +89,7 @@ def test_the_gates_of_one_record_are_walked(visitor: Visitor, world: World) -> N
         assert visitor.get(f"/lace/notes/exposure?{urlencode({'record': wrong})}").status == 200
 
 
+@pytest.mark.long
 def test_gates_agree_with_what_would_be_sent(visitor: Visitor, world: World) -> None:
     for expose in ("all", "none", NOTES, MINE):
         choice = {"expose": expose, "ours": SIGNED, "viewer": world.bob}

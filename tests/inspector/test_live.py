@@ -26,6 +26,7 @@ def meeting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield place
 
 
+@pytest.mark.long
 def test_a_node_tells_what_moved_on_a_link(meeting: Place) -> None:
     inspected = open_all([], node=f"unix:{meeting.watch}")
     with inspecting(inspected) as running:

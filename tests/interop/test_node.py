@@ -57,6 +57,7 @@ async def is_turned_away(exchange: Awaitable[tuple[Outcome, RecordStore]]) -> bo
     return bool(outcome.abort)
 
 
+@pytest.mark.long
 def test_many_peers_at_once_converge_over_one_store(tmp_path: Path) -> None:
     async def run() -> None:
         async with serving([blob(b"server")], tmp_path) as server:

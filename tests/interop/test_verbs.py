@@ -74,6 +74,7 @@ def relayed(tmp_path: Path, far: Path, *options: str) -> Iterator[tuple[str, Rel
             relay.close()
 
 
+@pytest.mark.long
 @pytest.mark.clause("110-VERB-04", "110-VERB-05", "040-EXPOSE-04")
 def test_verbs_over_a_peer_are_selectors_and_exchanges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LACE_HOME", str(tmp_path / "home"))

@@ -49,6 +49,7 @@ def test_a_scene_to_begin_with_converges_and_moves_what_its_story_says(preset: P
     assert tuple(len(outcome.result.received_hashes) for outcome in played.outcomes) == RECEIVED[preset.name]
 
 
+@pytest.mark.long
 @FEW
 @given(st.sampled_from(PRESETS), st.lists(weathers, min_size=1, max_size=3))
 def test_whatever_the_wire_does_nothing_is_lost_and_calm_brings_the_same_end(
@@ -65,6 +66,7 @@ def test_whatever_the_wire_does_nothing_is_lost_and_calm_brings_the_same_end(
     assert settled(stage) == wanted
 
 
+@pytest.mark.long
 @FEW
 @given(st.sampled_from(PRESETS), st.integers(0, 999_999))
 def test_delay_costs_time_and_nothing_else(preset: Preset, seed: int) -> None:

@@ -63,6 +63,7 @@ def observed(execute: Executor, policy: LoweredPolicy, facts: Sequence[Fact], li
     return {predicate: rows for predicate, rows in derived.items() if predicate != REQUESTABLE and rows}
 
 
+@pytest.mark.long
 @pytest.mark.clause("020-DISC-05", "040-DISC-01", "020-RES-10", "020-RES-11", "020-RES-14")
 @pytest.mark.parametrize("execute", EXECUTORS)
 def test_hidden_records_change_nothing(execute: Executor) -> None:
@@ -73,6 +74,7 @@ def test_hidden_records_change_nothing(execute: Executor) -> None:
         assert first == second, f"seed {seed}"
 
 
+@pytest.mark.long
 @pytest.mark.clause("020-DISC-05")
 @pytest.mark.parametrize("execute", EXECUTORS)
 def test_hidden_records_change_no_limit(execute: Executor) -> None:
@@ -137,6 +139,7 @@ def test_rewriting_rules_and_filtering_facts_give_the_same(expose: tuple[str, ..
         assert outcome.claims(1) == derived[SELECT_ADVERTISED], f"seed {seed}"
 
 
+@pytest.mark.long
 def test_the_generator_reaches_what_it_is_for() -> None:
     """Operands that never negate, count, recurse or select, or that hidden records could not sway, prove nothing."""
     texts = {seed: hostile_module(seed).text for seed in range(80)}

@@ -6,11 +6,13 @@ import asyncio
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import lace
+from lace.errors import InvalidRecord, StoreError
 from lace.porcelain.changes import ChangeStream, parse_cursor
 from lace.porcelain.lace import Lace
 
@@ -116,6 +118,23 @@ def test_puts_of_a_batch_are_durable_together_when_its_block_ends(notes: Lace) -
         assert list(notes.changes(start, wait_s=0)) == []
     assert batch.waiting == 0
     assert [set(change.added) for change in notes.changes(start, wait_s=0)] == [set(found)]
+
+
+def test_a_batch_takes_nothing_once_its_block_has_ended(notes: Lace) -> None:
+    """What it took then would be lost without a word."""
+    with notes.batch() as ended:
+        ended.put(b"x", group="u", app="a", name="1")
+    with suppress(InvalidRecord), notes.batch() as failed:
+        failed.put(b"never stored", group="u", app="a", name="2")
+        failed.put(b"refused", group="u", app="{", name="3")
+    for batch in (ended, failed):
+        with pytest.raises(StoreError, match="the block of this batch has ended"):
+            batch.put(b"late", group="u", app="a", name="3")
+        with pytest.raises(StoreError, match="has ended"):
+            batch.flush()
+        with pytest.raises(StoreError, match="has ended"), batch:
+            pass
+    assert [row.coordinate for row in notes.list()] == ["//u//a//1"]
 
 
 def test_a_batch_whose_block_fails_stores_nothing_more(notes: Lace) -> None:

@@ -61,6 +61,8 @@ def test_content_may_be_bytes_a_path_or_a_stream(notes: Lace, tmp_path: Path) ->
     assert len({put(notes, content, tai=OLD) for content in contents}) == 1  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="encode"):
         put(notes, "hello")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="content is bytes, a Path or an open file, not NoneType"):
+        put(notes, None)  # type: ignore[arg-type]
 
 
 def test_headers_and_links_are_written_in_canonical_order(notes: Lace) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import lace
 from lace.errors import LocalProtocolError, TransportError
-from lace.iltp.address import parse_address
 from lace.interlace.events import FixedPoint, Received
 from lace.porcelain.lace import Lace
 from lace.transports.base import TransportProof
@@ -109,7 +108,7 @@ class Loop:
     """A transport of the application's own: two queues."""
 
     def __init__(self, incoming: asyncio.Queue[bytes], outgoing: asyncio.Queue[bytes]) -> None:
-        self.proof = TransportProof(address=parse_address("unix:/nowhere/at/all"))
+        self.proof = TransportProof.at("unix:/nowhere/at/all")
         self._incoming, self._outgoing = incoming, outgoing
 
     async def receive(self) -> bytes:
@@ -142,6 +141,14 @@ def test_an_exchange_runs_over_a_transport_of_the_application(pair: tuple[Lace, 
     bounded(run())
     assert have(first) == have(second)
     assert len(have(first)) == 2
+
+
+def test_a_transport_of_the_application_says_where_it_leads_in_the_words_of_an_address() -> None:
+    peer = lace.generate_key().verifier
+    proof = lace.TransportProof.at("tcp:10.0.0.7", peer=peer)
+    assert (str(proof.address), proof.peer, proof.signed) == ("tcp:10.0.0.7:4790", peer, False)
+    with pytest.raises(lace.InvalidText, match="`stdio` or `scheme:address`"):
+        lace.TransportProof.at("mine")
 
 
 def test_cancelling_one_exchange_leaves_the_node_and_its_other_links_alone(

@@ -121,6 +121,7 @@ def test_strangers_who_add_records_never_change_what_a_known_key_made_the_tip(
         assert [tip.entry, *tip.passed_over] == versions[versions.index(tip.entry) :]
 
 
+@pytest.mark.long
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(-2, 3), st.sampled_from([None, MINE, OTHER])), max_size=6),

@@ -68,6 +68,7 @@ def one_by_one(tasks: list[Task]) -> list[str | None]:
     return reasons
 
 
+@pytest.mark.long
 @pytest.mark.clause("009-VER-01", "009-VER-02", "009-VER-03", "009-VER-04", "009-VER-06", "009-VER-07")
 @tries(40)
 @given(
@@ -98,6 +99,7 @@ def test_one_sum_proves_good_signatures_and_none_with_a_bad_one_among_them(good:
             assert not curve.all_hold(equations(tasks)), how
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("count", "size", "unused"), [(1, 16, 0), (1100, 18, 12)], ids=["short digits", "long digits"])
 def test_each_digit_of_a_coefficient_counts(count: int, size: int, unused: int) -> None:
     """The same single bit in every coefficient. The keys are multiples of each other, so some sums meet at infinity."""

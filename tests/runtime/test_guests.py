@@ -58,6 +58,7 @@ def guest(store: RecordStore, module: Module, limits: GuestLimits, house: GuestH
     return evaluator
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_a_process_of_its_own_answers_as_we_do_whatever_becomes_of_it(seed: int, store: RecordStore) -> None:
     draw = random.Random(seed)

@@ -68,6 +68,7 @@ def test_two_stores_in_one_process_converge(is_direct: bool, threshold: int) -> 
     assert {Advertising, Requested, Received, FixedPoint, Closed} <= kinds
 
 
+@pytest.mark.long
 @mark.clause("050-ENG-03", "050-VALID-05")
 def test_large_transfers_go_through_workers_and_are_durable(tmp_path: Path) -> None:
     records = [blob(b"%d" % number) for number in range(5_000)]
@@ -181,6 +182,7 @@ def test_what_is_no_selector_never_becomes_a_module(text: str) -> None:
         Module.author(f"{text}\nSelectAdvertised(P,S) :- Advertised(P,S).")
 
 
+@pytest.mark.long
 def test_a_module_of_256_rules_in_a_chain_is_evaluated() -> None:
     chain = "\n".join(f"H{n}(P) :- H{n - 1}(P)." for n in range(1, 250))
     deep = Module.author(

@@ -119,6 +119,7 @@ class Hub:
         return [end.have for link in self.links for end in link.ends]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODULES)
 @tries(12)
 @given(

@@ -29,6 +29,7 @@ RECORDS += [validate(blob(b"%d" % n)) for n in range(4)]
 STEPS = st.lists(st.tuples(st.booleans(), st.sets(st.sampled_from(range(len(RECORDS))), max_size=4)), max_size=6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODULES)
 @tries(15)
 @given(steps=STEPS, claimed=st.sets(st.sampled_from(range(len(RECORDS)))))

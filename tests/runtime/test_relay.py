@@ -101,6 +101,7 @@ def test_an_empty_side_is_filled_and_two_empty_ones_rest(laces: tuple[Lace, Lace
     assert hashes(laces[0]) == hashes(laces[1])
 
 
+@pytest.mark.long
 def test_no_more_is_held_than_there_is_room_for(laces: tuple[Lace, Lace]) -> None:
     put(laces[0], "u", range(60), size=2_000)
     put(laces[1], "v", range(60), size=2_000)
@@ -138,6 +139,7 @@ class Watch:
         patch.setattr(Budget, "change", changing)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("large", [40_000, 120_000])
 def test_short_records_do_not_let_long_ones_past_the_bound(
     laces: tuple[Lace, Lace], monkeypatch: pytest.MonkeyPatch, large: int
@@ -227,6 +229,7 @@ def test_a_side_that_refuses_records_does_not_hold_up_the_rest(laces: tuple[Lace
     assert not list(laces[1].list("//v//"))
 
 
+@pytest.mark.long
 def test_a_cut_in_the_middle_loses_nothing_and_the_next_try_ends_it(laces: tuple[Lace, Lace]) -> None:
     put(laces[0], "u", range(300))
     put(laces[1], "v", range(300))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark import quickly
+
 SOURCE = Path(__file__).parent.parent.parent / "src"
-# Most of what a test's JVM does it does once: compiling it well costs more than it saves.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")
@@ -29,12 +29,8 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session(
         "local[2]",
         config={
-            "spark.sql.shuffle.partitions": "2",
-            "spark.default.parallelism": "2",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.driver.extraJavaOptions": f"{settings(2)['spark.driver.extraJavaOptions']} {SHORT_LIVED}",
+            **quickly.SETTINGS,
+            "spark.driver.extraJavaOptions": f"{settings(2)['spark.driver.extraJavaOptions']} {quickly.FLAGS}",
             "spark.driver.memory": "1g",
         },
     )

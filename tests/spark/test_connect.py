@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from lace.cli.app import app
+from spark import quickly
 from spark.archives import make_records, write_bundle
 from spark.test_cluster import JOB_SECONDS, SOURCE, SPARK_HOME, kill, run_pipeline, wait_for
 from spark.test_killed import commands, contents, ended, prepared, started, undisturbed
@@ -56,6 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = probe.getsockname()[1]
     environment = {
         **os.environ,
+        **quickly.IN_ENVIRONMENT,
         "PYTHONPATH": str(SOURCE),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -65,8 +67,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "spark.connect.grpc.binding.port": port,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": 2,
         "spark.ui.enabled": "false",
+        **quickly.SETTINGS,
     }
     command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]

@@ -62,7 +62,7 @@ def is_evaluated(case: Case) -> bool:
 
 # A job on Spark takes its time however small it is: a run takes a share of the cases, LACE_SPARK_CASES=all every one
 # (`make spark-cases`). The share is spread over all families, which stand side by side in the order of their names.
-SHARE = 1 if os.environ.get("LACE_SPARK_CASES") == "all" else 12
+SHARE = 1 if os.environ.get("LACE_SPARK_CASES") == "all" else 18
 EVALUATED = [name for name in NAMES if is_evaluated(read_case(name))][::SHARE]
 
 
@@ -76,7 +76,7 @@ def test_a_case_gives_its_expected_facts(spark: SparkSession, name: str) -> None
 
 
 @pytest.mark.clause("030-EVAL-04", "030-EVAL-07")
-@tries(6, suppress_health_check=list(HealthCheck))
+@tries(6, least=3, suppress_health_check=list(HealthCheck))  # dozens of jobs each
 @given(scenario=scenarios)
 def test_random_programs_give_what_the_reference_gives(spark: SparkSession, scenario: Scenario) -> None:
     checked = check_program(scenario.program, RAW_PROFILE)

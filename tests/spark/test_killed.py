@@ -18,13 +18,11 @@ from lace.cli.app import app
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.filesystem import LocalFiles
 from lace.spark.archive.log import Commit, DataFile, Log, State
+from spark import quickly
 from spark.archives import make_records, write_bundle
 from spark.test_cluster import JOB_SECONDS, SOURCE, Cluster, cluster, kill, spawn, wait_for
 
 __all__ = ["cluster"]
-
-# Dozens of JVMs, each for a few jobs: compiling them well would take longer than running them.
-SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 # Ends itself before the operation of a given number that touches files under a folder.
 FALL = """
@@ -141,7 +139,7 @@ def test_a_driver_killed_in_the_middle_and_at_the_commit_of_every_change_leaves_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     prepared(tmp_path)
-    environment = {**os.environ, **SHORT_LIVED, "PYTHONPATH": str(SOURCE), "MASTER": "local[2]"}
+    environment = {**os.environ, **quickly.IN_ENVIRONMENT, "PYTHONPATH": str(SOURCE), "MASTER": "local[2]"}
     killed = 0
     for calm, hurt in zip(
         commands(tmp_path, str(tmp_path / "calm")), commands(tmp_path, str(tmp_path / "hurt")), strict=True
@@ -172,7 +170,7 @@ def test_a_worker_killed_in_every_step_leaves_the_same_tables(
     tmp_path: Path,
 ) -> None:
     prepared(tmp_path)
-    together = {**cluster.environment, **SHORT_LIVED, "MASTER": cluster.url}
+    together = {**cluster.environment, **quickly.IN_ENVIRONMENT, "MASTER": cluster.url}
     killed = 0
     for calm, hurt in zip(
         commands(tmp_path, str(tmp_path / "calm")), commands(tmp_path, str(tmp_path / "hurt")), strict=True

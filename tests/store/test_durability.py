@@ -55,6 +55,7 @@ def require_whole(store: SQLiteStore, acknowledged: list[str]) -> None:
     assert facts == Counter(fact for record in bodies for fact in derive_facts(record))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [1, 40])
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path, batch: int) -> None:
     path = tmp_path / "a.lace"

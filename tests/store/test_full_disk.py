@@ -58,6 +58,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENVIRONMENT, check=False)
 
 
+@pytest.mark.long
 def test_removing_works_when_another_program_took_the_last_block(small_disk: Path) -> None:
     path = small_disk / "a.lace"
     records = [plex(f"n/{number}", data=bytes(20_000)) for number in range(100)]

@@ -23,6 +23,7 @@ from store.samples import assortment, plex
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.long
 def test_no_flipped_bit_changes_an_answer_unnoticed() -> None:
     command = [sys.executable, str(ROOT / "tools" / "flips.py"), "--flips", "120", "--records", "60", "--seed", "11"]
     environment = {**os.environ, "PYTHONPATH": str(Path(lace.__path__[0]).parent)}
@@ -124,6 +125,7 @@ def test_a_writer_that_was_killed_leaves_a_store_that_opens_and_closes(tmp_path:
     open_store(path, read_only=True).close()
 
 
+@pytest.mark.long
 def test_many_single_puts_leave_a_short_log(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     with open_store(path, create=True) as store:

@@ -98,6 +98,7 @@ def test_questions_name_where_and_how(tmp_path: Path) -> None:
         assert hashes(opened, "") == []
 
 
+@pytest.mark.long
 @given(question=st.text(max_size=80))
 def test_no_question_is_an_error(question: str) -> None:
     import sqlite3
@@ -139,6 +140,7 @@ def test_it_is_opt_in_and_can_be_given_up(tmp_path: Path) -> None:
         index(volatile)
 
 
+@pytest.mark.long
 def test_another_process_keeps_the_words_right(tmp_path: Path) -> None:
     path = tmp_path / "s.lace"
     with lace.open(path, create=True) as opened:

@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 from lace.datalog.canonical import Lacegram, format_rule, rule_id
 from lace.datalog.diagnosis import lacegram_error
 from lace.datalog.lineparser import LineParser
+from lace.datalog.reached import reached
 from lace.datalog.syntax import Place, Program, Rule, SourceText
 from lace.datalog.validate import LOCAL_PROFILE, Profile, check_program
-from lace.errors import InvalidLacegram, InvalidText, LimitExceeded
+from lace.errors import InvalidLacegram, InvalidText
 from lace.limits import EngineLimits
 from lace.notation.identifiers import RuleId
 from lace.notation.text import require_nfc
@@ -163,7 +164,7 @@ class _Reader:
 
     def _rule(self, number: int, line: str) -> None:
         if len(self.entries) + len(self.errors) >= self.limits.max_rules:
-            raise LimitExceeded("max_rules", self.limits.max_rules, f"{self.source.name}:{number}")
+            raise reached("max_rules", self.limits.max_rules, f"{self.source.name}:{number}")
         comments, annotation = self.comments, self.annotation
         self.comments, self.annotation, self.pending = [], {}, None
         rule = LineParser(self.source, number, line, self.limits).rule()

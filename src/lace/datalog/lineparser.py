@@ -10,6 +10,7 @@ import re
 from typing import NoReturn
 
 from lace.datalog.linereader import SPACE, TERM, WORD, LineReader
+from lace.datalog.reached import reached
 from lace.datalog.syntax import (
     ANONYMOUS,
     OPERATORS,
@@ -31,7 +32,6 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
-from lace.errors import LimitExceeded
 
 BUILTIN_ARITIES = {"IntCompare": 3, "LexCompare": 3, "TextShape": 4, "Cardinality": 3}  # 030-SYN-18
 KEYWORDS = frozenset({"true", "not"})  # 030-SYN-21
@@ -194,7 +194,7 @@ class LineParser(LineReader):
             return terms, starts
         while True:
             if len(terms) >= self.limits.max_tuple_arity:
-                raise LimitExceeded("max_tuple_arity", self.limits.max_tuple_arity, self._where(self.at))
+                raise reached("max_tuple_arity", self.limits.max_tuple_arity, self._where(self.at))
             self._skip_space()
             starts.append(self.at)
             terms.append(self._term())

@@ -9,8 +9,9 @@ import re
 from typing import NoReturn
 
 from lace.datalog.diagnosis import lacegram_error
+from lace.datalog.reached import reached
 from lace.datalog.syntax import ANONYMOUS, Constant, Place, SourceText, Term, Variable
-from lace.errors import InvalidLacegram, InvalidText, LimitExceeded
+from lace.errors import InvalidLacegram, InvalidText
 from lace.limits import EngineLimits
 from lace.notation.text import require_nfc
 
@@ -61,7 +62,7 @@ class LineReader:
         value = _ESCAPE.sub(r"\1", spelled) if "\\" in spelled else spelled
         allowed = self.limits.max_value_bytes  # 030-TERM-14: counted after decoding
         if len(value.encode()) > allowed:
-            raise LimitExceeded("max_value_bytes", allowed, self._where(start))
+            raise reached("max_value_bytes", allowed, self._where(start))
         return value
 
     # reading

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from lace.datalog.formatting import format_rule
+from lace.datalog.reached import reached
 from lace.datalog.syntax import NOWHERE, Atom, Cardinality, Literal, Negated, Place, Positive, Predicate, Program, Rule
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
@@ -22,14 +23,6 @@ STEP_ROWS = 768
 SINGLE_ROWS = 64
 _SINGLES_AT_ONCE = 256
 _NO_BUDGET = 1 << 62
-_ADVICE = {
-    "max_derived_facts_per_predicate": "ask for a goal with constants, derive fewer facts, or raise the limit",
-    "max_stratum_iterations": "let the recursion reach its end in fewer rounds, or raise the limit",
-    "max_rows_touched": "join on fewer rows (bind a variable by a constant or a smaller predicate), or raise the limit",
-    "max_peer_rows_touched": "the peer's rules ask for more work than it is given",
-    "max_held_bytes": "derive fewer facts or narrower ones, or raise the limit",
-}
-
 Interrupt = Callable[[], bool]
 
 
@@ -134,7 +127,7 @@ class Meter:
 
     def exceeded(self, limit: str, allowed: int, detail: str = "", advice: str = "") -> LimitExceeded:
         """The error of a limit that the rule which runs now has met."""
-        return LimitExceeded(limit, allowed, detail, rule=self._shown_rule(), advice=advice or _ADVICE.get(limit, ""))
+        return reached(limit, allowed, detail, rule=self._shown_rule(), advice=advice)
 
     def _require(self, limit: str, allowed: int, used: int) -> None:
         if used > allowed:

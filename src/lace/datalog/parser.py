@@ -11,8 +11,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from lace.datalog.lineparser import NO_PREDICATE, PREDICATE_NAME, LineParser
+from lace.datalog.reached import reached
 from lace.datalog.syntax import Atom, Fact, Predicate, Program, Rule, SourceText
-from lace.errors import InvalidLacegram, LimitExceeded
+from lace.errors import InvalidLacegram
 from lace.limits import EngineLimits
 from lace.notation.fact import facts_of
 from lace.notation.text import is_nfc
@@ -40,7 +41,7 @@ def parse_all_errors(
     errors: list[InvalidLacegram] = []
     for number, line in rule_lines(text):
         if len(rules) + len(errors) >= limits.max_rules:
-            raise LimitExceeded("max_rules", limits.max_rules, f"{name}:{number}")
+            raise reached("max_rules", limits.max_rules, f"{name}:{number}")
         try:
             rules.append(LineParser(source, number, line, limits).rule())
         except InvalidLacegram as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from lace.datalog.diagnosis import lacegram_error
 from lace.datalog.lineparser import BUILTIN_ARITIES, KEYWORDS, PREDICATE_NAME, REMOVED_BUILTIN
+from lace.datalog.reached import reached
 from lace.datalog.stratify import Stratum, forbidden_cycles, read_atom, strata
 from lace.datalog.syntax import (
     NOWHERE,
@@ -33,7 +34,7 @@ from lace.datalog.syntax import (
     Variable,
 )
 from lace.datalog.terms import literal_terms
-from lace.errors import InvalidLacegram, LimitExceeded
+from lace.errors import InvalidLacegram
 from lace.limits import EngineLimits
 
 # 030 lists the record fact predicates of 020 as reserved base predicates.
@@ -125,17 +126,17 @@ def _error(program: Program, lines: list[str], finding: _Finding) -> InvalidLace
 
 def _check_limits(program: Program, limits: EngineLimits) -> None:
     if len(program.rules) > limits.max_rules:  # 030-LIM-05
-        raise LimitExceeded("max_rules", limits.max_rules, f"{len(program.rules)} rules")
+        raise reached("max_rules", limits.max_rules, f"{len(program.rules)} rules")
     for rule in program.rules:
         if len(rule.body) > limits.max_rule_literals:
             detail = f"{len(rule.body)} in a rule for {rule.head.predicate}"
-            raise LimitExceeded("max_rule_literals", limits.max_rule_literals, detail)
+            raise reached("max_rule_literals", limits.max_rule_literals, detail)
         for atom in (rule.head, *(found[0] for found in map(read_atom, rule.body) if found)):
             if atom.predicate.arity > limits.max_tuple_arity:
-                raise LimitExceeded("max_tuple_arity", limits.max_tuple_arity, str(atom.predicate))
+                raise reached("max_tuple_arity", limits.max_tuple_arity, str(atom.predicate))
         for value in _constants(rule):
             if len(value.encode()) > limits.max_value_bytes:
-                raise LimitExceeded("max_value_bytes", limits.max_value_bytes, f"a constant for {rule.head.predicate}")
+                raise reached("max_value_bytes", limits.max_value_bytes, f"a constant for {rule.head.predicate}")
 
 
 def _constants(rule: Rule) -> Iterator[str]:

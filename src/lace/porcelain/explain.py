@@ -100,8 +100,10 @@ class Explainer:
         return Explanation(why(self._known, Fact(atom.predicate, row), self._explain_limits), self.annotations)
 
 
-def explain(asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str) -> Explanation:
-    """Why a fact holds over a lace, a fact source or facts, or why it does not.
+def explain(
+    asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str, *, limits: EngineLimits | None = None
+) -> Explanation:
+    """Why a fact holds over a lace, a fact source or facts, or why it does not; limits are those of `lace.query`.
 
     >>> from lace.datalog.parser import parse_facts
     >>> facts = list(parse_facts("Edge('a','b')"))
@@ -113,4 +115,4 @@ def explain(asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str
           with X = 'b'
           there is no Edge('b',Y)
     """
-    return Explainer(asked, rules).explain(goal)
+    return Explainer(asked, rules, limits=limits).explain(goal)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lace.errors import InvalidText, NotFound
 from lace.facts.derive import derive_facts
 from lace.intake.batch import Batch, BatchLimits
-from lace.limits import HORIZON_S, RecordLimits
+from lace.limits import HORIZON_S, EngineLimits, RecordLimits
 from lace.notation import b64a
 from lace.notation.closing import Closing
 from lace.notation.fact import Fact
@@ -126,17 +126,19 @@ class Lace(PutVerbs, Closing):
         for _, stored in self.store.bodies_since():
             yield from derive_facts(validate(stored, limits=self.limits, verify_signature=False))
 
-    def query(self, rules: str, goal: str | None = None, *, extra: Iterable[Fact] = ()) -> Answer:
+    def query(
+        self, rules: str, goal: str | None = None, *, extra: Iterable[Fact] = (), limits: EngineLimits | None = None
+    ) -> Answer:
         """The facts that rules derive here; `lace.query` says more."""
         from lace.porcelain.query import query
 
-        return query(self, rules, goal, extra=extra)
+        return query(self, rules, goal, extra=extra, limits=limits)
 
-    def explain(self, rules: str, goal: str) -> Explanation:
+    def explain(self, rules: str, goal: str, *, limits: EngineLimits | None = None) -> Explanation:
         """Why a fact holds here, or why it does not; print it, or take `to_json()`."""
         from lace.porcelain.explain import explain
 
-        return explain(self, rules, goal)
+        return explain(self, rules, goal, limits=limits)
 
     def import_(
         self,

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lace.errors import InvalidText
+from lace.errors import InvalidText, StoreError
 from lace.intake.batch import Batch
 from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash, Verifier
@@ -114,9 +114,15 @@ class PutBatch(PutVerbs):
         self._clock = clock
         self._keys = keys
         self._limits = limits
+        self._is_over = False
 
     def _putting(self) -> AbstractContextManager[PutBatch]:
+        self._require_open()
         return nullcontext(self)
+
+    def _require_open(self) -> None:
+        if self._is_over:  # nobody would make durable what came now
+            raise StoreError("the block of this batch has ended: put into the lace, or begin another batch")
 
     @property
     def waiting(self) -> int:
@@ -125,16 +131,21 @@ class PutBatch(PutVerbs):
 
     def flush(self) -> None:
         """Make everything given so far durable now."""
+        self._require_open()
         self._queue.flush()
 
     def __enter__(self) -> Self:
+        self._require_open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            self.flush()
+        try:
+            if error is None:
+                self.flush()
+        finally:
+            self._is_over = True
 
     def _heading(self, group: str, app: str, name: str, tai: str | None, headers: Headers, links: Links) -> Heading:
         """What a Plex will say beside its content; the time is now unless given."""

@@ -38,7 +38,8 @@ def opened_content(content: Content) -> Iterator[tuple[ByteReader, int | None]]:
             yield file, content.stat().st_size
     elif isinstance(content, bytes | bytearray | memoryview):
         yield BytesIO(content), memoryview(content).nbytes
-    elif isinstance(content, str):
-        raise TypeError("content is bytes, a Path or an open file; encode text first")
+    elif not hasattr(content, "read"):
+        advice = "; encode text first" if isinstance(content, str) else f", not {type(content).__name__}"
+        raise TypeError(f"content is bytes, a Path or an open file{advice}")
     else:
         yield content, None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, Self, runtime_checkable
 
-from lace.iltp.address import Address
+from lace.iltp.address import Address, parse_address
 from lace.limits import MIB
 from lace.notation.identifiers import Verifier
 
@@ -34,6 +34,14 @@ class TransportProof:
     signed: bool = False
     here: Verifier | None = None
     encrypted: bool = False
+
+    @classmethod
+    def at(cls, address: str, *, peer: Verifier | None = None) -> Self:
+        """What a transport of your own proves: where it leads (`tcp:10.0.0.7`) and, if the deployment knows, the peer.
+
+        Links from one address share one account, so streams of different peers say different ones.
+        """
+        return cls(address=parse_address(address), peer=peer)
 
 
 class ByteStream(Protocol):

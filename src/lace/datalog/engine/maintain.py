@@ -26,6 +26,7 @@ from lace.datalog.engine.scalar import ScalarCompiler
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.triggers import StratumRules
 from lace.datalog.meter import Meter
+from lace.datalog.reached import reached
 from lace.datalog.source import FactSource, MemorySource, Row
 from lace.datalog.syntax import Fact, Predicate
 from lace.datalog.validate import CheckedProgram
@@ -207,7 +208,7 @@ class Materialized:
             ("max_base_facts", self._limits.max_base_facts, self._checked.base - runtime),
         ):
             if came and sum(self.table(predicate).rows for predicate in part) > allowed:
-                raise LimitExceeded(limit, allowed, "facts of the predicates that the program reads")
+                raise reached(limit, allowed, "facts of the predicates that the program reads")
 
     def _delta(self, predicate: Predicate) -> tuple[list[CodeRow], list[CodeRow]]:
         table = self._tables.get(predicate)
