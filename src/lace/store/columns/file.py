@@ -19,6 +19,7 @@ from lace.errors import StoreError, StoreFull
 from lace.limits import StoreLimits
 from lace.store.columns import openers, state
 from lace.store.columns.connect import connect, store_errors
+from lace.store.columns.logcopy import LogCopier
 from lace.store.columns.reserve import Reserve
 from lace.store.columns.state import StoreState
 
@@ -50,7 +51,9 @@ class StoreFile:
             raise
         # Also when nobody calls `close`: SQLite ends the log with its connection, and a file without a log that still
         # has our name in it would be taken for a copy.
-        self._release = finalize(self, _release, self.connection, path, self._names, read_only, os.getpid())
+        self._copier = LogCopier(path, limits)
+        own = (self.connection, path, self._names, read_only, os.getpid(), self._copier)
+        self._release = finalize(self, _release, *own)
 
     def with_reserve(self, work: Callable[[], T]) -> T:
         """Work that may take what is kept for a full disk: opening, and what makes room."""
@@ -128,6 +131,11 @@ class StoreFile:
             if log.stat().st_size > self.limits.small_checkpoint_bytes and not self.connection.in_transaction:
                 self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
+    def copy_log_beside(self) -> None:
+        """After long writes: what was committed reaches the file while the next ones are made."""
+        with self._lock:
+            self._copier.after_write()
+
     def file_bytes(self) -> int:
         """What the file and its log take on the disk."""
         files = (Path(f"{self.path}{suffix}") for suffix in ("", "-wal"))
@@ -144,9 +152,12 @@ class StoreFile:
                 self.reserve.keep()  # if it was given up, or the store has grown
 
 
-def _release(connection: sqlite3.Connection, path: Path, names: list[str], read_only: bool, pid: int) -> None:
+def _release(
+    connection: sqlite3.Connection, path: Path, names: list[str], read_only: bool, pid: int, copier: LogCopier
+) -> None:
     if os.getpid() != pid:  # a child of the process that opened it: the file is not the child's to close
         return
+    copier.finish()
     if not read_only:
         with suppress(sqlite3.Error, OSError):  # a full disk or a writer must not keep a store open
             connection.rollback()  # of a reader or a writer that never came to its end

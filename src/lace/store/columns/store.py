@@ -139,6 +139,8 @@ class SQLiteStore(Closing):
                 self._save(state._replace(last_record=last, next_code=codes, records=count, stored_bytes=stored_bytes))
         if size < SMALL_WRITE_BYTES:
             self._file.keep_log_short()
+        else:
+            self._file.copy_log_beside()
         self._tell()
         if not present:
             return _WrittenRows(list(ids.values()), [True] * len(ids))
