@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from lace.errors import LaceError
+from lace.iltp.items import Resource
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event, FixedPoint
@@ -304,10 +305,7 @@ class Driver:
             case ReceivedRecords():
                 await self._judging.begin(await self._gathering.batch(request))
             case CheckResource(resource):
-                work = partial(checked, limits=self.session.terms.engine_limits)
-                is_short = len(resource.text) <= SHORT_TEXT
-                found = self._calls.at_once(work, resource) if is_short else await self._calls.in_thread(work, resource)
-                await self._turns.done(partial(self._note_checked, found))
+                await self._check(resource)
             case asked.SendListing():
                 self._start_service(self._outgoing.list(request))
             case asked.SendRecords():
@@ -322,6 +320,12 @@ class Driver:
                 answer = await call(partial(perform, self.host, request))
                 if answer is not None:
                     await self._answer_in_turn(answer)
+
+    async def _check(self, resource: Resource) -> None:
+        """Rules of the peer: short ones where they are, in a turn, for a thread would take longer to be woken."""
+        look = partial(checked, resource, self.session.terms.engine_limits)
+        found = None if len(resource.text) <= SHORT_TEXT else await self._calls.in_thread(look)
+        await self._turns.done(lambda: self._note_checked(look() if found is None else found))
 
     async def _report(self, event: Event) -> None:
         self._straight.tell(event)
