@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -51,6 +53,27 @@ def test_jobs_of_a_pool_are_answered_whatever_their_number() -> None:
         assert [future.result().kept for future in waiting] == [[0, 1, 2, 3, 4]] * 7
     finally:
         pool.close()
+
+
+def test_a_pool_ends_though_its_workers_are_at_something_that_takes_for_ever() -> None:
+    """Whoever ends a server has seconds; a worker may be starting, or wait for bytes that nobody sends any more."""
+    pool = WorkerPool(2)
+    waiting = [pool.ask(JOB) for _ in range(3)]  # its frames do not come
+    closing = threading.Thread(target=pool.close, daemon=True)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive()
+    for future in waiting:
+        with pytest.raises((WorkerDied, CancelledError)):
+            future.result(60)
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+def test_an_answer_that_ends_in_the_middle_is_the_end_of_the_worker(size: int) -> None:
+    pipe = BytesIO()
+    send(pipe, ["an answer", "of some length"])
+    with pytest.raises(EOFError):
+        receive(BytesIO(pipe.getvalue()[:size]))
 
 
 @dataclass

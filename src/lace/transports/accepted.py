@@ -19,7 +19,7 @@ from lace.transports.prefix import network_of
 _CLOSED = (7, 8)  # of the states of a TCP connection: closed, and closed by the other side
 
 
-class _Waiting(Protocol):
+class _Acceptable(Protocol):
     @property
     def proof(self) -> TransportProof: ...
     @property
@@ -27,7 +27,7 @@ class _Waiting(Protocol):
     def abort(self) -> None: ...
 
 
-S = TypeVar("S", bound=_Waiting)
+S = TypeVar("S", bound=_Acceptable)
 
 
 class AcceptQueue(Generic[S]):

@@ -106,8 +106,15 @@ class WorkerPool:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the processes; what has not begun is not done."""
-        self._threads.shutdown(cancel_futures=True)
+        """End the processes; what has not begun is not done, and whoever waits for the rest is told WorkerDied.
+
+        They are killed before anybody waits for them: on a busy machine one that has just been started may take longer
+        to load its modules than whoever ends has to wait.
+        """
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for worker in self._workers:
+            worker.kill()
+        self._threads.shutdown()
         for worker in self._workers:
             worker.close()
 

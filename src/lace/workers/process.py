@@ -40,7 +40,11 @@ def receive(pipe: IO[bytes]) -> object:
     head = pipe.read(_SIZE.size)
     if len(head) < _SIZE.size:
         raise EOFError
-    return pickle.loads(pipe.read(_SIZE.unpack(head)[0]))  # noqa: S301 - from a process that we started
+    size = _SIZE.unpack(head)[0]
+    data = pipe.read(size)
+    if len(data) < size:  # of a process that was killed in the middle of an answer
+        raise EOFError
+    return pickle.loads(data)  # noqa: S301 - from a process that we started
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
