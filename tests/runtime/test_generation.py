@@ -11,6 +11,8 @@ from interlace.pair import plex
 from lace.differences.ids import EMPTY
 from lace.differences.idset import set_of
 from lace.interlace.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims import PeerClaims
+from lace.interlace.effects import TakeClaims
 from lace.records.validate import validate
 from lace.runtime.generation import Generation
 from tries import tries
@@ -60,3 +62,18 @@ def test_the_length_of_a_listing_follows_the_set(steps: list[tuple[set[str], set
 def test_those_of_some_records_that_are_in_the_set_come_in_the_order_asked(held: set[str], asked: list[str]) -> None:
     own = Generation(0, set_of(EMPTY), Made(), 1024).then(sorted(held), [])
     assert own.among(asked) == [record for record in asked if record in held]
+
+
+@given(st.sets(st.sampled_from(RECORDS)), st.sets(st.sampled_from(RECORDS)), st.sampled_from(["", "B.xyz.H9"]))
+@tries(60)
+def test_claims_beyond_our_set_are_the_same_whether_it_is_spelled_out_or_not(
+    ours: set[str], theirs: set[str], foreign: str
+) -> None:
+    named = sorted({*theirs, foreign} - {""})
+    claims = PeerClaims("Opq_s", 1024)
+    claims.take(TakeClaims(added=[Advertisement(record) for record in named], is_whole=True))
+    columns, spelled = (Generation(0, set_of(EMPTY), Made(), 1024).then(sorted(ours), []) for _ in range(2))
+    assert len(spelled.standard) == len(ours)
+    assert (columns.spelled_out, spelled.spelled_out) == (None, spelled.standard)
+    wanted = [Advertisement(record) for record in named if record not in ours]
+    assert claims.beyond(columns) == claims.beyond(spelled) == wanted

@@ -82,6 +82,8 @@ class PeerClaims:
         """The claims about records that are not in our set."""
         if self._like is not None:
             return list(self._like.foreign.values())
+        if (spelled := own.spelled_out) is not None:
+            return self._held.beyond(spelled)
         listing = self._held.listing()
         if not len(own):
             return listing

@@ -14,6 +14,7 @@ from lace.differences.ids import Ids, ids_of_texts
 from lace.differences.keyed import U64, DifferenceKey
 from lace.errors import InvalidText
 from lace.interlace.advertisement import Advertisement, Claims, sendable_fields
+from lace.interlace.partitions import AdvertisementSet
 
 
 class OwnSet(Protocol):
@@ -21,6 +22,8 @@ class OwnSet(Protocol):
 
     @property
     def number(self) -> int: ...
+    @property
+    def spelled_out(self) -> AdvertisementSet | None: ...
     def __len__(self) -> int: ...
     def among(self, records: Sequence[str]) -> list[str]: ...
     def some(self, records: Iterable[str]) -> list[Advertisement]: ...

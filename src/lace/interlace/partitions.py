@@ -156,6 +156,15 @@ class AdvertisementSet:
         records = sorted(chain.from_iterable(parts.values()))  # code points sort as their UTF-8 bytes do
         return [parts[record[_PAYLOAD:_TOP_END]][record] for record in records]
 
+    def beyond(self, other: AdvertisementSet) -> list[Advertisement]:
+        """The claims about records that another set has none about, sorted by P."""
+        nothing: dict[str, Advertisement] = {}
+        return sorted(
+            part[record]
+            for prefix, part in self._parts.items()
+            for record in part.keys() - other._parts.get(prefix, nothing).keys()
+        )
+
     def size_under(self, source: str, prefix: str = "") -> int:
         """The bytes of a listing, or of one partition of it."""
         claims = self.under(prefix) if prefix else chain.from_iterable(p.values() for p in self._parts.values())

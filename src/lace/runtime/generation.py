@@ -117,6 +117,11 @@ class Generation:
                 self._standard.put_all(self._advertise(self.ids.ids().texts()))
             return self._standard
 
+    @property
+    def spelled_out(self) -> AdvertisementSet | None:
+        """The same, if somebody had to be told them."""
+        return self._standard
+
     def listing_bytes(self, source: str) -> int:
         """How long the listing of all of it is under a label."""
         standard = self.standard

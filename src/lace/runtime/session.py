@@ -171,12 +171,14 @@ class Session:
     def put_records(self, stored: Sequence[bytes]) -> None:
         """Write records of a SendRecords request."""
         pieces = list(map(encode_record, stored))
-        self.unsent_bytes += sum(map(len, pieces))
-        if max(map(len, pieces), default=0) > _WRITE_BYTES:  # a long one is not copied to be joined to others
+        sizes = list(map(len, pieces))
+        size = sum(sizes)
+        self.unsent_bytes += size
+        if max(sizes, default=0) > _WRITE_BYTES:  # a long one is not copied to be joined to others
             self._outgoing.extend(pieces)
             return
-        data = b"".join(pieces)
-        self._outgoing.extend([data[at : at + _WRITE_BYTES] for at in range(0, len(data), _WRITE_BYTES)])
+        count = max(1, len(pieces) * _WRITE_BYTES // max(1, size))  # of records to a write, if they are alike
+        self._outgoing.extend([b"".join(pieces[at : at + count]) for at in range(0, len(pieces), count)])
 
     def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
         """Write advertisement records of a SendListing request."""

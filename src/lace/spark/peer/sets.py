@@ -166,6 +166,11 @@ class ArchiveSet:
             yield self._advertisement(row)
         self._peer.jobs.note("list", self._read, began)
 
+    @property
+    def spelled_out(self) -> None:
+        """Nowhere are all advertisements of an archive at once."""
+        return None
+
     def listing(self) -> list[Advertisement]:
         """Every advertisement, sorted: for whoever has bounded how many there are."""
         return list(self.claims(Call()))
