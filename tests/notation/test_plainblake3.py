@@ -7,7 +7,7 @@ from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.notation.plainblake3 import PlainBlake3
+from lace.notation.plainblake3 import _IV, _PARENT, PlainBlake3, _chunk, _compress, _subtree
 from tries import tries
 
 # The lengths around which trees change their shape, after the test vectors that are published with BLAKE3: input byte
@@ -22,6 +22,29 @@ def test_every_shape_of_tree_hashes_as_the_library_does(length: int) -> None:
     assert PlainBlake3(data).digest(131) == blake3(data).digest(131)
     derived = PlainBlake3(data, derive_key_context="lace 2026 tests")
     assert derived.digest(40) == blake3(data, derive_key_context="lace 2026 tests").digest(40)
+
+
+# Chunks that are compressed together: 4, 1,024 and what is between, before and after, one byte more and one less.
+KIB, MIB = 1 << 10, 1 << 20
+LONG = [3 * KIB + 1, 4 * KIB, 4 * KIB + 1, 8 * KIB + 1, 9 * KIB - 1, 100 * KIB + 7, MIB, MIB + 1, MIB + 5 * KIB]
+
+
+@pytest.mark.parametrize("length", LONG)
+def test_many_chunks_at_once_hash_as_one_by_one(length: int) -> None:
+    data = bytes(length - 300) + bytes(index % 251 for index in range(300))
+    assert PlainBlake3(data).digest() == blake3(data).digest()
+    parts = PlainBlake3(data[:1500], derive_key_context="lace 2026 tests")  # so that later subtrees begin elsewhere
+    parts.update(data[1500:5000]).update(data[5000:])
+    assert parts.digest(40) == blake3(data, derive_key_context="lace 2026 tests").digest(40)
+
+
+def test_chunks_are_counted_beyond_32_bits() -> None:
+    """Four tebibytes were fed before, as far as a chunk can tell; its lane knows both halves of its number."""
+    data = bytes(range(256)) * 16
+    wide = _subtree(_IV, data, (1 << 32) - 2, 0)
+    nodes = [_chunk(_IV, data[at : at + 1024], (1 << 32) - 2 + at // 1024, 0).chain() for at in range(0, 4096, 1024)]
+    pairs = [_compress(_IV, (*nodes[at], *nodes[at + 1]), 0, 64, _PARENT)[:8] for at in (0, 2)]
+    assert wide == _compress(_IV, (*pairs[0], *pairs[1]), 0, 64, _PARENT)[:8]
 
 
 def test_the_empty_hash_is_the_published_one() -> None:

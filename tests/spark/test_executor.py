@@ -62,7 +62,7 @@ def is_evaluated(case: Case) -> bool:
 
 # A job on Spark takes its time however small it is: a run takes a share of the cases, LACE_SPARK_CASES=all every one
 # (`make spark-cases`). The share is spread over all families, which stand side by side in the order of their names.
-SHARE = 1 if os.environ.get("LACE_SPARK_CASES") == "all" else 18
+SHARE = 1 if os.environ.get("LACE_SPARK_CASES") == "all" else 12
 EVALUATED = [name for name in NAMES if is_evaluated(read_case(name))][::SHARE]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from lace.policy.origin import Viewer
 from lace.policy.select import select_all, select_coordinate
 from lace.records.model import ValidRecord
 from lace.spark.jobs.evaluate import PeerPolicy
+from lace.spark.manifest import Manifest
 from lace.spark.pipeline import STEPS, Pipeline, PipelineSettings
 from lace.store import open_store
 from spark.archives import make_records, write_bundle
@@ -114,6 +115,17 @@ def test_a_run_validates_selects_advertises_and_publishes(spark: SparkSession, t
     assert summary["records"] == len(records)
     assert "Records by type" in page
     assert "<script" not in page
+    require_nothing_new(spark, tmp_path)
+
+
+def require_nothing_new(spark: SparkSession, tmp_path: Path, steps: Sequence[str] = STEPS) -> Manifest:
+    """A rerun does nothing and says so."""
+    manifest = (tmp_path / "out" / "manifest.json").read_text()
+    said: list[tuple[str, str]] = []
+    done = pipeline(spark, tmp_path, lambda *what: said.append(what)).run(steps)
+    assert {what for _, what in said} == {"nothing new"}
+    assert (tmp_path / "out" / "manifest.json").read_text() == manifest
+    return done
 
 
 def check_advertisements(spark: SparkSession, output: Path, one: PeerPolicy, chosen: list[ValidRecord]) -> None:
@@ -139,11 +151,7 @@ def check_partitions(rows: list[Row], one: PeerPolicy, chosen: list[ValidRecord]
 def test_a_rerun_does_nothing_twice_and_new_input_is_added(spark: SparkSession, tmp_path: Path) -> None:
     records = archive(tmp_path)
     pipeline(spark, tmp_path).run(["ingest", "validate"])
-    manifest = (tmp_path / "out" / "manifest.json").read_text()
-    said: list[tuple[str, str]] = []
-    pipeline(spark, tmp_path, lambda *what: said.append(what)).run(["ingest", "validate"])
-    assert {what for _, what in said} == {"nothing new"}
-    assert (tmp_path / "out" / "manifest.json").read_text() == manifest
+    require_nothing_new(spark, tmp_path, ["ingest", "validate"])
     more = make_records(70, seed=8)
     write_bundle(tmp_path / "in" / "d.bundle", [*more, *records[:5]])
     done = pipeline(spark, tmp_path).run(["ingest", "validate"])
@@ -152,8 +160,11 @@ def test_a_rerun_does_nothing_twice_and_new_input_is_added(spark: SparkSession, 
     assert sorted(hashes) == sorted({str(valid.hash) for valid in (*records, *more)})
 
 
+@pytest.mark.parametrize(
+    "steps", [["ingest", "validate", "evaluate"], pytest.param(list(STEPS), marks=pytest.mark.slow)], ids=["few", "all"]
+)
 def test_a_rerun_with_nothing_new_does_nothing_however_many_batches_there_are(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, steps: list[str]
 ) -> None:
     records = make_records(40, seed=3)
     (tmp_path / "in").mkdir()
@@ -161,13 +172,8 @@ def test_a_rerun_with_nothing_new_does_nothing_however_many_batches_there_are(
         write_bundle(tmp_path / "in" / f"{number}.bundle", records[10 * number : 10 * number + 10])
         batches = pipeline(spark, tmp_path).run(["ingest"]).batches
     assert batches != sorted(batches)
-    pipeline(spark, tmp_path).run()
-    manifest = (tmp_path / "out" / "manifest.json").read_text()
-    said: list[tuple[str, str]] = []
-    done = pipeline(spark, tmp_path, lambda *what: said.append(what)).run()
-    assert {what for _, what in said} == {"nothing new"}
-    assert done.batches == batches
-    assert (tmp_path / "out" / "manifest.json").read_text() == manifest
+    pipeline(spark, tmp_path).run(steps)
+    assert require_nothing_new(spark, tmp_path, steps).batches == batches
 
 
 class Crash(Exception):
