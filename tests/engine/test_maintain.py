@@ -228,3 +228,16 @@ def test_what_came_and_went_beside_a_small_table_is_read_as_one_run_when_rules_a
         rows = set(zip(run.column(0).tolist(), run.column(1).tolist(), strict=True))
         wanted = {(n, n + 1) for n in (*range(50), 55)}
         assert rows == {row for row in wanted if selection == NO_SELECTION or row[0] == 20}
+
+
+def test_rounds_of_a_change_may_reach_their_limit_and_not_pass_it() -> None:
+    """The first edge leads on to the end of a chain of six, one node further with each round."""
+    edges = [Fact(BASE[0], (str(n), str(n + 1))) for n in range(6)]
+    for allowed in (6, 5):
+        m = materialize(checked(CLOSURE), edges[1:], EngineLimits(max_stratum_iterations=allowed))
+        if allowed == 6:
+            assert len(m.apply(added=edges[:1]).added[Predicate("Path", 2)]) == 6
+        else:
+            with pytest.raises(LimitExceeded, match="max_stratum_iterations"):
+                m.apply(added=edges[:1])
+            assert m.count(Predicate("Path", 2)) == 15

@@ -344,3 +344,9 @@ def test_batches_end_before_they_grow_past_their_size(
 ])  # fmt: skip
 def test_a_bound_of_any_length_compares_with_every_count(text: str, number: int | None) -> None:
     assert vector._bound_number(text) == number
+
+
+def test_rows_that_all_pass_are_not_copied() -> None:
+    rows = vector.Bindings(2, {"X": codes(4, 5)})
+    assert rows.where(np.array([True, True])) is rows
+    assert rows.where(np.array([False, True])).columns["X"].tolist() == [5]
