@@ -173,6 +173,13 @@ def test_a_long_record_is_not_put_together_before_it_is_read(monkeypatch: pytest
         assert [item.data for item in reader.feed(record[cut:]) if isinstance(item, RecordItem)] == [record]
 
 
+def test_a_record_that_cannot_be_delimited_is_refused_before_more_of_it_comes() -> None:
+    for head in (b"B.x\n\n", b"B.x\nData-Length: 01\n", b"B.x\nData-Length: 1\nx\n", b"X.x\n"):
+        reader = begun(RECORD_MARK + head)
+        with pytest.raises(InvalidStream, match="the record cannot be delimited"):
+            reader.read_all()
+
+
 def test_a_gate_hears_whole_names_only() -> None:
     heard: list[str] = []
     for at in range(len(HELLO_WORLD)):

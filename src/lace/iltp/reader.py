@@ -313,7 +313,7 @@ class StreamReader:
         """Whether a short record begins here that the chunk ends in, with nothing to say against it so far."""
         chunk, start = self._source.head
         line_end = chunk.find(b"\n", start)
-        if line_end < 0 or len(chunk) - start > _SHORT_RECORD:
+        if line_end == -1 or len(chunk) - start > _SHORT_RECORD:
             return False
         if self.record_gate is not None:
             self.record_gate(claimed_hash(chunk[start:line_end]))
