@@ -125,7 +125,11 @@ def planned(argument: str, text: str) -> Iterator[str]:
         return
     for rule in program.rules:
         start = numbers(argument).get("from")
-        plan = plan_rule(rule, sizes, ranks) if start is None else plan_from(rule, start, {start: Version.DELTA}, sizes, ranks)
+        plan = (
+            plan_rule(rule, sizes, ranks)
+            if start is None
+            else plan_from(rule, start, {start: Version.DELTA}, sizes, ranks)
+        )
         yield from str(plan).split("\n")
 
 

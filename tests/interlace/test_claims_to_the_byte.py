@@ -175,7 +175,7 @@ def test_a_block_has_at_most_its_bytes_and_knows_what_it_holds() -> None:
     requests = BlockReader(Block.REQUEST, 1000)
     assert not requests.is_tick
     requests.read([Fact(MAY_REQUEST, (RECORDS[0],)), tick, Fact(MAY_REQUEST, (RECORDS[1],))], 9)
-    assert (requests.requested, requests.ticks) == (RECORDS[:2], ["1640995237:000000000"])
+    assert (list(requests.requested), requests.ticks) == (RECORDS[:2], ["1640995237:000000000"])
     assert not requests.is_tick
     assert reason_of(lambda: requests.read([Fact(ADVERTISED, (RECORDS[0], SOURCE))], 9)) == (
         "'Advertised/2' in a request block"

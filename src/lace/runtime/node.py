@@ -336,8 +336,7 @@ class Node:
                 continue
             if now != seen:
                 seen = now
-                if now != self.store.news.at:  # another process was the last that stored something
-                    self.store.news.tell()
+                self.store.news.notice(now)
                 self._spreading.tell([found.driver for found in self._links.values()])
 
     # --- the end -----------------------------------------------------------------------------------------------

@@ -48,3 +48,8 @@ class StoreNews:
                 listeners = list(self._listeners.values())
             for tell in listeners:
                 tell()
+
+    def notice(self, at: object) -> None:
+        """The store was found here: if no commit of ours left it so, another process was the last to store something."""
+        if at != self.at:
+            self.tell()
