@@ -50,6 +50,6 @@ class StoreNews:
                 tell()
 
     def notice(self, at: object) -> None:
-        """The store was found here: if no commit of ours left it so, another process was the last to store something."""
+        """The store was found here; if no commit of ours left it so, another process has stored something."""
         if at != self.at:
             self.tell()
