@@ -24,9 +24,9 @@ def test_every_shape_of_tree_hashes_as_the_library_does(length: int) -> None:
     assert derived.digest(40) == blake3(data, derive_key_context="lace 2026 tests").digest(40)
 
 
-# Chunks that are compressed together: 4, 1,024 and what is between, before and after, one byte more and one less.
+# Chunks that are compressed together: 4, 128 and what is between, before and after, one byte more and one less.
 KIB, MIB = 1 << 10, 1 << 20
-LONG = [3 * KIB + 1, 4 * KIB, 4 * KIB + 1, 8 * KIB + 1, 9 * KIB - 1, 100 * KIB + 7, MIB, MIB + 1, MIB + 5 * KIB]
+LONG = [3 * KIB + 1, 4 * KIB, 4 * KIB + 1, 8 * KIB + 1, 100 * KIB + 7, 128 * KIB + 1, 129 * KIB, MIB + 1]
 
 
 @pytest.mark.parametrize("length", LONG)

@@ -19,7 +19,7 @@ _ORDER = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)  # of message wo
 _CHUNK_START, _CHUNK_END, _PARENT, _ROOT, _CONTEXT, _MATERIAL = 1, 2, 4, 8, 32, 64
 _MASK = 0xFFFFFFFF
 _CHUNK, _BLOCK = 1024, 64
-_LEAST_LANES, _MOST_LANES = 4, 1024  # fewer gain nothing; more would not stay in the cache
+_LEAST_LANES, _MOST_LANES = 4, 128  # fewer gain nothing; more are hardly faster, and hold every word as a number
 _COLUMNS_AND_DIAGONALS = (
     (0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
     (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14),
@@ -142,8 +142,16 @@ class PlainBlake3:
 
     def update(self, data: bytes | bytearray | memoryview, /) -> PlainBlake3:
         """Feed more bytes."""
-        fed, at = self._waiting + bytes(data), 0
-        while (left := len(fed) - at) > _CHUNK:  # the last chunk waits: it may be the root
+        view = memoryview(data).cast("B")
+        while view:  # a piece at a time: what was given is not held twice
+            room = _MOST_LANES * _CHUNK + 1 - len(self._waiting)
+            self._waiting, view = self._take(self._waiting + view[:room]), view[room:]
+        return self
+
+    def _take(self, fed: bytes) -> bytes:
+        """Bring bytes into the tree but for the last chunk, which is given back: it may be the root."""
+        at = 0
+        while (left := len(fed) - at) > _CHUNK:
             chunks = self._chunks_at_once((left - 1) // _CHUNK)
             end = at + chunks * _CHUNK
             if chunks > 1:
@@ -157,8 +165,7 @@ class PlainBlake3:
                 chained = self._parent(self._stack.pop(), chained).chain()
                 subtrees >>= 1
             self._stack.append(chained)
-        self._waiting = fed[at:]
-        return self
+        return fed[at:]
 
     def _chunks_at_once(self, whole: int) -> int:
         """How many of the chunks at hand make one subtree; one, where lanes would cost more than they save."""
