@@ -280,3 +280,12 @@ def test_a_guest_that_gives_up_row_by_row_is_charged_the_same_whatever_is_hidden
     for _ in range(3):
         mixed = random.sample(visible + hidden, len(visible) + len(hidden))
         assert charges(mixed) == plain
+
+
+def test_a_predicate_is_shown_as_the_running_rule_names_it_or_without_its_marks() -> None:
+    (rule,) = parse_program("Path(X,Y) :- Edge(X,Y).").rules
+    meter = Meter(LIMITS)
+    assert meter.shown(Predicate("Edge?0", 3)) == "Edge/3"
+    meter.enter(rule)
+    assert meter.shown(Predicate("Path?0?asked", 1)) == "Path/2"
+    assert meter.shown(Predicate("Edge?0", 3)) == "Edge/3"

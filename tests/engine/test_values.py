@@ -10,8 +10,8 @@ import pytest
 
 from engine.columns import ArraySource
 from lace.datalog.comparisons import compare, text_shape
+from lace.datalog.engine import Base, evaluate, vector
 from lace.datalog.engine import dictionary as dictionary_module
-from lace.datalog.engine import evaluate, vector
 from lace.datalog.engine import texts as texts_module
 from lace.datalog.engine import verdicts as verdicts_module
 from lace.datalog.engine.changes import LateRows, RelationChanges
@@ -350,3 +350,9 @@ def test_rows_that_all_pass_are_not_copied() -> None:
     rows = vector.Bindings(2, {"X": codes(4, 5)})
     assert rows.where(np.array([True, True])) is rows
     assert rows.where(np.array([False, True])).columns["X"].tolist() == [5]
+
+
+def test_memory_of_an_evaluation_is_that_of_its_base_and_of_what_it_derived() -> None:
+    base = Base([Fact(Predicate("Edge", 2), (str(n), str(n + 1))) for n in range(9)])
+    result = evaluate(check_program(parse_program("Back(Y,X) :- Edge(X,Y)."), RAW_PROFILE), base)
+    assert result.stats.memory_bytes == base.nbytes() + 9 * 2 * 4
