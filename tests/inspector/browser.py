@@ -49,7 +49,7 @@ class Reader:
 
     def __init__(self, browser: Browser, address: str, **how: Any) -> None:
         self.context: BrowserContext = browser.new_context(**how)
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(60_000)  # a browser among tests that keep every core busy
         self.page: Page = self.context.new_page()
         self.troubles: list[str] = []
         self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))

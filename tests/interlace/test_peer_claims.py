@@ -38,6 +38,7 @@ class Own:
     number: int = 0
     fields: tuple[FieldClaim, ...] = ()
     is_near: bool = True
+    spelled_out: AdvertisementSet | None = None
 
     def __len__(self) -> int:
         return len(self.records)
@@ -186,6 +187,9 @@ def test_what_is_beyond_our_set_is_known() -> None:
     spelled = of_peer(RECORDS[5:15])
     assert spelled.has_beyond(Own(RECORDS), 99)
     assert spelled.beyond(own) == bare_claims(RECORDS[10:15])
+    listed = AdvertisementSet(1000)
+    listed.put_all(bare_claims(RECORDS[:10]))
+    assert spelled.beyond(Own([], spelled_out=listed)) == bare_claims(RECORDS[10:15])
     nothing = Own([])
     nothing.among = refuse  # type: ignore[method-assign]
     assert spelled.beyond(nothing) == bare_claims(RECORDS[5:15])
