@@ -86,8 +86,8 @@ class _Overlay:
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Sequence[str]:
         return list(self._above.requestable(own, claims, call))
 
-    def rest(self) -> None:
-        self._above.rest()
+    def rest(self, call: Call) -> None:
+        self._above.rest(call)
 
     def all_of(self, records: Sequence[str]) -> Generation:
         return self._above.all_of(records)
