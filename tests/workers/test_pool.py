@@ -157,3 +157,9 @@ def test_the_search_path_of_a_worker_leaves_out_where_we_stand(tmp_path: Path, m
     assert found[0] == str(Path(lace.__path__[0]).parent)
     assert kept in found
     assert not {"", ".", str(tmp_path)} & set(found)
+
+
+def test_a_worker_stands_behind_whoever_asks(worker: Worker) -> None:
+    worker.ask(JOB, FRAMES)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == min(own + 8, 19)

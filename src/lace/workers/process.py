@@ -5,6 +5,7 @@ Rule: this is all a worker process imports before its first job; what a job need
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import struct
@@ -15,6 +16,7 @@ from lace.errors import LaceError
 from lace.workers.collector import own_process
 
 PIPE_BYTES = 1 << 20
+BEHIND = 8  # steps of niceness behind whoever asks: what it stores or tells others is what everybody waits for
 _SIZE = struct.Struct("<Q")
 
 T_co = TypeVar("T_co", covariant=True)
@@ -65,5 +67,6 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 def main() -> None:
     """Serve on the standard pipes."""
     own_process()
+    os.nice(BEHIND)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process decides when to stop
     serve(sys.stdin.buffer, sys.stdout.buffer)
