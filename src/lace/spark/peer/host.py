@@ -102,8 +102,10 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
         )
 
     def rest(self, call: Call) -> None:
-        """The root of the set is worked out aside: whoever comes next with an equal set hears so without a pass."""
-        call.check()
+        """The root of the set is worked out aside: whoever comes next with an equal set hears so without a pass.
+
+        For whoever comes next, so it is begun even where this link has ended meanwhile.
+        """
         agreed = self._agreed
         if agreed is not None and agreed.own is not None and agreed.comparer is not None:
             agreed.own.foresee_root()

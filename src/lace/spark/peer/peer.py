@@ -19,6 +19,7 @@ from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import DataFile, State
 from lace.spark.peer.arrivals import Arrivals
 from lace.spark.peer.jobs import Jobs, Read
+from lace.store.news import StoreNews
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,6 +60,7 @@ class ArchivePeer(Arrivals):
     ) -> None:
         self.bounds = bounds or PeerBounds()
         super().__init__(archive, self.bounds.max_landing_bytes)
+        self.news = StoreNews()  # of a served store; whoever watches an archive looks at its cursor
         self.jobs = Jobs(lambda: archive.spark, max_seconds=self.bounds.max_job_seconds, told=told)
         self.writing = threading.RLock()  # of results: one evaluation writes at a time
         self._seen: tuple[int, State] | None = None
