@@ -201,7 +201,7 @@ def behind_hellos(trace: Path) -> int:
     """Bytes of both directions behind the hellos."""
     items = items_of(trace)
     hellos = [item for item in items if item["text"] == "of block 2"]
-    return sum(item["size"] for item in items) - sum(item["offset"] + item["size"] for item in hellos)
+    return int(sum(item["size"] for item in items) - sum(item["offset"] + item["size"] for item in hellos))
 
 
 def learning(trace: Path) -> int:

@@ -117,6 +117,8 @@ def shuffle_bytes(spark: SparkSession, after: int = -1) -> tuple[int, int]:
     """Shuffle bytes that stages after one have written, as Spark itself counts them, and the newest stage."""
     context = spark.sparkContext
     context._jsc.sc().listenerBus().waitUntilEmpty()
+    assert context._gateway is not None
+    assert context._jvm is not None
     no_quantiles = context._gateway.new_array(context._jvm.double, 0)
     found = context._jsc.sc().statusStore().stageList(None, False, False, no_quantiles, None)
     stages = [found.apply(n) for n in range(found.size())]

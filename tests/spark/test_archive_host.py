@@ -41,6 +41,7 @@ from runtime.test_host_contract import (  # noqa: F401 - the tests of the contra
     test_summaries_are_those_of_the_listing,
     test_the_cursor_is_another_one_when_the_store_has_changed,
     test_what_is_not_the_record_it_came_as_is_a_reason_and_the_rest_is_stored,
+    test_what_two_listings_lack_of_each_other_is_named_where_sets_are_compared,
 )
 from spark.archivehost import FilledArchive, TestedHost
 

@@ -11,10 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+from differences.test_shared import questions
 from interlace.pair import ALL, blob, group_module, hash_of, plex
 from interop.harness import Serving, filled, hashes, honest_stream, make_node, send_raw, serving, terms_of
 from lace.cli.app import app
 from lace.iltp.address import Address
+from lace.interlace.host import Call
 from lace.interlace.terms import Terms
 from lace.policy.operand import Module
 from lace.records.validate import validate
@@ -87,6 +89,27 @@ def test_an_archive_and_a_lace_come_to_the_same_and_an_open_link_hears_of_each_n
             await follow_a_batch(there, archive, lace)
 
     asyncio.run(run())
+    archive.close()
+
+
+def test_the_root_of_a_set_is_worked_out_though_the_link_that_left_it_has_ended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A bounded exchange is over once both sides are at rest; whoever comes next hears the root without a pass."""
+    archive = archive_of(spark, tmp_path, SHARED)
+    prepared, evaluated = questions(ALL)
+    answers = []
+    for is_over in (True, False):
+        host, call = archive.peer.host(patient()), Call()
+        host.prepare(prepared, Call())
+        host.evaluate(evaluated, Call())
+        if is_over:
+            call.cancel()
+        archive.peer.jobs.reads.clear()
+        host.rest(call)
+        archive.peer.settle()
+        answers.append([read.what for read in archive.peer.jobs.reads])
+    assert answers == [["work out the root"], []]
     archive.close()
 
 

@@ -25,16 +25,19 @@ from lace.limits import EngineLimits
 from lace.records.model import ValidRecord
 from lace.spark.columns import compare_integers, compare_texts, text_shape
 from lace.spark.executor import SparkSettings, evaluate
-from lace.spark.plans import Sized
+from lace.spark.pivot import stars_together
+from lace.spark.plans import JoinSettings, Sized
 from lace.spark.relations import local_relation
 from lace.spark.rows import record_arrays
 from lace.spark.schemas import WIDE, WrongSchema, arrow_schema
+from lace.spark.stars import split
 from spark.archives import make_records
 from tries import tries
 
 pytestmark = pytest.mark.spark
 
 ON_THE_CLUSTER = SparkSettings(small_rows=0)  # nothing is handed to the embedded engine
+FEW_AT_HOME = SparkSettings(small_rows=4)  # long relations on the cluster, the driver asks for what few rows meet
 
 
 def relations(spark: SparkSession, facts: Iterable[Fact]) -> dict[Predicate, DataFrame]:
@@ -81,7 +84,7 @@ def test_a_case_gives_its_expected_facts(spark: SparkSession, name: str) -> None
 def test_random_programs_give_what_the_reference_gives(spark: SparkSession, scenario: Scenario) -> None:
     checked = check_program(scenario.program, RAW_PROFILE)
     expected = reference.evaluate(checked, scenario.facts)
-    for how in (ON_THE_CLUSTER, SparkSettings(small_rows=1_000)):
+    for how in (ON_THE_CLUSTER, SparkSettings(small_rows=1_000), FEW_AT_HOME):
         assert run(spark, checked, scenario.facts, EngineLimits(), how) == expected
 
 
@@ -210,6 +213,114 @@ def test_rows_that_turn_out_to_be_many_stay_on_the_cluster(spark: SparkSession) 
         assert result.rows(met) == set(pairs)
         assert (result.relations[met].values is None) == (most < 340)
         result.release()
+
+
+HOSTILE = ("", "'", '"', "\\", "\\'", "a' or '1'='1", "null", "é", "\U0001f5a7", "a\nb", "%", "_", "${x}", "x\x00y")
+NAMED_ROUNDS = {
+    "T(X) :- Start(X).\nT(Y) :- T(X), E(X,Y).": "T/1",
+    "T(X,X) :- Start(X).\nT(X,Z) :- T(X,Y), E(Y,Z).": "T/2",  # rows bring more than what they ask with
+    "T(X,X) :- Start(X).\nT(Z,Y) :- T(X,X), E(X,Y), E(Z,X).": "T/2",  # only some of the rows ask
+    "T(X,X) :- Start(X).\nT(Y,Z) :- T(X,Y), F(X,Y,Z).": "T/2",  # two columns ask together
+    "T('é',X) :- Start(X).\nT(X,Y) :- T('é',X), E(X,Y).\nT('é',Y) :- T(X,Y), E(X,Y).": "T/2",
+    "T(X) :- Start(X).\nT(Y) :- T(X), X != 'null', E(X,Y), not Stop(Y).": "T/1",
+}
+
+
+@pytest.mark.clause("030-EVAL-04")
+@pytest.mark.parametrize("rules", NAMED_ROUNDS)
+def test_few_rows_are_asked_for_by_their_values_whatever_these_are(spark: SparkSession, rules: str) -> None:
+    """The longer relation stays on the cluster; the driver's rows stand in the plan, or are sent, or are too many."""
+    ring = [*zip(HOSTILE, (*HOSTILE[1:], HOSTILE[0]), strict=True)]
+    facts = [Fact(Predicate("Start", 1), ("",)), Fact(Predicate("Stop", 1), ("%",))]
+    facts += [
+        Fact(Predicate("E", 2), row) for row in [*ring, ("'", "é"), ("é", "'"), *((f"n{n}", "") for n in range(40))]
+    ]
+    facts += [Fact(Predicate("F", 3), (x, x, y)) for x, y in ring] + [Fact(Predicate("F", 3), ("", "'", '"'))]
+    checked = check_program(parse_program(rules), RAW_PROFILE.with_base(fact.predicate for fact in facts))
+    expected = reference.evaluate(checked, facts)
+    goal = Predicate(NAMED_ROUNDS[rules][0], int(NAMED_ROUNDS[rules][-1]))
+    assert len(expected[goal]) > 2
+    for named in (0, 1, 64):
+        how = SparkSettings(small_rows=30, joins=JoinSettings(named_rows=named))
+        assert run(spark, checked, facts, EngineLimits(), how)[goal] == expected[goal]
+
+
+def test_a_round_that_finds_few_rows_is_one_job_of_one_stage(spark: SparkSession) -> None:
+    """Nothing is sent around for the one row that asks: neither shuffled nor broadcast by a job before."""
+    edges = spark.range(5_000).selectExpr("concat('n', id) as a", "concat('n', id + 1) as b")
+    given = {Predicate("Start", 1): local_relation(spark, 1, [("n4990",)]).frame, Predicate("E", 2): edges}
+    checked = check_program(parse_program("T(X) :- Start(X).\nT(Y) :- T(X), E(X,Y)."), RAW_PROFILE)
+    counts = []
+    for named in (64, 0):
+        before = jobs_done(spark)
+        settings = SparkSettings(small_rows=1_000, joins=JoinSettings(named_rows=named))
+        found = evaluate(checked, given, spark=spark, settings=settings)
+        counts.append(jobs_done(spark) - before)
+        assert found.count(Predicate("T", 1)) == 11
+        assert len(found.round_seconds) == 11
+        found.release()
+    assert counts[1] - counts[0] == 11  # a broadcast less for every round
+
+
+def jobs_done(spark: SparkSession) -> int:
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    return int(context.statusStore().jobsList(None).size())
+
+
+LOOKUPS = """
+Group(G) :- Field(P,'Group',_,G), Field(P,'App',_,A), Chosen(A).
+App(A) :- Field(P,'App',_,A), Wish(A).
+Sealed(A) :- Field(_,'Type',_,'S'), Wish(A).
+Never(A) :- Field(_,'Group',_,'nonesuch'), Wish(A).
+Name(N) :- Field(P,'Name',_,N), not Wish(N).
+Tag(T) :- Field(P,'X-Tag',_,T), not Wish(T).
+Signer(V,G) :- Field(P,'Signed-By',_,V), Field(P,'Group',_,G), not Wish(V).
+"""
+
+
+@pytest.mark.parametrize("most", [1, 7, 10_000])
+def test_lookups_that_one_pass_answers_are_those_of_passes_of_their_own(spark: SparkSession, most: int) -> None:
+    """Few of them together, few alone but many together, many; with none, one and two columns."""
+    records = make_records(60, seed=9)
+    checked = check_program(
+        parse_program(LOOKUPS.strip()), LOCAL_PROFILE.with_base([Predicate("Wish", 1), Predicate("Chosen", 1)])
+    )
+    extra = [Fact(Predicate("Wish", 1), ("ding",)), Fact(Predicate("Chosen", 1), ("ding",))]
+    expected = reference.evaluate(checked, [*extra, *(fact for valid in records for fact in derive_facts(valid))])
+    result = evaluate(
+        checked,
+        relations(spark, extra),
+        spark=spark,
+        records=wide(spark, records),
+        settings=SparkSettings(lookup_rows=most),
+    )
+    assert {goal: result.rows(goal) for goal in checked.derived} == {goal: expected[goal] for goal in checked.derived}
+    assert all(expected[goal] for goal in checked.derived if goal.name != "Never")
+    result.release()
+
+
+def test_several_lookups_are_one_scan_of_the_records(spark: SparkSession, tmp_path: object) -> None:
+    wide(spark, make_records(40)).write.parquet(f"{tmp_path}/wide")
+    stored = spark.read.parquet(f"{tmp_path}/wide")
+    program = """
+Sel(P) :- Field(P,'Name',_,N), Wanted(N), not Barred(N).
+Wanted(N) :- Field(Q,'Group',_,'u'), Field(Q,'Name',_,N).
+Barred(N) :- Field(Q,'App',_,'nonesuch'), Field(Q,'Name',_,N).
+"""
+    stars = split(parse_program(program.strip())).stars
+    together = stars_together(stored, [star for star in stars if star.record not in star.outputs])
+    assert together is not None
+    assert len(together.stars) == 2
+    plan = physical_plan(together.frame)
+    assert plan.count("Scan parquet") == 1, plan
+    names = {row[0] for row in stored.where("group = 'u' and name is not null").select("name").collect()}
+    found = dict(together.apart(tuple(row) for row in together.frame.collect()))
+    assert {star.predicate: set(rows) for star, rows in found.items()} == {
+        together.stars[0].predicate: {(name,) for name in names},
+        together.stars[1].predicate: set(),
+    }
+    assert stars_together(stored, together.stars[:1]) is None
 
 
 def test_newest_n_is_a_rank_and_never_quadratic(spark: SparkSession) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
@@ -16,24 +18,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from interop.harness import CLOCK, PATIENCE_S, serving
 from lace.cli.app import app
 from lace.datalog import engine
+from lace.datalog.source import all_facts
 from lace.facts.derive import derive_facts
+from lace.limits import JudgingLimits
 from lace.notation.tai import TAI
 from lace.policy.operand import Module
 from lace.policy.select import select_coordinate
 from lace.records.frame import split_records
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
+from lace.spark.archive import few
 from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.fewrun import FewRecords
 from lace.spark.archive.publish import publish
+from lace.spark.archive.rowfacts import FACT_COLUMNS, facts_of_rows
 from lace.spark.archive.run import is_up_to_date, rules_mark, run
 from lace.spark.jobs.evaluate import PeerPolicy
+from lace.spark.peer.peer import ArchivePeer
+from lace.store.base import RecordStore
+from lace.transports.dial import TransportOptions, dial
+from siege.speech import PREFACE
 from spark.archives import make_records, write_bundle
 from spark.test_pipeline import check_partitions, peer
 from tries import tries
 
 ALL_BY_SPARK = FewLimits(bytes=0)
+BY_GROUPS = JudgingLimits(records_at_once=5, bytes_at_once=1500)  # by twos and fives
 TABLES = ("records", "quarantine", "coordinates", "selected", "advertisements", "partitions", "published")
 CLAIMS = "SelectAdvertised(P,S) :- Advertised(P,S).\n"
 UNTAGGED = "SelectHave(P) :- Have(P), not Field(P,'X-Tag',_,_).\n" + CLAIMS  # negation, said of one record
@@ -95,13 +108,17 @@ def check(archive: Archive, held: Sequence[ValidRecord], peers: Sequence[PeerPol
 
 
 @pytest.mark.long
-@given(st.lists(st.lists(st.integers(0, len(RECORDS) - 1), max_size=12), max_size=4))
+@given(
+    st.lists(st.lists(st.integers(0, len(RECORDS) - 1), max_size=12), max_size=4),
+    st.sampled_from([JudgingLimits(), BY_GROUPS]),
+)
 @tries(12)
 def test_whatever_the_batches_few_records_end_as_an_evaluation_from_scratch_does(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]]
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]], judging: JudgingLimits
 ) -> None:
     folder = tmp_path_factory.mktemp("few")
-    archive = Archive(str(folder / "root"), no_spark)
+    one_by_one = FewLimits(sent_to_tasks=0) if judging is BY_GROUPS else None  # roots, one partition at a time
+    archive = Archive(str(folder / "root"), no_spark, judging=judging, few=one_by_one)
     archive.init()
     held: dict[int, ValidRecord] = {}
     for number, batch in enumerate(batches):
@@ -146,6 +163,21 @@ def test_damage_goes_to_quarantine_once_and_other_readers_see_the_rows(tmp_path:
     assert delta["hash"].to_pylist() == [row["hash"] for row in rows_of(archive, "records")]
 
 
+@pytest.mark.parametrize("name", ["with a space", "records", "50%", "é"])
+def test_an_archive_may_have_any_name_and_is_described_to_other_readers_after_each_change(
+    tmp_path: Path, name: str
+) -> None:
+    archive = Archive(str(tmp_path / name / "records"), no_spark)
+    archive.init()
+    for number, (start, end) in enumerate(pairwise((0, 5, 9, 12))):
+        archive.add([write_bundle(tmp_path / f"{number}.bundle", RECORDS[start:end])])
+        run(archive, PEERS)
+        named = DeltaTable(f"{archive.files.uri}/data/records").get_add_actions(flatten=True)
+        paths = [f"data/records/{path}" for path in pa.table(named)["path"].to_pylist()]
+        assert sorted(paths) == sorted(file.path for file in archive.log.state().table("records"))
+    check(archive, RECORDS[:12])
+
+
 @pytest.mark.parametrize("limits", [ALL_BY_SPARK, FewLimits(bytes=10), FewLimits(looked_through=3)])
 def test_what_is_more_than_few_is_for_spark(tmp_path: Path, limits: FewLimits) -> None:
     made = Archive(str(tmp_path / "root"), no_spark)
@@ -176,6 +208,43 @@ def test_rules_that_look_at_several_records_are_for_spark_once_all_records_are_m
         run(bounded, MANY_EYED)
     run(archive, MANY_EYED)
     check(archive, [*RECORDS, *make_records(2, seed=77)], MANY_EYED)
+
+
+def test_groups_of_rows_have_the_facts_of_their_records_and_are_no_larger_than_asked(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    archive.add([write_bundle(tmp_path / "a.bundle", RECORDS[:30])])
+    state = archive.add([write_bundle(tmp_path / "b.bundle", RECORDS[30:])])
+    _, newest = state.batch_ids
+    bounded = Archive(archive.uri, no_spark, judging=BY_GROUPS)
+    for batches, held in ((state.batch_ids, RECORDS), ([newest], RECORDS[30:])):
+        found = FewRecords.of(bounded, state, batches, 1 << 20)
+        assert found is not None
+        groups = list(found.rows(FACT_COLUMNS[1:]))
+        assert len(groups) > len(held) // 20
+        facts = list(all_facts(facts_of_rows(groups)))
+        assert sorted(facts) == sorted(fact for valid in held for fact in derive_facts(valid))
+        assert found.hold(str(valid.hash) for valid in held)
+        assert found.hold(str(valid.hash) for valid in RECORDS) is (held is RECORDS)
+    (file,) = [file for file in state.table("records") if newest in file.batches]
+    stored = [
+        len(b"".join(rows["stored"].to_pylist())) for rows in few.scan(bounded.files, file, ["stored"], BY_GROUPS)
+    ]
+    assert max(stored) <= 2 * BY_GROUPS.bytes_at_once + max(len(valid.stored) for valid in RECORDS)
+    assert FewRecords.of(bounded, state, [newest], file.bytes - 1) is None
+
+
+def test_rules_that_look_at_several_records_have_a_bound_of_their_own(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    archive.add([write_bundle(tmp_path / "a.bundle", RECORDS)])
+    held = sum(file.bytes for file in archive.log.state().table("records"))
+    bounded = Archive(archive.uri, no_spark, few=FewLimits(held=held - 1))
+    run(bounded, PEERS)
+    with pytest.raises(SparkWasAsked):
+        run(bounded, MANY_EYED)
+    run(Archive(archive.uri, no_spark, few=FewLimits(held=held)), MANY_EYED)
+    check(archive, RECORDS, [*PEERS, *MANY_EYED])
 
 
 def test_another_peer_with_known_rules_is_listed_without_spark(tmp_path: Path) -> None:
@@ -266,3 +335,34 @@ def contents(archive: Archive, table: str) -> list[str]:
     """What Spark reads of a table, without the names of batches."""
     frame = archive.table(table).drop("batch")
     return sorted(json.dumps(row.asDict(recursive=True), default=str, sort_keys=True) for row in frame.collect())
+
+
+def test_every_change_of_a_served_archive_is_news_to_whoever_is_linked_to_it(tmp_path: Path) -> None:
+    """A first batch and a second one: the watch over it goes on after each. The link asks for no job."""
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    served = ArchivePeer(archive)
+    changes: list[Callable[[], object]] = [
+        lambda: archive.add([write_bundle(tmp_path / "a.bundle", RECORDS[:2])]),
+        lambda: archive.add([write_bundle(tmp_path / "b.bundle", RECORDS[2:3])]),
+    ]
+
+    async def run() -> list[int]:
+        heard = []
+        async with serving(cast("RecordStore", served), tmp_path, make_host=served.host) as there:
+            stream = await dial(there.address, TransportOptions(clock=CLOCK.tai))
+            await stream.send(PREFACE.encode())
+            async with asyncio.timeout(PATIENCE_S):
+                while not there.node.metrics.get("connections_active"):
+                    await asyncio.sleep(0.01)
+                for change in changes:
+                    before = served.news.count
+                    await asyncio.to_thread(change)
+                    while served.news.count == before:
+                        await asyncio.sleep(0.01)
+                    heard.append(served.news.count - before)
+            stream.abort()
+        return heard
+
+    assert asyncio.run(run()) == [1] * len(changes)
+    served.close()

@@ -22,9 +22,13 @@ _URI = click.argument("uri")
 _MASTER = click.option("--master", help="Spark master: local[*] (default), spark://…, or sc://… for Spark Connect.")
 _AS_OF = click.option("--as-of", help="A version, or a time (2026-11-16T12:00, UTC): the archive as it was then.")
 
-_FEW = click.option(
-    "--few-mib", default=8, show_default=True, help="Up to this size new records need no Spark; 0: always Spark."
-)
+
+def _few_option(mib: int) -> Callable[[Any], Any]:
+    said = "Up to this size new records need no Spark; 0: always Spark."
+    return click.option("--few-mib", type=click.IntRange(min=0), default=mib, show_default=True, help=said)
+
+
+_FEW = _few_option(64)
 
 
 @click.group("archive", cls=SummaryGroup, short_help="Keep archives of any size: add, look up, evaluate, compact.")
@@ -293,7 +297,7 @@ def _vacuum(archive: Archive, versions: int, apply: bool, as_json: bool) -> None
 @click.option("--max-files", default=1000, show_default=True, help="Most files of one micro-batch.")
 @click.option("--done", type=click.Path(file_okay=False, path_type=Path), help="Move bundles here once they are added.")
 @policy_options
-@_FEW
+@_few_option(8)  # its session is there, and warm after the first batches
 @_MASTER
 @json_option
 def follow(

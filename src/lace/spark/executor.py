@@ -7,9 +7,10 @@ records is a loop on the driver with cut lineage; what is small is handed to the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +27,7 @@ from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LimitExceeded
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
-from lace.spark.pivot import UNIT, star_relation
+from lace.spark.pivot import UNIT, star_relation, stars_together
 from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
 from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
@@ -173,7 +174,7 @@ class _ProgramRun:
         return None not in sizes and sum(size or 0 for size in sizes) <= self.settings.small_rows
 
     def _materialise(self, predicate: Predicate) -> Sized:
-        """Compute a relation once and learn its length; a short one moves to the driver."""
+        """Compute a relation once and learn its length."""
         sized = self._read(predicate)
         if sized.rows is None:
             frame = sized.frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -204,7 +205,10 @@ class _ProgramRun:
         rows = [self._runner(self._whole).head_rows(plan) for plan in plans]
         apart = len(plans) == 1 and _keeps_rows_apart(plans[0].rule, self.keyed)
         self.known[predicate] = Sized(rows[0] if apart else union(rows).distinct())
-        if not (all(map(self._looks_short, plans)) and self._settle(predicate, union(rows))):
+        short = all(map(self._looks_short, plans))
+        if short and apart:  # nothing to tell apart: held and counted once, rows that are many after all cost no more
+            self._bring_if_short(predicate)
+        elif not (short and self._settle(predicate, union(rows))):
             self._materialise(predicate)
         self._check_size(predicate, self.known[predicate].rows or 0)
 
@@ -219,6 +223,12 @@ class _ProgramRun:
         if len(rows) <= most:
             self.known[predicate] = local_relation(self.spark, predicate.arity, list(dict.fromkeys(rows)))
         return len(rows) <= most
+
+    def _bring_if_short(self, predicate: Predicate) -> None:
+        """Compute a relation on the cluster and learn its length; a short one moves to the driver."""
+        sized = self._materialise(predicate)
+        if self._few and (sized.rows or 0) <= self._few and self._settle(predicate, sized.frame):
+            sized.frame.unpersist()
 
     @property
     def _few(self) -> int:
@@ -246,19 +256,35 @@ class _ProgramRun:
 
         A star without its record among its columns is a set of values, mostly few. Without its length a join would
         shuffle the long side for it; with few values it is sent to every task, and needs no job of its own again.
-        Stars hang on records alone, so all of them are computed side by side.
+        Stars hang on records alone, so one pass over them answers several; where that finds too much each is computed
+        for itself, side by side, and is not thought to be short any more (decision 271).
         """
         inputs = {predicate for stratum in read for predicate in self._inputs(stratum)}
         stars = [self.stars[predicate] for predicate in sorted(inputs) if predicate in self.stars]
-        lookups = [star.predicate for star in stars if star.record not in star.outputs]
-        for predicate in lookups:
+        lookups = [star for star in stars if star.record not in star.outputs]
+        long = self._learn_together(lookups) if self._few else lookups
+        left = [star.predicate for star in lookups if star.predicate not in self.known]
+        for predicate in left:
             self._read(predicate)
         with ThreadPoolExecutor(_LOOKUPS_AT_ONCE) as pool:
-            list(pool.map(self._learn, lookups))
+            list(pool.map(partial(self._learn, expected_long={star.predicate for star in long}), left))
 
-    def _learn(self, predicate: Predicate) -> None:
-        if not (self._few and self._settle(predicate, self._read(predicate).frame)):
-            self._materialise(predicate)
+    def _learn_together(self, lookups: list[Star]) -> list[Star]:
+        """Bring stars that are short to the driver by one pass over the records; those of them that are not."""
+        together = None if self.records is None else stars_together(self.records, lookups)
+        if together is None:
+            return []
+        rows = list(collect_rows(together.frame.limit(self._few + 1), together.width))
+        if len(rows) > self._few:
+            return together.stars
+        for star, said in together.apart(rows):
+            self.known[star.predicate] = local_relation(self.spark, star.predicate.arity, said)
+        return []
+
+    def _learn(self, predicate: Predicate, expected_long: Collection[Predicate]) -> None:
+        if self._few and predicate not in expected_long and self._settle(predicate, self._read(predicate).frame):
+            return
+        self._bring_if_short(predicate)  # many together, but perhaps not this one
 
     def _runner(self, read: Callable[[Scan], Sized]) -> PlanRunner:
         return PlanRunner(read, self._unit, self.settings.joins)

@@ -293,11 +293,10 @@ class Pipeline:
         def work() -> Counts:
             has_selection = self.path("selected").exists() and bool(self.settings.peers)
             has_missing = self.path("missing_by_partition").exists() and bool(self.settings.archives)
-            found = report.summary(
-                self._records(),
-                self.table("quarantine"),
-                self.table("selected") if has_selection else None,
-                self.table("missing_by_partition") if has_missing else None,
+            selected = self.table("selected") if has_selection else None
+            found = report.shown(
+                report.count(self._records(), self.table("quarantine"), selected),
+                report.missing_counts(self.table("missing_by_partition")) if has_missing else {},
                 inputs=_input_rows(self.manifest),
                 steps=[
                     report.StepRow(step=step, seconds=[done.seconds], result=done.counts)

@@ -5,15 +5,16 @@ Rule: a record is one row, so everything a star says of it is said by that row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
+from lace.datalog.source import Row
 from lace.datalog.syntax import (
     Anonymous,
     Atom,
@@ -53,14 +54,47 @@ class StarRows(NamedTuple):
 
 def star_relation(records: DataFrame, star: Star) -> StarRows:
     """What a star says of every record."""
+    scan = _scan(records, star)
+    names = relation_columns(len(star.outputs))
+    outputs = [value.alias(name) for value, name in zip(scan.values(star), names, strict=True)]
+    rows = scan.frame.where(scan.condition()).select(*outputs)
+    one_row_a_record = not scan.exploded and star.record in star.outputs
+    return StarRows(rows, True) if one_row_a_record else StarRows(rows.distinct(), False, rows)
+
+
+class StarsTogether(NamedTuple):
+    """What several stars say, from one pass: each has columns of its own, null where it says nothing of a record."""
+
+    frame: DataFrame
+    stars: list[Star]
+    width: int  # columns of the frame
+
+    def apart(self, rows: Iterable[Row]) -> Iterator[tuple[Star, list[Row]]]:
+        """Each star with its rows among those of the frame, each once."""
+        together, at = list(rows), 0
+        for star in self.stars:
+            places = slice(at, at + len(relation_columns(len(star.outputs))))
+            said = dict.fromkeys(row[places] for row in together if row[at] is not None)
+            yield star, list(said) if star.outputs else [()] * len(said)
+            at = places.stop
+
+
+def stars_together(records: DataFrame, stars: Sequence[Star]) -> StarsTogether | None:
+    """The stars that can be answered row by row, in one pass over the records; None if it would be for one star."""
+    scans = [(star, scan) for star in stars if not (scan := _scan(records, star)).exploded]
+    if len(scans) < 2:
+        return None
+    said = [F.when(scan.condition(), value) for star, scan in scans for value in scan.values(star)]
+    columns = [column.alias(name) for column, name in zip(said, relation_columns(len(said)), strict=True)]
+    rows = records.where(reduce(or_, (scan.condition() for _, scan in scans))).select(*columns)
+    return StarsTogether(rows.distinct(), [star for star, _ in scans], len(columns))
+
+
+def _scan(records: DataFrame, star: Star) -> _Scan:
     scan = _Scan(records)
     for literal in sorted(star.body, key=_cheap_first):
         scan.add(literal)
-    names = relation_columns(len(star.outputs))
-    outputs = [scan.bound[variable].alias(name) for variable, name in zip(star.outputs, names, strict=False)]
-    rows = scan.frame.where(scan.condition()).select(*(outputs or [F.lit(True).alias(UNIT)]))
-    one_row_a_record = not scan.exploded and star.record in star.outputs
-    return StarRows(rows, True) if one_row_a_record else StarRows(rows.distinct(), False, rows)
+    return scan
 
 
 def _cheap_first(literal: Literal) -> int:
@@ -100,6 +134,10 @@ class _Scan:
 
     def condition(self) -> Column:
         return reduce(and_, self.conditions) if self.conditions else F.lit(True)
+
+    def values(self, star: Star) -> list[Column]:
+        """What a star hands out; none of it is null where its conditions hold."""
+        return [self.bound[variable] for variable in star.outputs] or [F.lit(True)]
 
     def add(self, literal: Literal) -> None:
         match literal:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import assert_never
 
 from pyspark.sql import Column, DataFrame, Window
@@ -34,9 +36,10 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class JoinSettings:
-    """When a side of a join is small enough to be sent to every task."""
+    """When a side of a join is small enough to be sent to every task, or to stand in the plan itself."""
 
     broadcast_rows: int = 200_000
+    named_rows: int = 64  # of the driver; more of them take longer to say than to send
 
 
 def supported(rank: Rank) -> bool:
@@ -56,7 +59,10 @@ class PlanRunner:
         """The rows that a rule derives; repeats are left in."""
         first, *nodes, project = chain(plan.root)
         assert isinstance(project, Project)
-        if isinstance(first, Scan):
+        named = self._named(first, nodes[0]) if nodes else None
+        if named is not None:
+            frame, most, nodes = named, None, nodes[1:]
+        elif isinstance(first, Scan):
             frame, most = self._scan(first).frame, self.read(first).rows
         else:
             assert isinstance(first, Unit)
@@ -111,6 +117,26 @@ class PlanRunner:
         else:
             joined = frame.join(self._hinted(other), on=on)
         return joined.select(*(_column(name) for name in join.keep)) if join.keep else joined
+
+    def _named(self, first: Node | Project, join: Node | Project) -> DataFrame | None:
+        """What few rows of the driver meet, asked for by their values (decision 270); None if the two are no such join.
+
+        Nothing is sent around for it: one job that compares a column with some texts, and no second one before it.
+        """
+        if not (isinstance(first, Scan) and isinstance(join, Join) and join.on and join.binds):
+            return None
+        rows = _driver_rows(first, self.read(first).values or ())
+        if not 0 < len(rows) <= self.joins.named_rows:
+            return None
+        names = [name for _, name in first.variables]
+        other = self._scan(join.scan)
+        asked = dict.fromkeys(row[names.index(join.on[0])] for row in rows)
+        many = other.frame if other.repeating is None else other.repeating
+        met = many.where(F.col(_column(join.on[0])).isin(list(asked)))
+        met = met if other.repeating is None else met.distinct()
+        if len(names) > 1:  # they bring more than what they ask with
+            met = _beside(met, join, names, rows)
+        return met.select(*(_column(name) for name in join.keep)) if join.keep else met
 
     def _tested(self, frame: DataFrame, other: Sized, on: list[str], *, few: bool) -> DataFrame:
         """The rows of a frame that meet a relation in all its variables."""
@@ -175,6 +201,31 @@ class PlanRunner:
 def _chosen(many: DataFrame, few: DataFrame, on: list[str]) -> DataFrame:
     """The rows among many that few others meet: what is left is brought together, and not all of them."""
     return many.join(F.broadcast(few.select(*on)), on=on, how="left_semi")
+
+
+def _driver_rows(scan: Scan, values: Sequence[Row]) -> list[Row]:
+    """The rows of the driver that match a scan, each once, as long as its variables."""
+    matching = (
+        row
+        for row in values
+        if all(row[place] == text for place, text in scan.constants)
+        and all(row[first] == row[later] for first, later in scan.equal)
+    )
+    return list(dict.fromkeys(tuple(row[place] for place, _ in scan.variables) for row in matching))
+
+
+def _beside(met: DataFrame, join: Join, names: list[str], rows: list[Row]) -> DataFrame:
+    """What a join met, with each of the rows that it is met by; the rows stand in the plan."""
+    given = F.array(*(
+        F.struct(*(F.lit(text).alias(_column(name)) for name, text in zip(names, row, strict=True))) for row in rows
+    ))  # fmt: skip
+
+    def fits(row: Column) -> Column:
+        return reduce(and_, (row[_column(name)] == F.col(_column(name)) for name in join.on))
+
+    found = [_column(name) for _, name in join.scan.variables]
+    added = [F.col("_row")[_column(name)].alias(_column(name)) for name in names if name not in join.on]
+    return met.select(*found, F.explode(F.filter(given, fits)).alias("_row")).select(*found, *added)
 
 
 def _matching(scan: Scan, frame: DataFrame) -> DataFrame:

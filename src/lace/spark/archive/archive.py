@@ -37,7 +37,8 @@ Session = Callable[[], "SparkSession"]
 class FewLimits:
     """How much this process does without Spark (`bytes` 0 leaves everything to it), and how much tasks are given."""
 
-    bytes: int = 8 << 20  # of new inputs, and of the files that a step reads whole
+    bytes: int = 64 << 20  # of new inputs, and of the files that a step goes through
+    held: int = 8 << 20  # of the records that rules look at all at once
     looked_through: int = 4_000_000  # rows of one narrow column that something is looked for in
     sent_to_tasks: int = 1_000_000  # digests, places or hashes that every task of a job is given
 
@@ -213,12 +214,12 @@ class Archive:
         held = [name for name in ("records", "quarantine") if state.table(name)]
         return union(self._frame(state, name).select("content") for name in held) if held else None
 
-    def small_addition(self, state: State, found: Sequence[RawRecord], inputs: Mapping[str, Input]) -> Commit:
-        """The same for records that this process holds, without Spark."""
+    def small_addition(self, state: State, found: Iterable[RawRecord], inputs: Mapping[str, Input]) -> Commit:
+        """The same for records that this process reads, without Spark."""
         from lace.spark.archive import few
 
         batch = _batch_id(state)
-        return self._addition(batch, inputs, len(found), few.added(self.files, state, found, batch, self.judging))
+        return self._addition(batch, inputs, *few.added(self.files, state, found, batch, self.judging))
 
     def _addition(self, batch: str, inputs: Mapping[str, Input], read: int, added: Sequence[DataFile]) -> Commit:
         valid, bad = (sum(file.rows for file in added if file.table == name) for name in ("records", "quarantine"))

@@ -40,7 +40,8 @@ def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> bool:
     there = DeltaTable(str(folder)) if DeltaTable.is_deltatable(str(folder)) else None
     if there is None and not wanted:
         return False
-    named = set() if there is None else {Path(uri).relative_to(folder).as_posix() for uri in there.file_uris()}
+    # An address may spell the folder in another way than we do (`%20`); what we wrote stands behind it.
+    named = set() if there is None else {uri.rpartition(f"/{table}/")[2] for uri in there.file_uris()}
     adds: list[Any] = [
         AddAction(
             path=path,

@@ -7,10 +7,11 @@ run; what differs is who calls them. It is for archives on this machine, and for
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,10 +28,12 @@ from lace.spark.jobs.validate import judge_batch
 from lace.spark.judging import batches
 from lace.spark.rows import raw_batch
 from lace.spark.schemas import JUDGED, RAW, arrow_schema
+from lace.workers.collector import seldom_collecting
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import FewLimits
 
+_ROWS_AT_ONCE = 1 << 14  # what a group of rows is worth an evaluation for
 _SPLIT_BYTES = 1 << 40  # one piece a file
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -48,53 +51,83 @@ def can_add(limits: FewLimits, files: Files, state: State, inputs: Iterable[Inpu
 # Adding
 
 
-def read_inputs(inputs: Iterable[Input]) -> list[RawRecord]:
-    """Every record of some files as it stands there."""
-    paths = sorted(Path(given.address) for given in inputs)
-    return [raw for path in paths for piece in pieces(path, _SPLIT_BYTES) for raw in read_piece(piece)]
+def read_inputs(inputs: Iterable[Input]) -> Iterator[RawRecord]:
+    """Every record of some files as it stands there, in the order of places that jobs know."""
+    paths = map(Path, sorted(given.address for given in inputs))
+    return (raw for path in paths for piece in pieces(path, _SPLIT_BYTES) for raw in read_piece(piece))
 
 
-def added(files: Files, state: State, found: Sequence[RawRecord], batch: str, limits: JudgingLimits) -> list[DataFile]:
-    """Write the records that are not here yet, what is none, and where they stand; the files."""
-    fresh = _first_copies(found, _known(files, state, found))
-    if not fresh:
-        return []
-    raw, verdicts = arrow_schema(RAW), arrow_schema(JUDGED)
-    judged = pa.Table.from_batches(
-        [judge_batch(raw_batch(group, raw), verdicts, limits, keep_bytes=True) for group in batches(fresh, limits)]
-    )
-    judged = judged.append_column("batch", pa.array([batch] * len(judged), pa.string()))
-    judged = judged.append_column("ts", pa.array(map(_timestamp, judged["tai"].to_pylist()), _TIMESTAMP))
-    judged = judged.set_column(
-        judged.schema.get_field_index("headers"), "headers", _header_maps(judged["headers"].to_pylist())
-    )
-    bad = judged.filter(pc.is_valid(judged["rule"]))
-    good = judged.filter(pc.is_null(judged["rule"]))
-    return [
-        *write(files, "records", good),
-        *write(files, "quarantine", bad),
-        *write(files, "coordinates", _in_coordinate_order(good)),
-    ]
+class Addition(NamedTuple):
+    """What was read, and the files that it became."""
+
+    read: int
+    files: list[DataFile]
 
 
-def _first_copies(found: Sequence[RawRecord], known: set[str]) -> list[RawRecord]:
-    """Each content once, the first place of it, unless it is known."""
-    first: dict[str, RawRecord] = {}
-    for raw in sorted(found, key=lambda raw: (raw.bundle, raw.offset)):
-        first.setdefault(raw.content, raw)
-    return [raw for content, raw in first.items() if content not in known]
+def added(files: Files, state: State, found: Iterable[RawRecord], batch: str, limits: JudgingLimits) -> Addition:
+    """Write the records that are not here yet, what is none, and where they stand; `found` is in the order of places.
+
+    Between reading and writing they are columns: as values of Python they would take ten times the room, so these
+    exist for one group at a time.
+    """
+    raw = deque(raw_batch(group, _RAW) for group in batches(found, limits))
+    read = sum(len(rows) for rows in raw)
+    first = deque(_are_first(raw, _known(files, state, raw)))
+    kept: dict[str, list[pa.RecordBatch]] = {"records": [], "quarantine": []}
+    for judged in _judged(raw, first, batch, limits):
+        is_good = pc.is_null(judged["rule"])
+        for table, chosen in (("records", is_good), ("quarantine", pc.invert(is_good))):
+            kept[table].append(judged.filter(chosen).select(tables.SCHEMAS[table].names))
+    made = write(files, "quarantine", _whole("quarantine", kept.pop("quarantine")))
+    good = _whole("records", kept.pop("records"))
+    made += write(files, "records", good)
+    narrow = good.select(tables.SCHEMAS["coordinates"].names)
+    del good  # the bytes are written
+    return Addition(read, made + write(files, "coordinates", _in_coordinate_order(narrow)))
 
 
-def _known(files: Files, state: State, found: Sequence[RawRecord]) -> set[str]:
+def _whole(table: str, parts: Sequence[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(parts) if parts else arrow_schema(tables.SCHEMAS[table]).empty_table()
+
+
+def _judged(
+    raw: deque[pa.RecordBatch], wanted: deque[pa.BooleanArray], batch: str, limits: JudgingLimits
+) -> Iterator[pa.RecordBatch]:
+    """The wanted rows with their verdicts and all else that tables say of them; what was judged is let go of."""
+    while raw:
+        rows = raw.popleft().filter(wanted.popleft())
+        if len(rows):
+            with seldom_collecting():
+                judged = judge_batch(rows, _JUDGED, limits, keep_bytes=True)
+                headers = _header_maps(judged["headers"].to_pylist())
+                ts = pa.array(map(_timestamp, judged["tai"].to_pylist()), _TIMESTAMP)
+            judged = judged.set_column(judged.schema.get_field_index("headers"), "headers", headers)
+            judged = judged.append_column("ts", ts)
+            yield judged.append_column("batch", pa.repeat(pa.scalar(batch), len(judged)))
+
+
+def _are_first(raw: Iterable[pa.RecordBatch], known: set[str]) -> Iterator[pa.BooleanArray]:
+    """Of each row whether its content is neither known nor in a row before it."""
+    seen = set(known)
+    for rows in raw:
+        fresh = []
+        for content in rows["content"].to_pylist():
+            fresh.append(content not in seen)
+            seen.add(content)
+        yield pa.array(fresh, pa.bool_())
+
+
+def _known(files: Files, state: State, raw: Sequence[pa.RecordBatch]) -> set[str]:
     """The contents among those found that are here: a copy of them claims the same hash, so files are passed over."""
-    if not found:
+    if not raw or not (state.table("records") or state.table("quarantine")):
         return set()
-    claimed = sorted({raw.hash for raw in found if raw.hash is not None})
+    claimed = sorted({text for rows in raw for text in rows["hash"].to_pylist() if text is not None})
+    contents = pa.concat_arrays([rows["content"] for rows in raw])
     held = [*tables.holding(state.table("records"), "hash", claimed), *state.table("quarantine")]
-    rows = select(files, held, ["content"], pc.field("content").isin(sorted({raw.content for raw in found})))
-    return set(rows["content"].to_pylist())
+    return set(select(files, held, ["content"], pc.field("content").isin(contents))["content"].to_pylist())
 
 
+_RAW, _JUDGED = arrow_schema(RAW), arrow_schema(JUDGED)
 _TIMESTAMP = arrow_schema(tables.SCHEMAS["records"]).field("ts").type
 _HEADERS = arrow_schema(tables.SCHEMAS["records"]).field("headers").type
 
@@ -132,13 +165,30 @@ def write(files: Files, table: str, rows: pa.Table) -> list[DataFile]:
     sink = pa.BufferOutputStream()
     parquet_files.write_table(rows.select(schema.names).cast(schema), sink)
     name = f"data/{table}/{uuid.uuid4().hex}/part-00000.parquet"
-    files.publish(name, sink.getvalue().to_pybytes())
+    files.publish(name, memoryview(sink.getvalue()))
     return tables.by_footers(files.folder, table, files.listing(name.rpartition("/")[0]))
 
 
-def select(files: Files, held: Iterable[DataFile], columns: Sequence[str], where: pc.Expression) -> pa.Table:
-    """Some columns of the rows of some files for which something holds."""
+def select(
+    files: Files, held: Iterable[DataFile], columns: Sequence[str], where: pc.Expression | None = None
+) -> pa.Table:
+    """Some columns of the rows of some files of one table for which something holds."""
     paths = [f"{files.folder}/{file.path}" for file in held]
     if not paths:
         return pa.table({name: pa.array([], pa.string()) for name in columns})
     return ds.dataset(paths, format="parquet").to_table(columns=list(columns), filter=where)
+
+
+def scan(files: Files, held: DataFile, columns: Sequence[str], limits: JudgingLimits) -> Iterator[pa.RecordBatch]:
+    """Some columns of a file, so many rows at a time that they can be held, though records may be large."""
+    source = parquet_files.ParquetFile(f"{files.folder}/{held.path}")
+    for at in range(source.num_row_groups):
+        group = source.metadata.row_group(at)
+        rows = limits.bytes_at_once * group.num_rows // max(1, group.total_byte_size)
+        yield from source.iter_batches(max(1, min(_ROWS_AT_ONCE, rows)), [at], list(columns))
+
+
+def schema_of(table: str, columns: Sequence[str]) -> pa.Schema:
+    """Some columns of a table."""
+    whole = arrow_schema(tables.SCHEMAS[table])
+    return pa.schema([whole.field(name) for name in columns])

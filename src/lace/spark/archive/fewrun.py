@@ -6,9 +6,9 @@ digests of the partitions that new records fall into.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,51 +16,90 @@ from pyspark.sql.types import StructType
 
 from lace.datalog import engine
 from lace.datalog.source import Row
-from lace.facts.derive import derive_facts
+from lace.datalog.syntax import Atom, Variable
 from lace.limits import EngineLimits
-from lace.records.model import ValidRecord
-from lace.records.validate import reread
 from lace.spark.archive import few, tables
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import DataFile, State
-from lace.spark.jobs.advertise import listed, summaries
+from lace.spark.archive.rowfacts import FACT_COLUMNS, facts_of_rows
+from lace.spark.jobs.advertise import listed, listed_columns, summaries
 from lace.spark.jobs.evaluate import PeerPolicy
-from lace.spark.jobs.reconcile import PREFIX_LENGTH
-from lace.spark.rows import record_arrays
-from lace.spark.schemas import STORED, WIDE
+from lace.spark.jobs.reconcile import PARTITIONS, PREFIX_LENGTH
+from lace.spark.schemas import STORED, WIDE, arrow_schema
 from lace.spark.writer import LaceWriter
 
 
-@dataclass(frozen=True, slots=True)
 class FewRecords:
-    """The records of some batches."""
+    """The records of some batches, gone through a group at a time: none is held longer than that."""
 
-    by_hash: dict[str, ValidRecord]
+    def __init__(self, archive: Archive, held: Sequence[DataFile], batches: Sequence[str]) -> None:
+        self._archive = archive
+        self._held = held
+        self._batches = frozenset(batches)
 
     @classmethod
-    def of(cls, archive: Archive, state: State, batches: Sequence[str]) -> FewRecords | None:
-        """None where there are too many, or where they are not on this machine."""
+    def of(cls, archive: Archive, state: State, batches: Sequence[str], most: int) -> FewRecords | None:
+        """None where they take more than so many bytes, or are not on this machine."""
         wanted = set(batches)
         held = [file for file in state.table("records") if wanted & set(file.batches)]
-        if archive.files.folder is None or sum(file.bytes for file in held) > archive.few.bytes:
+        if archive.files.folder is None or sum(file.bytes for file in held) > min(most, archive.few.bytes):
             return None
-        rows = few.select(archive.files, held, ["stored"], pc.field("batch").isin(sorted(wanted)))
-        return cls({str(found.hash): found for found in map(reread, rows["stored"].to_pylist())})
+        return cls(archive, held, batches)
 
-    def select(self, peer: PeerPolicy, limits: EngineLimits) -> list[str]:
-        """What the rules of a peer let it have of these, sorted."""
-        facts = {*peer.runtime, *(fact for valid in self.by_hash.values() for fact in derive_facts(valid))}
-        found = engine.evaluate(peer.policy.program, facts, limits=limits)
-        return sorted(row[0] for row in found.rows(peer.policy.sendable))
+    def rows(self, columns: Sequence[str], among: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Some columns, `hash` first; of some of the records if these are named."""
+        wanted = pa.array(sorted(self._batches), pa.string())
+        for file in self._held:
+            is_all = self._batches.issuperset(file.batches)
+            for found in few.scan(self._archive.files, file, ["hash", *columns, "batch"], self._archive.judging):
+                rows = found if is_all else found.filter(pc.is_in(found["batch"], wanted))
+                if among is not None:
+                    rows = rows.filter(pa.array([text in among for text in rows["hash"].to_pylist()], pa.bool_()))
+                if len(rows):
+                    yield rows.select(["hash", *columns])
 
-    def listing(self, peer: PeerPolicy, hashes: Sequence[str]) -> pa.Table:
+    def hold(self, hashes: Iterable[str]) -> bool:
+        """Whether all of some records are among these."""
+        missing = set(hashes)
+        for rows in self.rows([]):
+            missing.difference_update(rows["hash"].to_pylist())
+        return not missing
+
+    def select(self, peer: PeerPolicy, limits: EngineLimits, *, apart: bool) -> list[str]:
+        """What the rules of a peer let it have of these, sorted; `apart` says that any part of them may come alone."""
+        parts = self.rows(FACT_COLUMNS[1:])
+        goal = peer.policy.sendable
+        chosen: set[str] = set()
+        for rows in ([part] for part in parts) if apart else [parts]:
+            source = [facts_of_rows(rows)]
+            asked = [Atom(goal, (Variable("P"),))]
+            found = engine.evaluate(peer.policy.program, source, extra=peer.runtime, goals=asked, limits=limits)
+            chosen.update(found.text_columns(goal)[0])
+        return sorted(chosen)
+
+    def listing(self, peer: PeerPolicy, hashes: Collection[str]) -> pa.Table:
         """The advertisements of some of them, sorted by hash."""
         plan = peer.policy.plan
         fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
         source = plan.operands[peer.policy.local_index].origin
-        rows = record_arrays([self.by_hash[text] for text in sorted(hashes)], WIDE.names)
-        prefixes = pa.array([prefix_of(text) for text in rows["hash"].to_pylist()], pa.string())
-        return pa.Table.from_batches([listed(pa.record_batch({"prefix": prefixes, **rows}), source, fields)])
+        found = self.rows(listed_columns(fields), set(hashes))
+        return pa.Table.from_batches([listed(_wide(rows), source, fields) for rows in found]).sort_by("hash")
+
+
+def _wide(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows with their prefix, and with headers as rules and listings know them."""
+    columns = {name: rows[name] for name in rows.schema.names}
+    if "headers" in columns:
+        lists = [_with_places(found) for found in columns["headers"].to_pylist()]
+        columns["headers"] = pa.array(lists, arrow_schema(WIDE).field("headers").type)
+    prefixes = pc.utf8_slice_codeunits(columns["hash"], 2, 2 + PREFIX_LENGTH)  # 050-PART-01
+    return pa.record_batch({"prefix": prefixes, **columns})
+
+
+def _with_places(headers: Sequence[tuple[str, list[str]]] | None) -> list[dict[str, object]] | None:
+    if headers is None:
+        return None
+    return [{"name": name, "index": n, "value": value} for name, values in headers for n, value in enumerate(values)]
 
 
 def prefix_of(record: str) -> str:
@@ -70,8 +109,9 @@ def prefix_of(record: str) -> str:
 
 def write_selected(archive: Archive, mark: str, hashes: Sequence[str], batch: str) -> list[DataFile]:
     """What some rules select, as a file."""
-    columns = {"rules": [mark] * len(hashes), "hash": list(hashes), "batch": [batch] * len(hashes)}
-    return few.write(archive.files, "selected", pa.table({k: pa.array(v, pa.string()) for k, v in columns.items()}))
+    rules, named = (pa.repeat(pa.scalar(text), len(hashes)) for text in (mark, batch))
+    columns = {"rules": rules, "hash": pa.array(hashes, pa.string()), "batch": named}
+    return few.write(archive.files, "selected", pa.table(columns))
 
 
 def write_relation(archive: Archive, mark: str, predicate: str, rows: Sequence[Row]) -> list[DataFile]:
@@ -104,27 +144,44 @@ def write_partitions(
     near = tables.holding(held, "prefix", touched)
     if rows_of(near) > archive.few.looked_through:
         return None
+    # Digests fall into all partitions alike: of so many partitions at a time they can be held.
+    each = max(1, archive.few.sent_to_tasks * PARTITIONS // max(1, rows_of(near)))
+    parts = [list(touched[at : at + each]) for at in range(0, len(touched), each)]
+    anew = pa.concat_tables(_summed(archive, near, part) for part in parts)
     among = pc.field("prefix").isin(list(touched))
-    anew = summaries(few.select(archive.files, near, ["prefix", "digest"], among))
     kept = few.select(archive.files, old, anew.schema.names, ~among) if old else anew.slice(0, 0)
     return few.write(archive.files, "partitions", _named(pa.concat_tables([anew, kept.cast(anew.schema)]), peer))
 
 
+def _summed(archive: Archive, held: Sequence[DataFile], prefixes: Sequence[str]) -> pa.Table:
+    """Counts and roots of some partitions."""
+    near = tables.holding(held, "prefix", prefixes)
+    among = pc.field("prefix").isin(list(prefixes))
+    return summaries(few.select(archive.files, near, ["prefix", "digest"], among))
+
+
+class Unpublished(NamedTuple):
+    """Records that a peer may have and was not given yet."""
+
+    hashes: list[str]  # sorted
+    among: FewRecords
+
+
 def unpublished(
     archive: Archive, state: State, selected: Sequence[DataFile], batches: Sequence[str], given: Sequence[DataFile]
-) -> list[ValidRecord] | None:
-    """What some files select of some batches and others do not name yet, by hash; None where that is not few."""
+) -> Unpublished | None:
+    """What some files select of some batches and others do not name yet; None where that is not few."""
     most = archive.few
     if sum(file.bytes for file in selected) > most.bytes or rows_of(given) > most.looked_through:
         return None
-    records = FewRecords.of(archive, state, batches)
+    records = FewRecords.of(archive, state, batches, most.bytes)
     if records is None:
         return None
-    chosen = few.select(archive.files, selected, ["hash"], pc.field("batch").isin(list(batches)))["hash"].to_pylist()
-    there = few.select(archive.files, given, ["hash"], pc.field("hash").isin(chosen)) if chosen else None
-    fresh = sorted(set(chosen) - set([] if there is None else there["hash"].to_pylist()))
+    chosen = few.select(archive.files, selected, ["hash"], pc.field("batch").isin(list(batches)))["hash"]
+    there = few.select(archive.files, given, ["hash"], pc.field("hash").isin(chosen.combine_chunks()))
+    fresh = sorted(set(chosen.to_pylist()) - set(there["hash"].to_pylist()))
     # A new record may let an older one go to a peer: its bytes are not among these.
-    return None if not records.by_hash.keys() >= set(fresh) else [records.by_hash[text] for text in fresh]
+    return Unpublished(fresh, records) if records.hold(fresh) else None
 
 
 def rows_of(files: Sequence[DataFile]) -> int:
@@ -132,17 +189,16 @@ def rows_of(files: Sequence[DataFile]) -> int:
     return sum(file.rows for file in files)
 
 
-def write_published(archive: Archive, peer: str, records: Sequence[ValidRecord], place: Path) -> list[DataFile]:
+def write_published(archive: Archive, peer: str, chosen: Unpublished, place: Path) -> list[DataFile]:
     """Records as a bundle for a peer, and that it was given them."""
-    if not records:
+    if not chosen.hashes:
         return []
     writer = LaceWriter(str(place), StructType([STORED]), overwrite=True)
-    stored = pa.record_batch({STORED.name: pa.array([valid.stored for valid in records], pa.binary())})
-    writer.commit([writer.write(iter([stored]))])
-    hashes = [str(valid.hash) for valid in records]
-    columns = {"prefix": [prefix_of(text) for text in hashes], "hash": hashes}
+    writer.commit([writer.write(chosen.among.rows([STORED.name], set(chosen.hashes)))])
+    hashes = pa.array(chosen.hashes, pa.string())
+    columns = {"prefix": pc.utf8_slice_codeunits(hashes, 2, 2 + PREFIX_LENGTH), "hash": hashes}
     return few.write(archive.files, "published", _named(pa.table(columns), peer))
 
 
 def _named(rows: pa.Table, peer: str) -> pa.Table:
-    return rows.append_column("peer", pa.array([peer] * len(rows), pa.string()))
+    return rows.append_column("peer", pa.repeat(pa.scalar(peer), len(rows)))

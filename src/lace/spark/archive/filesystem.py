@@ -42,10 +42,10 @@ class Files(Protocol):
     def listing(self, folder: str) -> list[ListedFile]:
         """Every file under a folder, sorted; none if there is no such folder."""
 
-    def publish(self, name: str, data: bytes) -> bool:
+    def publish(self, name: str, data: bytes | memoryview) -> bool:
         """Make a file with all of its bytes; False, and nothing done, if one of that name is there."""
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes | memoryview) -> None:
         """Make a file or put another in its place, in one move."""
 
     def remove(self, name: str) -> None:
@@ -97,7 +97,7 @@ class LocalFiles:
                 stat = path.stat()
                 yield ListedFile(path.relative_to(self.root).as_posix(), stat.st_size, stat.st_mtime)
 
-    def publish(self, name: str, data: bytes) -> bool:
+    def publish(self, name: str, data: bytes | memoryview) -> bool:
         hidden, shown = self._written(name, data)
         try:
             os.link(hidden, shown)  # unlike a rename, a link fails if the name is taken
@@ -108,12 +108,12 @@ class LocalFiles:
         _sync(shown.parent)
         return True
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes | memoryview) -> None:
         hidden, shown = self._written(name, data)
         hidden.replace(shown)
         _sync(shown.parent)
 
-    def _written(self, name: str, data: bytes) -> tuple[Path, Path]:
+    def _written(self, name: str, data: bytes | memoryview) -> tuple[Path, Path]:
         shown = self.root / name
         shown.parent.mkdir(parents=True, exist_ok=True)
         hidden = shown.with_name(f".{shown.name}.{uuid.uuid4().hex}")
@@ -192,12 +192,12 @@ class HadoopFiles:
                 found.append(ListedFile(name, status.getLen(), status.getModificationTime() / 1000))
         return sorted(found, key=lambda listed: listed.name)
 
-    def publish(self, name: str, data: bytes) -> bool:
+    def publish(self, name: str, data: bytes | memoryview) -> bool:
         if self._beneath is not None:
             return self._beneath.publish(name, data)
         return self.publish_by_rename(name, data)
 
-    def publish_by_rename(self, name: str, data: bytes) -> bool:
+    def publish_by_rename(self, name: str, data: bytes | memoryview) -> bool:
         """`publish` where Hadoop gives the name: a rename that does not replace."""
         from py4j.protocol import Py4JJavaError
 
@@ -215,7 +215,7 @@ class HadoopFiles:
             raise
         return True
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes | memoryview) -> None:
         if self._beneath is not None:
             self._beneath.replace(name, data)
             return
@@ -223,7 +223,7 @@ class HadoopFiles:
         self._system.delete(self._path(name), False)
         self._system.rename(hidden, self._path(name))
 
-    def _written(self, name: str, data: bytes) -> Any:
+    def _written(self, name: str, data: bytes | memoryview) -> Any:
         folder, _, last = name.rpartition("/")
         hidden = self._path(f"{folder}/.{last}.{uuid.uuid4().hex}" if folder else f".{last}.{uuid.uuid4().hex}")
         stream = self._system.create(hidden, True)

@@ -97,7 +97,7 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
     unseen = _unseen(state, peer, mark)
     few = fewrun.unpublished(archive, state, unseen.files, unseen.batches, held_by(state, peer.name))
     if few is not None:
-        rows, made = len(few), fewrun.write_published(archive, peer.name, few, place)
+        rows, made = len(few.hashes), fewrun.write_published(archive, peer.name, few, place)
     else:
         rows, made = _publish_by_jobs(archive, state, peer.name, unseen, place)
     counts = {f"published {peer.name}": rows}
@@ -110,19 +110,35 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
 def _publish_by_jobs(
     archive: Archive, state: State, peer: str, unseen: _Unseen, place: Path
 ) -> tuple[int, list[DataFile]]:
-    fresh = _fresh(archive, state, peer, unseen).persist()
-    low, high, rows = fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0]
+    fresh = _fresh(archive, state, peer, unseen)
+    if not held_by(state, peer) and len(unseen.batches) == len(state.batch_ids):
+        ends = _ends(unseen.files)  # whole files: their commit knows
+    else:
+        fresh = fresh.persist()
+        ends = _Ends(*fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0])
     made: list[DataFile] = []
-    if rows:
-        files = tables.between(state.table("records"), "hash", low, high)
+    if ends.rows:
+        files = tables.between(state.table("records"), "hash", ends.low, ends.high)
         records = tables.read(archive.spark, archive.files, "records", files)
-        chosen = F.broadcast(fresh) if rows <= archive.few.sent_to_tasks else fresh
-        bundles = records.join(chosen, on="hash", how="left_semi")
+        bundles = tables.chosen(records.select("hash", "stored"), fresh, ends.rows, archive.few.sent_to_tasks)
         bundles.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
         given = fresh.select(F.lit(peer).alias("peer"), partition_prefix(), "hash")
-        made = tables.write(archive.spark, archive.files, "published", given, by=("hash",), rows=rows)
+        made = tables.write(archive.spark, archive.files, "published", given, by=("hash",), rows=ends.rows)
     fresh.unpersist()
-    return rows, made
+    return ends.rows, made
+
+
+class _Ends(NamedTuple):
+    """The least and the greatest of some hashes, and how many there are."""
+
+    low: str | None
+    high: str | None
+    rows: int
+
+
+def _ends(files: Sequence[DataFile]) -> _Ends:
+    low = min((file.low["hash"] for file in files), default=None)
+    return _Ends(low, max((file.high["hash"] for file in files), default=None), sum(file.rows for file in files))
 
 
 class _Unseen(NamedTuple):

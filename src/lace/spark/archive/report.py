@@ -8,36 +8,44 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lace.spark.archive import fewreport
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import FOLDER, Commit, State
 from lace.spark.archive.publish import held_by, lacking
 from lace.spark.jobs.page import page
 from lace.spark.jobs.reconcile import missing_by_partition, missing_records
-from lace.spark.jobs.report import ArchiveReport, Counts, InputRow, PeerRow, StepRow, TableRow, missing_counts, summary
+from lace.spark.jobs.report import (
+    ArchiveReport,
+    Counts,
+    InputRow,
+    PeerRow,
+    ReportCounts,
+    StepRow,
+    TableRow,
+    count,
+    missing_counts,
+    shown,
+)
 from lace.spark.source import raw_records
 
 _LISTED = "advertise:"
 _ADDITIONS_SHOWN = 30
 _COMMITS_LOOKED_AT = 200
+Hashes: TypeAlias = "DataFrame | pa.Table"  # a column `hash`: with the cluster, or here where they are few
 
 
-def report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> ArchiveReport:
+def report(archive: Archive, others: Mapping[str, Hashes] | None = None) -> ArchiveReport:
     """What there is to say about an archive as it is now; `others` are hashes of records that stand elsewhere."""
     state = archive.log.state()
     commits = archive.log.commits(range(max(1, state.version - _COMMITS_LOOKED_AT), state.version + 1))
-    listed = archive.table("advertisements").select("peer", "hash")
-    records = archive.table("records")
-    missing = missing_counts(lacking(archive, state)) if state.table("advertisements") else {}
-    if others:
-        apart = missing_records({"here": records.select("hash"), **others})
-        missing |= missing_counts(missing_by_partition(apart))
-    return summary(
-        records,
-        archive.table("quarantine") if state.table("quarantine") else None,
-        listed if state.table("advertisements") else None,
+    counted, missing = _looked_at(archive, state, others or {})
+    return shown(
+        counted,
         missing,
         peers=_peers(state, missing),
         inputs=_inputs(commits),
@@ -47,7 +55,26 @@ def report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> A
     )
 
 
-def write_report(archive: Archive, others: Mapping[str, DataFrame] | None = None) -> ArchiveReport:
+def _looked_at(archive: Archive, state: State, others: Mapping[str, Hashes]) -> tuple[ReportCounts, dict[str, Counts]]:
+    """What the tables hold and who lacks what: by this process where all of it is few, else by jobs."""
+    few = {name: hashes for name, hashes in others.items() if isinstance(hashes, pa.Table)}
+    if len(few) == len(others) and fewreport.can_count(archive, state, sum(map(len, few.values()))):
+        return fewreport.count(archive, state), fewreport.missing(archive, state, few)
+    records, listed = archive.table("records"), archive.table("advertisements").select("peer", "hash")
+    missing = missing_counts(lacking(archive, state)) if state.table("advertisements") else {}
+    if others:
+        frames = {name: archive.spark.createDataFrame(hashes) for name, hashes in few.items()}
+        apart = missing_records({"here": records.select("hash"), **others, **frames})
+        missing |= missing_counts(missing_by_partition(apart))
+    counted = count(
+        records,
+        archive.table("quarantine") if state.table("quarantine") else None,
+        listed if state.table("advertisements") else None,
+    )
+    return counted, missing
+
+
+def write_report(archive: Archive, others: Mapping[str, Hashes] | None = None) -> ArchiveReport:
     """`report.html` and `report.json` at the root of the archive."""
     found = report(archive, others)
     body = json.dumps(found.as_json(), indent=2, ensure_ascii=False) + "\n"
@@ -56,12 +83,16 @@ def write_report(archive: Archive, others: Mapping[str, DataFrame] | None = None
     return found
 
 
-def hashes_at(archive: Archive, path: Path) -> DataFrame:
+def hashes_at(archive: Archive, path: Path) -> Hashes:
     """The hashes of what stands at a place: another archive, or bundles and stores."""
+    few = fewreport.hashes_elsewhere(archive, path)
+    if few is not None:
+        return few
     if (path / FOLDER).is_dir():
         return Archive(str(path), lambda: archive.spark).table("records").select("hash")
     # Only what is asked for leaves the tasks: a function of Python is given no hint that nobody reads the bytes.
-    return raw_records(archive.spark, [path], columns=("hash", "rule")).where("rule is null").select("hash")
+    raw = raw_records(archive.spark, [path], columns=("hash", "rule"))
+    return raw.where("rule is null and hash is not null").select("hash")
 
 
 def _peers(state: State, missing: Mapping[str, Counts]) -> list[PeerRow]:

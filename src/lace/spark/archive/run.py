@@ -117,7 +117,6 @@ class _ArchiveRun:
         self.anew: set[str] = set()  # marks whose whole result was replaced
         self.keepers: list[Maintainer] = []  # they hold what `lost` is computed from
         self.few: dict[str, tuple[FewRecords, list[str]]] = {}  # by mark: what was selected now without Spark
-        self._read_few: dict[tuple[str, ...], FewRecords | None] = {}
 
     # What a set of rules selects
 
@@ -148,33 +147,31 @@ class _ArchiveRun:
             pending = list(self.state.batch_ids)
             self.archive.progress(f"select for {names}", "everything")
             self._forget(mark)
-        if not self._select_few(mark, peer, pending):
+        few = self._few(pending, self.archive.few.bytes) if pending and not peer.advertised else None
+        if few is not None:
+            self._select_few(mark, peer, few, pending[-1], apart=True)
+        else:
             self.fresh[mark] = self._evaluate(mark, peer, pending) if pending else []
             self.added += self.fresh[mark]
 
-    def _select_few(self, mark: str, peer: PeerPolicy, batches: Sequence[str]) -> bool:
-        """Evaluate the rules over some batches without Spark, if these are few; whether it was done."""
-        few = self._few(tuple(batches)) if batches and not peer.advertised else None
-        if few is None:
-            return False
-        hashes = few.select(peer, self.settings.limits)
+    def _select_few(self, mark: str, peer: PeerPolicy, few: FewRecords, batch: str, *, apart: bool) -> None:
+        """Evaluate the rules over few records without Spark."""
+        hashes = few.select(peer, self.settings.limits, apart=apart)
         self.few[mark] = few, hashes
-        self.fresh[mark] = fewrun.write_selected(self.archive, mark, hashes, batches[-1])
+        self.fresh[mark] = fewrun.write_selected(self.archive, mark, hashes, batch)
         self.added += self.fresh[mark]
-        return True
 
-    def _few(self, batches: tuple[str, ...]) -> FewRecords | None:
+    def _few(self, batches: Sequence[str], most: int) -> FewRecords | None:
         """The records of some batches, if this process can do without Spark for them."""
-        if batches not in self._read_few:
-            self._read_few[batches] = FewRecords.of(self.archive, self.state, batches)
-        return self._read_few[batches]
+        return FewRecords.of(self.archive, self.state, batches, most)
 
     def _select_by_change(self, mark: str, peer: PeerPolicy, names: str, before: StepResult | None) -> bool:
         """Rules that look at several records: stored relations follow; whether they are stored now."""
-        if not peer.advertised and self.state.batch_ids and self._few(self.state.batch_ids) is not None:
+        whole = self._few(self.state.batch_ids, self.archive.few.held) if self.state.batch_ids else None
+        if whole is not None and not peer.advertised:
             self.archive.progress(f"select for {names}", "everything, which is little")
             self._forget(mark)  # all that there is takes less than following what changed
-            self._select_few(mark, peer, self.state.batch_ids)
+            self._select_few(mark, peer, whole, self.state.batch_ids[-1], apart=False)
             return False
         rules = maintainable(peer.policy.program.program, peer.policy.sendable) if not peer.advertised else None
         if rules is None or not self.state.batch_ids:
@@ -295,16 +292,15 @@ class _ArchiveRun:
         spark, files = self.archive.spark, self.archive.files
         hashes = tables.read(spark, files, "selected", chosen).select("hash")
         rows = sum(file.rows for file in chosen)
-        if rows <= self.archive.few.sent_to_tasks:  # records stay where they are
-            hashes = F.broadcast(hashes)
         low, high = min(file.low["hash"] for file in chosen), max(file.high["hash"] for file in chosen)
         held = tables.between(self.state.table("records"), "hash", low, high)
-        records = tables.as_wide(tables.read(spark, files, "records", held).join(hashes, on="hash", how="left_semi"))
+        wide = tables.as_wide(tables.read(spark, files, "records", held))
+        records = tables.chosen(wide, hashes, rows, self.archive.few.sent_to_tasks)
         plan = peer.policy.plan
         fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
         source = plan.operands[peer.policy.local_index].origin
         listing = advertise.advertisements(records, source, fields).withColumn("peer", F.lit(peer.name))
-        return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows)
+        return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows, keys=hashes)
 
     def _few_of(
         self, rules: str, chosen: list[DataFile], batches: tuple[str, ...]
@@ -312,12 +308,12 @@ class _ArchiveRun:
         """What some files say is selected, with the records, if this process has both or can have them."""
         if rules in self.few and chosen == self.fresh[rules]:
             return self.few[rules]
-        records = self._few(batches) if chosen and batches else None
+        records = self._few(batches, self.archive.few.bytes) if chosen and batches else None
         if records is None:
             return None
         hashes = fewrun.read_selected(self.archive, rules, chosen)
         # A new record may let an older one go to a peer, which is not among these.
-        return (records, hashes) if hashes is not None and records.by_hash.keys() >= set(hashes) else None
+        return (records, hashes) if hashes is not None and records.hold(hashes) else None
 
     def _list_few(self, peer: PeerPolicy, records: FewRecords, hashes: Sequence[str]) -> list[DataFile]:
         return fewrun.write_listing(self.archive, peer.name, records.listing(peer, hashes)) if hashes else []

@@ -16,6 +16,7 @@ names them. A reader is given files, never folders.
 from __future__ import annotations
 
 import uuid
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +43,8 @@ from lace.spark.schemas import COMMENTS, LINK, WIDE
 _DATA = "data"
 _MONTH = "month"
 FILE_ROWS = 1_000_000
+HELD_HASHES = 250_000  # that a task makes a table of, some 30 MB
+_BEGINNING = 4  # characters of a hash: its type and its partition
 
 TS = StructField("ts", TimestampType())
 BATCH = StructField("batch", StringType())
@@ -164,12 +167,17 @@ def write(
     by: Sequence[str] = (),
     rows: int = 0,
     file_rows: int = FILE_ROWS,
+    keys: DataFrame | None = None,
 ) -> list[DataFile]:
-    """Rows as new files of a table; `by` are columns that the files shall be apart in, `rows` how many there may be."""
+    """Rows as new files of a table; `by` are columns that the files shall be apart in, `rows` how many there may be.
+
+    To find out where the ranges of several files end, Spark computes all rows once more. Where these cost something,
+    `keys` are the values of the one column in `by`, from somewhere that is read for little.
+    """
     folder = f"{_DATA}/{table}/{uuid.uuid4().hex}"
     chosen = frame.select(*SCHEMAS[table].names)
     if by:
-        chosen = _in_order(chosen, by, 1 + rows // file_rows)
+        chosen = _in_order(chosen, by, 1 + rows // file_rows, keys)
     bloom = BLOOM if "hash" in SCHEMAS[table].names else {}
     chosen.write.options(**bloom).mode("error").parquet(f"{files.uri}/{folder}")
     listed = files.listing(folder)
@@ -181,11 +189,51 @@ def write(
     return made
 
 
-def _in_order(frame: DataFrame, by: Sequence[str], parts: int) -> DataFrame:
+def _in_order(frame: DataFrame, by: Sequence[str], parts: int, looked_at: DataFrame | None) -> DataFrame:
     keys = [F.date_trunc("month", "ts") if key == _MONTH else F.col(key) for key in by]
-    # Ranges cost a job of their own, which one file does not need.
-    apart = frame.coalesce(1) if parts == 1 else frame.repartitionByRange(parts, *keys)
+    if parts == 1:  # ranges cost a job of their own, which one file does not need
+        apart = frame.coalesce(1)
+    elif looked_at is None:
+        apart = frame.repartitionByRange(parts, *keys)
+    else:
+        (key,) = by
+        apart = frame.repartitionById(parts, _range_of(key, _cuts(looked_at, key, parts)))
     return apart.sortWithinPartitions(*keys)
+
+
+def _cuts(frame: DataFrame, key: str, parts: int) -> list[str]:
+    """Where a column of hashes is cut into parts of about the same size, by how they begin."""
+    beginning = F.substring(key, 1, _BEGINNING).alias("beginning")
+    counted = sorted((row["beginning"], row["count"]) for row in frame.groupBy(beginning).count().collect())
+    each = sum(rows for _, rows in counted) / parts
+    cuts: list[str] = []
+    before = 0
+    for text, rows in counted:
+        if before >= each * (len(cuts) + 1):
+            cuts.append(text)
+        before += rows
+    return cuts
+
+
+def _range_of(key: str, cuts: Sequence[str]) -> Column:
+    """The number of the part that a value is in."""
+    place = F.lit(0)
+    for cut in cuts:
+        place = place + (F.col(key) >= cut).cast("int")
+    return place
+
+
+def chosen(many: DataFrame, hashes: DataFrame, rows: int, sent_to_tasks: int) -> DataFrame:
+    """The rows of a frame whose hash is among some; `rows` are how many of those there are.
+
+    Few go to every task, and the frame's rows stay where they are. Otherwise both are laid apart by hash, into as many
+    parts as it takes for a task to hold its hashes: no row is sorted, and none spilled, however many there are.
+    """
+    if rows <= sent_to_tasks:
+        return many.join(F.broadcast(hashes), on="hash", how="left_semi")
+    # Said of the hashes, for a semi-join moves below a repartition of the rows, to as many parts as the session has.
+    apart = hashes.repartition(1 + rows // HELD_HASHES, "hash")
+    return many.join(apart.hint("shuffle_hash"), on="hash", how="left_semi")
 
 
 def described(spark: SparkSession, files: Files, table: str, listed: Sequence[ListedFile]) -> list[DataFile]:
@@ -294,4 +342,10 @@ def between(chosen: Iterable[DataFile], column: str, low: str | None, high: str 
 
 def holding(chosen: Iterable[DataFile], column: str, values: Sequence[str]) -> list[DataFile]:
     """The files that may hold one of some values."""
-    return [f for f in chosen if column in f.low and any(f.low[column] <= v <= f.high[column] for v in values)]
+    ordered = sorted(values)
+    found = []
+    for file in chosen:
+        first = bisect_left(ordered, file.low[column]) if column in file.low else len(ordered)
+        if first < len(ordered) and ordered[first] <= file.high[column]:
+            found.append(file)
+    return found

@@ -45,14 +45,19 @@ def advertisements(
     """One canonical advertisement record for each record; `fields` is the agreed schema, None for all fields."""
     require_columns(records, WIDE, "advertisements")
     longest = (limits or StreamLimits()).max_fact_line_bytes
-    wanted = [column for name, column in SINGLETON_COLUMNS.items() if fields is None or name in fields]
-    needs_headers = fields is None or not fields <= set(SINGLETON_COLUMNS)
-    chosen = records.select(partition_prefix(), "hash", *wanted, *(["headers"] if needs_headers else []))
+    chosen = records.select(partition_prefix(), "hash", *listed_columns(fields))
 
     def advertise(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (listed(batch, source, fields, longest) for batch in batches)
 
     return chosen.mapInArrow(advertise, ADVERTISEMENTS)
+
+
+def listed_columns(fields: frozenset[str] | None) -> list[str]:
+    """The columns of wide rows that a listing reads beside the hash."""
+    wanted = [column for name, column in SINGLETON_COLUMNS.items() if fields is None or name in fields]
+    needs_headers = fields is None or not fields <= set(SINGLETON_COLUMNS)
+    return [*wanted, "headers"] if needs_headers else wanted
 
 
 def listed(

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 PREFIX_LENGTH = 2  # 050-PART-03
+PARTITIONS = 64**PREFIX_LENGTH
 
 
 def partition_prefix(length: int = PREFIX_LENGTH) -> Column:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
@@ -18,8 +18,8 @@ from lace.spark.jobs.reconcile import partition_prefix
 LARGEST_GROUPS = 40
 _NEWEST_MONTHS = 1200
 _MONTH = 7  # characters of an ISO date
-_TAI_OF_UNIX = 37  # seconds; close enough to put a record into its month
-_SHOWN_BYTES = 48  # of a refused record's beginning
+TAI_OF_UNIX = 37  # seconds; close enough to put a record into its month
+SHOWN_BYTES = 48  # of a refused record's beginning
 QUARANTINE_ROWS = 50
 
 Counts = list[tuple[str, int]]
@@ -106,11 +106,44 @@ class ArchiveReport:
         return asdict(self)
 
 
-def summary(
-    records: DataFrame,
-    quarantine: DataFrame | None,
-    selected: DataFrame | None,
-    missing: DataFrame | dict[str, Counts] | None = None,
+class Tally(NamedTuple):
+    """One key, how many rows have it, and their bytes."""
+
+    key: str
+    rows: int
+    bytes: int
+
+
+Tallies = dict[str, list[Tally]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportCounts:
+    """What has to be counted for a report, whoever counts."""
+
+    every: Tallies  # type, partition, month
+    largest: Tallies  # coordinate, signer
+    chosen: Tallies = field(default_factory=dict)  # peer, coordinate: of what peers may have
+    refused: Tallies = field(default_factory=dict)  # rule
+    quarantined: int = 0
+    quarantine_rows: list[QuarantineRow] = field(default_factory=list)
+
+
+def count(records: DataFrame, quarantine: DataFrame | None, selected: DataFrame | None) -> ReportCounts:
+    """What tables hold, in few queries; `selected` has columns peer and hash, None means that none are."""
+    return ReportCounts(
+        every=_every(records, {"type": F.col("type"), "partition": partition_prefix(), "month": _month()}),
+        largest=_largest(records, {"coordinate": _coordinate(), "signer": F.col("signed_by")}),
+        chosen={} if selected is None else _chosen(records, selected),
+        refused={} if quarantine is None else _largest(quarantine, {"rule": F.col("rule")}),
+        quarantined=0 if quarantine is None else quarantine.count(),
+        quarantine_rows=[] if quarantine is None else _quarantine_rows(quarantine),
+    )
+
+
+def shown(
+    counted: ReportCounts,
+    missing: dict[str, Counts],
     *,
     peers: Sequence[PeerRow] = (),
     inputs: Sequence[InputRow] = (),
@@ -118,25 +151,22 @@ def summary(
     tables: Sequence[TableRow] = (),
     facts: Mapping[str, str] | None = None,
 ) -> ArchiveReport:
-    """Everything the report shows, in few queries; `selected` has columns peer and hash, None means that none are."""
-    every = _every(records, {"type": F.col("type"), "partition": partition_prefix(), "month": _month()})
-    largest = _largest(records, {"coordinate": _coordinate(), "signer": F.col("signed_by")})
-    chosen = {} if selected is None else _chosen(records, selected)
-    refused = {} if quarantine is None else _largest(quarantine, {"rule": F.col("rule")})
+    """What was counted, as the report says it."""
+    every, largest, chosen = counted.every, counted.largest, counted.chosen
     return ArchiveReport(
         records=sum(tally.rows for tally in every["type"]),
         data_bytes=sum(tally.bytes for tally in every["type"]),
-        quarantined=0 if quarantine is None else quarantine.count(),
+        quarantined=counted.quarantined,
         by_type=_shown(sorted(every["type"], key=lambda tally: -tally.rows)),
         by_coordinate=_shown(largest["coordinate"]),
         by_signer=_shown(largest["signer"]),
         by_partition=_shown(every["partition"]),
-        rejected_by_rule=_shown(refused.get("rule", ())),
-        quarantine_rows=[] if quarantine is None else _quarantine_rows(quarantine),
+        rejected_by_rule=_shown(counted.refused.get("rule", ())),
+        quarantine_rows=counted.quarantine_rows,
         growth_by_month=_shown(every["month"][-_NEWEST_MONTHS:]),
         selected_by_peer=_shown(chosen.get("peer", ())),
         selected_by_coordinate=_shown(chosen.get("coordinate", ())),
-        missing_by_archive=missing_counts(missing) if isinstance(missing, DataFrame) else missing or {},
+        missing_by_archive=missing,
         peers=list(peers),
         inputs=list(inputs),
         steps=list(steps),
@@ -150,19 +180,8 @@ def _coordinate() -> Column:
 
 
 def _month() -> Column:
-    seconds = F.substring("tai", 1, 10).cast("long") - _TAI_OF_UNIX
+    seconds = F.substring("tai", 1, 10).cast("long") - TAI_OF_UNIX
     return F.substring(F.timestamp_seconds(seconds).cast("string"), 1, _MONTH)
-
-
-class _Tally(NamedTuple):
-    """One key, how many rows have it, and their bytes."""
-
-    key: str
-    rows: int
-    bytes: int
-
-
-_Tallies = dict[str, list[_Tally]]
 
 
 def _counted(frame: DataFrame, keys: Mapping[str, Column]) -> DataFrame:
@@ -174,32 +193,32 @@ def _counted(frame: DataFrame, keys: Mapping[str, Column]) -> DataFrame:
     return at.groupBy(F.col("at.kind").alias("kind"), F.col("at.key").alias("key")).agg(rows, total)
 
 
-def _every(frame: DataFrame, keys: Mapping[str, Column]) -> _Tallies:
+def _every(frame: DataFrame, keys: Mapping[str, Column]) -> Tallies:
     """Every key, in its order: for keys that cannot be many."""
     return _tallies(_counted(frame, keys), keys, "key")
 
 
-def _largest(frame: DataFrame, keys: Mapping[str, Column]) -> _Tallies:
+def _largest(frame: DataFrame, keys: Mapping[str, Column]) -> Tallies:
     """The keys that most rows have; each task sorts out most of the others before any are brought together."""
     first = Window.partitionBy("kind").orderBy(F.desc("rows"), "key")
     ranked = _counted(frame, keys).withColumn("place", F.row_number().over(first))
     return _tallies(ranked.where(F.col("place") <= LARGEST_GROUPS), keys, "place")
 
 
-def _tallies(counted: DataFrame, kinds: Iterable[str], order: str) -> _Tallies:
-    found: _Tallies = {kind: [] for kind in kinds}
+def _tallies(counted: DataFrame, kinds: Iterable[str], order: str) -> Tallies:
+    found: Tallies = {kind: [] for kind in kinds}
     for row in sorted(counted.collect(), key=itemgetter(order)):
-        found[row["kind"]].append(_Tally(row["key"], row["rows"], row["bytes"]))
+        found[row["kind"]].append(Tally(row["key"], row["rows"], row["bytes"]))
     return found
 
 
-def _chosen(records: DataFrame, selected: DataFrame) -> _Tallies:
+def _chosen(records: DataFrame, selected: DataFrame) -> Tallies:
     """What peers may have; a record that is not here any more has no coordinate."""
     joined = selected.join(records.select("hash", "group", "app"), on="hash", how="left")
     return _largest(joined, {"peer": F.col("peer"), "coordinate": _coordinate()})
 
 
-def _shown(tallies: Iterable[_Tally]) -> Counts:
+def _shown(tallies: Iterable[Tally]) -> Counts:
     return [(tally.key, tally.rows) for tally in tallies]
 
 
@@ -213,20 +232,22 @@ def missing_counts(by_partition: DataFrame) -> dict[str, Counts]:
 
 def _quarantine_rows(quarantine: DataFrame) -> list[QuarantineRow]:
     """The first refused records of each file, in their order."""
-    beginning = F.hex(F.substring("stored", 1, _SHOWN_BYTES)).alias("begins")
+    beginning = F.hex(F.substring("stored", 1, SHOWN_BYTES)).alias("begins")
     chosen = quarantine.select(
         "rule", "reason", "bundle", "offset", "hash", F.octet_length("stored").alias("length"), beginning
     )
     rows = chosen.orderBy("bundle", "offset").limit(QUARANTINE_ROWS).collect()
-    return [
-        QuarantineRow(
-            rule=row["rule"] or "",
-            reason=row["reason"] or "",
-            file=row["bundle"],
-            offset=row["offset"],
-            hash=row["hash"] or "",
-            length=row["length"],
-            begins=bytes.fromhex(row["begins"] or "").decode("utf-8", "replace"),
-        )
-        for row in rows
-    ]
+    return [quarantine_row({**row.asDict(), "begins": bytes.fromhex(row["begins"] or "")}) for row in rows]
+
+
+def quarantine_row(row: Mapping[str, Any]) -> QuarantineRow:
+    """A row of the quarantine with the length and the beginning of its bytes, as the report says it."""
+    return QuarantineRow(
+        rule=row["rule"] or "",
+        reason=row["reason"] or "",
+        file=row["bundle"],
+        offset=row["offset"],
+        hash=row["hash"] or "",
+        length=row["length"],
+        begins=row["begins"].decode("utf-8", "replace"),
+    )

@@ -18,7 +18,7 @@ from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
 from lace.interlace.likeness import Likeness, OwnSet, as_theirs
-from lace.interlace.partitions import ClaimChanges, Partition, top_prefix
+from lace.interlace.partitions import Partition, top_prefix
 from lace.spark.peer.listing import ArchiveListing
 
 Summaries = dict[str, Partition]
@@ -153,6 +153,3 @@ class ArchiveClaims(PeerClaims):
     def _require_few(self) -> None:
         if len(self) > self._max_claims:
             raise LimitExceeded("max_claims", self._max_claims, "claims of a peer that are looked at one by one")
-
-    def _note(self, changes: ClaimChanges) -> None:
-        """Nobody asks what changed: evaluations are given all claims."""

@@ -6,7 +6,7 @@ that one call names, all in one pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.effects import Reconcile
@@ -74,9 +74,13 @@ class ArchiveListing:
             self._roots = {found.prefix: found for found in self.own.roots(source, self._call)}
         return self._roots.get(prefix) or AdvertisementSet(0).summary(prefix, source)
 
-    def under(self, prefix: str) -> list[Advertisement]:
-        """The claims of a partition, sorted."""
-        return self._part(prefix).under(prefix)
+    def part(self, prefix: str) -> Sequence[Advertisement]:
+        """The claims of a partition."""
+        return self._part(prefix).part(prefix)
+
+    def family(self, prefix: str) -> Mapping[str, Sequence[Advertisement]]:
+        """The claims of a partition by child."""
+        return self._part(prefix).family(prefix)
 
     def _part(self, prefix: str) -> AdvertisementSet:
         if not any(prefix[:length] in self._has for length in range(START_LENGTH, len(prefix) + 1)):

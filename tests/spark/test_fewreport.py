@@ -1,0 +1,110 @@
+"""A small archive is reported on without Spark, and the numbers are those that jobs come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lace.policy.select import select_coordinate
+from lace.records.model import Blob, ValidRecord
+from lace.records.validate import validate
+from lace.records.write import encode_record
+from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.publish import publish
+from lace.spark.archive.report import hashes_at, report, write_report
+from lace.spark.archive.run import run
+from spark.archives import make_records, write_bundle
+from spark.test_few import SparkWasAsked, no_spark
+from spark.test_pipeline import peer
+
+RECORDS = make_records(60, seed=11)
+PEERS = [peer("ann", select_coordinate("//u//ding//")), peer("bob", select_coordinate("//keys//"))]
+
+
+def bare_blob(data: bytes) -> ValidRecord:
+    """A record without a coordinate, a time or a signer."""
+    return validate(encode_record(Blob(data)))
+
+
+def made(folder: Path, *, given: bool = True) -> Archive:
+    """An archive with damage, of which one peer was given a part."""
+    archive = Archive(str(folder / "west"), no_spark)
+    archive.init()
+    first = write_bundle(folder / "1.bundle", [*RECORDS[:30], bare_blob(b"")])
+    first.write_bytes(b"nonsense \xff" + first.read_bytes() + b"more of it")
+    archive.add([first])
+    run(archive, PEERS)
+    if given:
+        publish(archive, PEERS[:1], folder / "out")
+    archive.add([write_bundle(folder / "2.bundle", RECORDS[20:45])])
+    run(archive, PEERS)
+    return archive
+
+
+def test_what_is_counted_is_what_is_there(tmp_path: Path) -> None:
+    archive = made(tmp_path)
+    write_bundle(tmp_path / "east.bundle", RECORDS[40:])
+    found = write_report(archive, {"east": hashes_at(archive, tmp_path / "east.bundle")})
+    here = [*RECORDS[:45], bare_blob(b"")]
+    assert found.records == len(here) == 46
+    assert found.data_bytes == sum(valid.data_length for valid in here)
+    assert dict(found.by_type) == {kind: sum(valid.type == kind for valid in here) for kind in "BPS"}
+    assert sum(rows for _, rows in found.by_partition) == 46
+    assert all(len(prefix) == 2 for prefix, _ in found.by_partition)
+    timed = [valid for valid in here if valid.parts.tai]
+    assert sum(rows for _, rows in found.growth_by_month) == len(timed)
+    assert dict(found.by_coordinate)["//u//ding//"] == sum(
+        (valid.parts.group, valid.parts.app) == ("u", "ding") for valid in here
+    )
+    assert [row.rule for row in found.quarantine_rows]
+    assert found.quarantined == len(found.quarantine_rows) == 2
+    assert found.quarantine_rows[0].begins.startswith("nonsense �")
+    ann = next(row for row in found.peers if row.name == "ann")
+    assert ann.may_have == ann.given + ann.lacks
+    assert min(ann.given, ann.lacks) > 0
+    lacks = {name: sum(rows for _, rows in counts) for name, counts in found.missing_by_archive.items()}
+    assert (lacks["here"], lacks["east"]) == (15, 41)
+    assert (tmp_path / "west" / "report.html").exists()
+
+
+def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "west"), no_spark)
+    archive.init()
+    (tmp_path / "nothing").mkdir()
+    found = report(archive, {"east": hashes_at(archive, tmp_path / "nothing")})
+    assert (found.records, found.by_type, found.missing_by_archive) == (0, [], {})
+
+
+def test_what_is_too_much_is_for_spark(tmp_path: Path) -> None:
+    archive = made(tmp_path)
+    rows = sum(archive.log.state().rows(name) for name in ("records", "quarantine", "advertisements", "published"))
+    for limits in (FewLimits(sent_to_tasks=rows - 1), FewLimits(bytes=0)):
+        with pytest.raises(SparkWasAsked):
+            report(Archive(archive.uri, no_spark, few=limits))
+    exactly = Archive(archive.uri, no_spark, few=FewLimits(sent_to_tasks=rows))
+    assert report(exactly).records == 46
+    elsewhere = hashes_at(exactly, tmp_path / "2.bundle")
+    with pytest.raises(SparkWasAsked):  # what stands elsewhere counts too
+        report(exactly, {"east": elsewhere})
+    with pytest.raises(SparkWasAsked):
+        hashes_at(Archive(archive.uri, no_spark, few=FewLimits(bytes=10)), tmp_path / "2.bundle")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("given", [True, False])
+def test_jobs_come_to_the_same_numbers(spark: SparkSession, tmp_path: Path, given: bool) -> None:
+    archive = made(tmp_path, given=given)
+    write_bundle(tmp_path / "east.bundle", RECORDS[40:])
+    other = Archive(str(tmp_path / "south"), no_spark)
+    other.init()
+    other.add([tmp_path / "east.bundle"])
+    places = {"bundle": tmp_path / "east.bundle", "archive": tmp_path / "south", "self": tmp_path / "west"}
+    few = report(archive, {name: hashes_at(archive, path) for name, path in places.items()})
+    by_jobs = Archive(archive.uri, lambda: spark, few=FewLimits(bytes=0))
+    jobs = report(by_jobs, {name: hashes_at(by_jobs, path) for name, path in places.items()})
+    assert few.as_json() == jobs.as_json()
+    # Hashes that were read here, beside an archive that takes jobs.
+    mixed = report(by_jobs, {name: hashes_at(archive, path) for name, path in places.items()})
+    assert mixed.missing_by_archive == few.missing_by_archive
