@@ -4,6 +4,7 @@
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
+COLLECTED := $(VENV)/.collected
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # The lock files name all there is to install. Resolved again, an older pip takes the newest release of whatever somebody
 # wants with an extra (`coverage[toml]`) in place of the one that is locked, and refuses it for want of a hash.
@@ -34,8 +35,16 @@ help: ## list the targets
 demo: $(STAMP) ## see what lace does, step by step, in a folder of its own
 	@$(RUN) tools/demo.py
 
-test: check ## lint, types, and every test
+test: $(STAMP) ## lint, types, and every test
+	@$(MAKE) --no-print-directory --jobs 2 check $(COLLECTED)
 	$(RUN) -m pytest -n $(WORKERS) -m "not nightly"
+
+# pytest rewrites the asserts of a test file once and keeps the outcome; so does Python with every module. In a new clone all
+# workers would do this at the same time, each for itself. Here one does it, on the core that the type checker leaves idle.
+# What is wrong with a test file is told by the tests themselves.
+$(COLLECTED): $(STAMP) $(shell find src tests -name '*.py')
+	@$(RUN) -m pytest --collect-only --quiet --quiet >/dev/null 2>&1 || true
+	@touch $@
 
 check: $(STAMP) ## lint, format and types
 	$(VENV)/bin/ruff check .
@@ -59,8 +68,8 @@ nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled ext
 pure: $(STAMP) ## every test without the compiled extras (LACE_PURE=1), which takes its time
 	LACE_PURE=1 $(RUN) -m pytest -n $(WORKERS) -m "not nightly"
 
-mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200)
-	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200)
+mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200 SEED=today PACKAGES=all)
+	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200) $(if $(SEED),--seed $(SEED)) $(PACKAGES)
 
 coverage: $(STAMP) ## which lines no test reaches, as a page in coverage-out (everything but Spark and slow tests)
 	$(RUN) -m pytest -n $(WORKERS) -m "not spark and not nightly" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out

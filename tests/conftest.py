@@ -40,7 +40,10 @@ gc.disable()
 ROOT = Path(__file__).parent.parent
 SECOND_JVM = ("test_executor.py", "test_query.py", "test_reuse.py", "test_source.py")
 THIRD_JVM = ("test_convergence.py", "test_few.py", "test_ingest.py", "test_listing.py", "test_pipeline.py")
-BROWSER = "tests/inspector/test_stories.py"  # one browser serves them all
+TOGETHER = {
+    "tests/inspector/test_stories.py": "browser",  # one serves them all
+    "tests/test_architecture.py": "sources",  # are parsed once
+}
 STANDING_BACK = 5  # as `nice` counts
 
 
@@ -48,8 +51,8 @@ STANDING_BACK = 5  # as `nice` counts
 def _group(file: str) -> str | None:
     """The group of a test file whose tests run one after another in one worker; None: any worker takes any of them."""
     path = Path(file)
-    if file == BROWSER:
-        return "browser"
+    if file in TOGETHER:
+        return TOGETHER[file]
     if path.parent.name != "spark" or "spark: SparkSession" not in (ROOT / path).read_text(encoding="utf-8"):
         return None
     return "second JVM" if path.name in SECOND_JVM else "third JVM" if path.name in THIRD_JVM else "first JVM"
@@ -86,20 +89,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Tests by themselves, but those that share a JVM or a browser as one group.
-
-    `--dist loadgroup` should do this by the mark xdist_group; xdist 3.8 writes the group into an attribute that pytest
-    9.2 no longer reads.
-    """
-    from xdist.scheduler import LoadScopeScheduling
+    """Tests by themselves, but those that share a JVM or a browser as one group."""
+    from handing_out import groups
 
     gc.enable()  # this process hands out tests and collects none
-
-    class Groups(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return _group(nodeid.partition("::")[0]) or nodeid
-
-    return Groups(config, log)
+    return groups(_group, config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from copy import deepcopy
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -99,3 +101,67 @@ def test_what_is_said_to_mean_the_same_is_there_once_and_never_drawn() -> None:
     assert {key: found.count(key) for key in SAME} == dict.fromkeys(SAME, 1)
     assert all(SAME.values())
     assert len(changes.drawn(10**9, 1, packages)) == len(there) - len(SAME)
+
+
+TRIED = """
+from lace.notation.decimal import natural
+
+def test_that_fails_anyway(): assert natural("7", 2) is None
+def test_that_waits():
+    while natural("0") is None: pass
+def test_of_the_bound(): assert natural("12", 2) == 12
+"""
+TRYING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from mutation.changes import drawn
+from mutation.trials import Trials, run_pytest
+
+def told(mutant, found):
+    print(mutant.change, found.outcome.name, found.tests, found.by.rpartition("::")[2], sep="|")
+
+mutants = [mutant for mutant in drawn(10**9, 1, ["notation"]) if mutant.path.name == "decimal.py"]
+plugin = Trials(mutants, lambda _, tests: list(tests), lambda _: 0.5, workers=1, most=20, told=told)
+assert run_pytest(sys.argv[2:], plugin) == 0
+print("unfit", *[test.rpartition("::")[2] for test in plugin.unfit], sep="|")
+"""
+
+
+def test_only_a_test_that_passes_unbroken_can_notice_a_mutant(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    spark\n")
+    (tmp_path / "test_decimals.py").write_text(TRIED)
+    command = [sys.executable, "-c", TRYING, TOOLS, str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=True)
+    bounded, whole = "len(text) <= max_digits and is_decimal(text)", "_DECIMAL.fullmatch(text) is"
+    assert sorted(done.stdout.splitlines()) == [
+        f"and-or: {bounded} -> len(text) <= max_digits or is_decimal(text)|SURVIVED|2|",
+        f"comparison: {whole} not None -> {whole} None|NOTICED|2|test_that_waits",
+        "comparison: len(text) <= max_digits -> len(text) < max_digits|NOTICED|2|test_of_the_bound",
+        "unfit|test_that_fails_anyway",
+    ]
+
+
+def test_outcomes_are_kept_until_something_changes(tmp_path: Path) -> None:
+    from mutation.changes import drawn
+    from mutation.outcomes import Found, Outcome, Outcomes
+
+    one, two, three = drawn(3, 1, ["notation"])
+    file = tmp_path / "new" / "outcomes.jsonl"
+    kept = Outcomes(file, "first")
+    assert one not in kept
+    kept.add(one, Found(Outcome.NOTICED, 3, "tests/test_x.py::test_y[a|b]"))
+    kept.add(two, Found(Outcome.SURVIVED, 7))
+
+    again = Outcomes(file, "first")
+    assert again[one] == Found(Outcome.NOTICED, 3, "tests/test_x.py::test_y[a|b]")
+    assert again[two] == Found(Outcome.SURVIVED, 7)
+    assert three not in again
+
+    with file.open("a") as cut:
+        cut.write('["notation/b64a')
+    Outcomes(file, "first").add(three, Found(Outcome.UNDECIDED, 1))
+    after = Outcomes(file, "first")
+    assert (one in after, two in after, after[three].outcome) == (True, True, Outcome.UNDECIDED)
+
+    assert one not in Outcomes(file, "second")
+    assert one not in Outcomes(file, "first")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hypothesis import given
 
+from datalog.derived import AllDerived
 from datalog.proof_checker import Checker, absent_facts
 from executors import reference
 from executors.cases import NAMES, read_case
@@ -15,7 +16,7 @@ from executors.programs import VALUES, Scenario, scenarios
 from lace.datalog.annotations import canonicalize
 from lace.datalog.engine import Base, evaluate
 from lace.datalog.engine.asking import AskedFacts, BaseFacts
-from lace.datalog.explain import AllDerived, Known, Proof, why, why_not
+from lace.datalog.explain import Known, Proof, why, why_not
 from lace.datalog.explain.data import absence_json, proof_dot, proof_json, proof_nodes
 from lace.datalog.explain.text import format_absence, format_proof
 from lace.datalog.formatting import format_fact

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from datalog.derived import AllDerived
 from datalog.test_explain import Explained, explained
 from lace.datalog.engine import Base
 from lace.datalog.engine import asking as asking_module
 from lace.datalog.engine.asking import AskedFacts, BaseFacts, first_row, found_rows
 from lace.datalog.explain import Known, why, why_not
 from lace.datalog.explain.data import proof_nodes
-from lace.datalog.explain.known import AllDerived, _Index, bind_head, pattern_of, supports
+from lace.datalog.explain.known import _Index, bind_head, pattern_of, supports
 from lace.datalog.explain.text import format_absence, format_proof
 from lace.datalog.parser import parse_atom, parse_facts, parse_program
 from lace.datalog.source import MemorySource, Row

@@ -13,6 +13,7 @@ from engine.rankings import RANKED, rank_fact
 from executors import reference
 from lace.datalog.demand import demand
 from lace.datalog.engine import answering, evaluate
+from lace.datalog.engine.base import Base, RowSource
 from lace.datalog.meter import Meter
 from lace.datalog.parser import parse_atom, parse_program
 from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Fact, Predicate, Term, Variable
@@ -208,3 +209,25 @@ def test_a_right_linear_walk_takes_as_long_as_what_it_reaches() -> None:
     walked = work(checked(CHAIN), chain(120), [parse_atom("Path('00060',Y)")])
     left = CHAIN.replace("Edge(X,Y), Path(Y,Z)", "Path(X,Y), Edge(Y,Z)")
     assert walked < 2 * work(checked(left), chain(120), [parse_atom("Path('00060',Y)")])
+
+
+def test_a_demand_that_meets_a_limit_gives_way_to_an_evaluation_that_does_not() -> None:
+    """Which nodes of a chain are asked for are forty facts, though only three are derived in all."""
+    text = "Deep(X,Y) :- Edge(X,Y), Mark(Y).\nDeep(X,Y) :- Edge(X,Z), Deep(Z,Y), Odd(Y), not Mark(X)."
+    facts = [*chain(40), *(Fact(Predicate("Mark", 1), (f"{n:05}",)) for n in (1, 20, 30))]
+    goal, limits = parse_atom("Deep('00000',Y)"), EngineLimits(max_derived_facts_per_predicate=10)
+    result = evaluate(checked(text), [*facts, Fact(Predicate("Odd", 1), ("x",))], goals=[goal], limits=limits)
+    assert result.rows(goal.predicate) == [("00000", "00001")]
+
+
+def test_what_a_program_reads_at_least_are_the_base_facts_of_its_atoms_each_once() -> None:
+    edges, marks = chain(7), [Fact(Predicate("Mark", 1), ("00003",))]
+    base, program = (
+        Base(edges, EngineLimits()),
+        checked(CHAIN + "\nSeen(X) :- Mark(X), Path('00003',X), Edge('00003',_)."),
+    )
+    sizes = answering.BaseSizes(base, RowSource(marks))
+    assert sizes.rows(parse_atom("Edge(X,Y)")) == 7
+    assert sizes.rows(parse_atom("Edge('00003',Y)")) == 1
+    assert sizes.rows(parse_atom("Edge('nowhere',Y)")) == 0
+    assert sizes.read_by(program) == 7 + 1 + 1  # Edge(X,Y), Edge('00003',_), Mark(X)

@@ -32,7 +32,8 @@ def test_a_code_takes_the_bits_of_the_largest_one(domain: int, bits: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arity", "domain", "word"), [(2, 65_536, np.uint32), (2, 65_537, np.uint64), (1, 9, np.uint32)]
+    ("arity", "domain", "word"),
+    [(2, 65_536, np.uint32), (2, 65_537, np.uint64), (3, 2_048, np.uint64), (1, 9, np.uint32)],
 )
 def test_keys_of_32_bits_are_half_as_long(arity: int, domain: int, word: type) -> None:
     top = [np.array([domain - 1, 0], np.uint32) for _ in range(arity)]

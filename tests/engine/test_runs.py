@@ -180,7 +180,7 @@ def test_several_runs_are_merged_into_one_and_one_is_left_alone() -> None:
 # rows that left
 
 
-@pytest.mark.parametrize("marks_from", [0, 1, 2, 256])
+@pytest.mark.parametrize("marks_from", [0, 1, 2, 3, 256])
 def test_rows_that_left_are_known_whether_listed_or_marked(marks_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(living_module, "_MARKS_FROM", marks_from)
     dead = Dead(6)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from lace.datalog.formatting import format_rule
+from lace.datalog.parser import parse_program
 from lace.datalog.source import MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.facts.predicates import ADVERTISED, FIELD, HAVE, RECORD_LINK, RECORD_PREDICATES
-from lace.facts.views import ViewSource
+from lace.facts.views import GatedView, ViewSource, constant_gate
 from policy.hostile import worlds
 from policy.world import advertised, record
 
@@ -52,3 +54,23 @@ def test_a_view_of_nothing_shows_no_record() -> None:
     nothing = ViewSource(MemorySource([Fact(HAVE, ("x",))]), frozenset())
     assert list(nothing.iterate(HAVE)) == []
     assert nothing.count(HAVE) == 0
+
+
+@pytest.mark.clause("020-RES-12", "020-RES-13")
+def test_a_gated_view_holds_what_its_module_asks_for_and_counts_what_is_there() -> None:
+    """Atoms of one shape share a view; a `_` is a column of it only where facts are counted; a gate is always there."""
+    view = GatedView("v_", constant_gate(Predicate("Sees", 2), "X"))
+    body = "Field(R,'name',_,_), not RecordLink(R,_,_,_,_), Cardinality(Field(R,_,_,_),'>','1'), Field(R,'name',_,_)"
+    [rule] = parse_program(f"A(R) :- {body}, Have(_), Other(R,_).").rules
+    resolved = view.resolve(rule)
+    assert resolved is not None
+    counted = "Cardinality(v_Field_2(R,_,_,_),'>','1')"
+    assert format_rule(resolved) == (
+        f"A(R) :- v_Field_0(R), not v_RecordLink_1(R), {counted}, v_Field_0(R), v_Have_3(), Other(R,_)."
+    )
+    assert [(str(predicate), format_rule(made)) for predicate, made in view.definitions()] == [
+        ("Field/4", "v_Field_0(A0) :- Field(A0,'name',_,_), Sees('X',A0)."),
+        ("RecordLink/5", "v_RecordLink_1(A0) :- RecordLink(A0,_,_,_,_), Sees('X',A0)."),
+        ("Field/4", "v_Field_2(A0,A1,A2,A3) :- Field(A0,A1,A2,A3), Sees('X',A0)."),
+        ("Have/1", "v_Have_3() :- Have(A0), Sees('X',A0)."),
+    ]

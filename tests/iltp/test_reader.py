@@ -492,3 +492,13 @@ def test_arbitrary_bytes_give_items_or_a_stream_error_and_nothing_is_hoarded(dat
     except InvalidStream:
         pass
     assert reader.buffered == 0
+
+
+def test_what_comes_after_the_end_is_neither_read_nor_kept() -> None:
+    reader = StreamReader()
+    reader.feed(PREFACE)
+    reader.receive_eof()
+    assert reader.read_all() == [EndOfStream(block_open=False)]
+    reader.receive(b"Have('a')\n\n")
+    assert reader.read_all() == []
+    assert (reader.buffered, reader.offset) == (0, len(PREFACE))

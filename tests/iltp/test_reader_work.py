@@ -17,6 +17,7 @@ from lace.iltp.writer import encode_facts, encode_resource
 from lace.limits import StreamLimits
 from lace.notation.bytesource import ByteSource
 from lace.notation.fact import Fact, Predicate
+from lace.records import frame
 
 AT_ONCE = reading._FACTS_AT_ONCE
 SHORT = reading._SHORT_RECORD
@@ -194,14 +195,17 @@ def test_a_gate_hears_whole_names_only() -> None:
 def test_names_of_many_records_are_cut_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [record[len(RECORD_MARK) : record.index(b"\n")].decode() for record in (DATA, HELLO_WORLD, DATA)]
     with monkeypatch.context() as patched:
+        patched.setattr(frame, "claimed_hash", refuse)
         patched.setattr(reading, "claimed_hash", refuse)
-        items = list(reading._record_items([DATA, HELLO_WORLD, DATA]))
+        reader = begun()
+        reader.receive(DATA + HELLO_WORLD + DATA + RECORD_MARK)  # what follows shows that the last is whole
+        items = [item for item in reader.read_block() if isinstance(item, RecordItem)]
     assert [item.claimed for item in items] == names
     assert [item.data for item in items] == [DATA, HELLO_WORLD, DATA]
     short, wide = DATA.replace(b".H3\n", b"\n"), DATA.replace(b"B.8M", b"B.\xc3\xa9")
     early = RECORD_MARK + b"B.x\n" + DATA[len(RECORD_MARK) + 4 :]
     for other in (short, wide, early):
-        assert [item.claimed for item in reading._record_items([DATA, other])] == [
+        assert frame.claimed_hashes([DATA, other]) == [
             names[0], other[len(RECORD_MARK) : other.index(b"\n")].decode(),
         ]  # fmt: skip
 

@@ -76,6 +76,7 @@ def test_delay_costs_time_and_nothing_else(preset: Preset, seed: int) -> None:
     assert [o.result.received_hashes for o in slow.outcomes] == [o.result.received_hashes for o in calm.outcomes]
 
 
+@pytest.mark.long
 @FEW
 @given(st.sampled_from(PRESETS), weathers)
 def test_the_same_scene_gives_the_same_bytes(preset: Preset, weather: Weather) -> None:

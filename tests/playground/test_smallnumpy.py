@@ -200,6 +200,7 @@ def test_what_numpy_refuses_is_refused() -> None:
         small.fromiter([1], small.int64, 2)
 
 
+@pytest.mark.long
 @pytest.mark.clause("030-EVAL-07")
 def test_every_program_of_the_case_suite_gives_its_facts_on_the_stand_in() -> None:
     inside = Path(__file__).parent / "inside.py"

@@ -255,3 +255,10 @@ def test_of_several_slips_each_is_told_in_its_place() -> None:
     lines = ["Out(P) :- Fied(P).", "Out(P) :- Have(P), Fied(P), Gied(P).", "Out(P) :- Have(P)."]
     program = parse_program("\n".join(lines))
     assert [(doubt.line, doubt.column) for doubt in doubts(program, LOCAL_PROFILE)] == [(1, 11), (2, 20), (2, 29)]
+
+
+@pytest.mark.parametrize("field, value", [("TAI", "now"), ("Type", "X"), ("Data-Length", "-1")])
+def test_what_a_peer_claims_is_doubted_by_the_same_rules(field: str, value: str) -> None:
+    claimed = "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- AdvertisedField(P,S,'{}',_,'{}')."
+    assert found(claimed.format(field, value)) == [(2, "field-value")]
+    assert found(claimed.format("Name", value)) == []

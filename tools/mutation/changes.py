@@ -138,10 +138,15 @@ def _all_of(package: str) -> Iterator[Mutant]:
             yield Mutant(path.relative_to(SOURCE), number, lines, shown, written[lines.start - 1].strip())
 
 
+def all_of(packages: list[str], *, mean_the_same: bool = False) -> list[Mutant]:
+    """All mutants of some packages that may mean something; or those for which somebody wrote down why they do not."""
+    mutants = (mutant for package in packages for mutant in _all_of(package))
+    return [mutant for mutant in mutants if mutant.is_known_to_mean_the_same == mean_the_same]
+
+
 def drawn(sample: int, seed: int, packages: list[str]) -> list[Mutant]:
     """A sample of all mutants of some packages that may mean something, shared out by how many each has."""
-    mutants = (mutant for package in packages for mutant in _all_of(package))
-    everything = [mutant for mutant in mutants if not mutant.is_known_to_mean_the_same]
+    everything = all_of(packages)
     return random.Random(seed).sample(everything, min(sample, len(everything)))
 
 

@@ -1,8 +1,10 @@
-"""Which tests run which line of the pure packages: measured once, kept until the sources change.
+"""Which tests run which line of the pure packages: measured once, and kept.
 
 A mutant then costs the tests that reach it and no other. Only the folders of tests that know the pure packages best are
 measured: what a package says should be proven beside it, and not by a command that happens to use it. A test that is
-new or changed since the measurement is taken to reach everything its package has.
+new or changed since the measurement is taken to reach everything its package has, and of a source that has changed
+every line is taken to be reached by whatever reached any. That costs time but proves no less; where much has changed it
+costs more than to measure anew.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -23,6 +25,7 @@ from mutation.changes import ROOT, SOURCE, Mutant
 
 KEPT = ROOT / ".mutants"
 COVERAGE, TIMES, DIGESTS = KEPT / "coverage", KEPT / "times.json", KEPT / "digests.json"
+MOST_CHANGED = 12  # sources; from there on everything is measured anew
 AT_IMPORT = ""  # the context of what runs before the first test
 
 
@@ -30,12 +33,6 @@ def _digests(packages: Iterable[str]) -> dict[str, str]:
     places = [SOURCE / package for package in packages]
     files = [path for place in [*places, ROOT / "tests"] for path in sorted(place.rglob("*.py"))]
     return {str(path.relative_to(ROOT)): sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-def _changed(now: dict[str, str]) -> set[str]:
-    """Files that are not as they were measured; all of them if nothing was."""
-    kept = json.loads(DIGESTS.read_text(encoding="utf-8")) if DIGESTS.exists() else {}
-    return {name for name in now.keys() | kept.keys() if now.get(name) != kept.get(name)}
 
 
 def _measure(homes: Mapping[str, Sequence[str]], workers: int, digests: dict[str, str]) -> None:
@@ -54,13 +51,25 @@ def _measure(homes: Mapping[str, Sequence[str]], workers: int, digests: dict[str
     DIGESTS.write_text(json.dumps(digests, indent=1), encoding="utf-8")
 
 
+def test_times() -> Callable[[str], float]:
+    """How long each test took when that was measured; of one that is new nothing is known."""
+    times = json.loads(TIMES.read_text(encoding="utf-8"))
+    return lambda test: float(times.get(test, 1.0))
+
+
+def patience() -> Callable[[str], float]:
+    """How many seconds of processor time a test may take before it is said to have noticed something."""
+    usual = test_times()
+    return lambda test: 5 + 10 * usual(test)
+
+
 @dataclass
 class Reach:
     """From a mutant to the tests that may notice it."""
 
     homes: dict[str, Sequence[str]]  # package -> the test folders that know it best
     changed: set[str]
-    seconds: dict[str, float]
+    seconds: Callable[[str], float]
     _data: CoverageData = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -70,17 +79,20 @@ class Reach:
 
     @classmethod
     def of(cls, homes: dict[str, Sequence[str]], workers: int) -> Reach:
-        """What is kept, or measured anew where a source has changed."""
+        """What is kept, or measured anew where many sources have changed or one is new."""
         digests = _digests(homes)
-        changed = _changed(digests)
-        if any(name.startswith("src/") for name in changed):
+        kept = json.loads(DIGESTS.read_text(encoding="utf-8")) if DIGESTS.exists() else {}
+        changed = {name for name in digests.keys() | kept.keys() if digests.get(name) != kept.get(name)}
+        sources = [name for name in changed & digests.keys() if name.startswith("src/")]
+        if len(sources) > MOST_CHANGED or any(name not in kept for name in sources):
             _measure(homes, workers, digests)
             changed = set()
-        return cls(homes, changed, json.loads(TIMES.read_text(encoding="utf-8")))
+        return cls(homes, changed, test_times())
 
     def at_import(self, mutant: Mutant) -> bool:
         """Whether the line has run before any test does."""
-        return AT_IMPORT in self._contexts(mutant)
+        by_line = self._by_line(str(mutant.source))
+        return any(AT_IMPORT in by_line.get(line, ()) for line in mutant.lines)
 
     def files(self, mutants: Iterable[Mutant]) -> list[str]:
         """The test files that have a test for any of these."""
@@ -102,11 +114,12 @@ class Reach:
             file = test.partition("::")[0]
             return test in reaching or file in files or (file in self.changed and file.startswith(homes))
 
-        def order(test: str) -> tuple[bool, bool, float]:
-            return (test.partition("::")[0] not in self.changed, not test.startswith(homes), self.seconds.get(test, 0))
+        def order(test: str) -> tuple[bool, float]:
+            return not test.startswith(homes), self.seconds(test)
 
         return sorted(filter(is_tried, collected), key=order)
 
     def _contexts(self, mutant: Mutant) -> set[str]:
         by_line = self._by_line(str(mutant.source))
-        return {context for line in mutant.lines for context in by_line.get(line, ())}
+        is_changed = mutant.source.relative_to(ROOT).as_posix() in self.changed
+        return {context for line in (by_line if is_changed else mutant.lines) for context in by_line.get(line, ())}

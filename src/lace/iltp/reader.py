@@ -8,9 +8,10 @@ line, so that its session can say what is legal next before the following block 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from functools import partial
+from typing import NoReturn, cast
 
 from lace.errors import InvalidInput, InvalidStream, InvalidText, excerpt
 from lace.iltp.items import (
@@ -30,7 +31,7 @@ from lace.notation.bytesource import ByteSource, Reader
 from lace.notation.fact import Fact, FactColumn
 from lace.notation.factline import parse_fact, parse_plain_run
 from lace.notation.text import decode_text
-from lace.records.frame import MARKLINE_BYTES, claimed_hash, delimit, delimit_run, read_frame
+from lace.records.frame import claimed_hash, claimed_hashes, delimit, delimit_run, read_frame
 
 RecordGate = Callable[[str], None]
 
@@ -40,7 +41,8 @@ _LONGEST_MARKER = max(map(len, MARKERS))
 _FACTS_AT_ONCE = 1 << 15  # bytes of fact lines, about a millisecond of work
 FACT_ITEM_BYTES = 1 << 12  # what an item of fact lines counts for beside them: many short ones cost most
 _SHORT_RECORD = 1 << 16  # bytes; a longer one is not put together before it is read
-_H3_LINE_END = MARKLINE_BYTES - 1  # of every record of the format we write
+# What `RecordItem._make` does, without a Python frame for each of very many.
+_make = cast("Callable[[tuple[str, bytes]], RecordItem]", partial(tuple.__new__, RecordItem))
 
 
 class StreamReader:
@@ -330,7 +332,8 @@ class StreamReader:
         # The gate is for records that would have to be waited for; these are here already.
         ends = delimit_run(chunk, position, len(chunk), self._record_limits)
         if ends:
-            self._out += _record_items([chunk[begin:end] for begin, end in zip([start, *ends], ends, strict=False)])
+            records = [chunk[begin:end] for begin, end in zip([start, *ends], ends, strict=False)]
+            self._out += map(_make, zip(claimed_hashes(records), records, strict=True))
             position = ends[-1]
         while chunk.startswith(RECORD, position):
             try:
@@ -387,12 +390,3 @@ class StreamReader:
     def _refuse(self, message: str, rule: str, found: bytes = b"") -> NoReturn:
         place = f"byte {self._source.consumed}"
         raise InvalidStream(message, rule=rule, place=place, found=excerpt(found) if found else "")
-
-
-def _record_items(records: Sequence[bytes]) -> Iterable[RecordItem]:
-    """Many records at once; nearly all have a markline of one length."""
-    if [record[_H3_LINE_END : _H3_LINE_END + 1] for record in records].count(b"\n") == len(records):
-        names = b"".join([record[len(RECORD) : _H3_LINE_END + 1] for record in records])
-        if names.isascii() and names.count(b"\n") == len(records):
-            return map(RecordItem._make, zip(names.decode("ascii").split("\n"), records, strict=False))
-    return [RecordItem(claimed_hash(record), record) for record in records]

@@ -39,7 +39,7 @@ def rename(rule: Rule, renaming: Renaming) -> Rule:
     def renamed(atom: Atom) -> Atom:
         return replace(atom, predicate=renaming(atom.predicate))
 
-    return replace(rule, head=renamed(rule.head), body=tuple(_map_atom(literal, renamed) for literal in rule.body))
+    return replace(rule, head=renamed(rule.head), body=tuple(map_atom(literal, renamed) for literal in rule.body))
 
 
 def scope(prefix: str, *, shared: Iterable[Predicate]) -> Renaming:
@@ -62,7 +62,8 @@ def substitute(rule: Rule, variable: Variable, value: Term) -> Rule:
     return replace(rule, head=head, body=tuple(map_terms(literal, put) for literal in rule.body))
 
 
-def _map_atom(literal: Literal, change: Callable[[Atom], Atom]) -> Literal:
+def map_atom(literal: Literal, change: Callable[[Atom], Atom]) -> Literal:
+    """A literal with its predicate atom changed, if it has one."""
     match literal:
         case Positive(atom):
             return Positive(change(atom))

@@ -11,7 +11,7 @@ many bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from lace.errors import InvalidStream, excerpt
@@ -26,6 +26,7 @@ Buffer = bytes | bytearray | memoryview
 
 MARKLINE_BYTES = len(MARK) + RECORD_HASH_LENGTH + 1  # of a record that we understand
 MARKLINE = re.compile(re.escape(MARK) + RecordHash.PATTERN.encode() + b"\n")
+_MARKLINES = re.compile(b"(?:" + MARKLINE.pattern + b")*+")
 FIELD_LINES = len(PLEX_FIELDS) + len(SEAL_FIELDS)
 _FRAME_LINES = 5  # three marklines, Data-Length, the blank line
 _CLAIM_BYTES = 1024  # of a markline, looked at for what it claims
@@ -44,6 +45,14 @@ def claimed_hash(stored: bytes, start: int = 0) -> str:
     longest = start + _CLAIM_BYTES
     end = stored.find(b"\n", start, longest)
     return stored[start + len(MARK) : end if end >= 0 else longest].decode("utf-8", "backslashreplace")
+
+
+def claimed_hashes(records: Sequence[bytes]) -> list[str]:
+    """`claimed_hash` of many; where all are of the format that we write, none is looked at by itself."""
+    heads = b"".join([record[:MARKLINE_BYTES] for record in records])
+    if len(heads) != MARKLINE_BYTES * len(records) or _MARKLINES.fullmatch(heads) is None:
+        return list(map(claimed_hash, records))
+    return heads.replace(MARK, b"").decode("ascii").split("\n")[:-1]
 
 
 class FrameScan:

@@ -38,7 +38,7 @@ class Packing:
 
     def __init__(self, arity: int, domain: int) -> None:
         self.arity = arity
-        self.bits = max(1, (max(domain, 1) - 1).bit_length())
+        self.bits = (max(domain, 2) - 1).bit_length()
         self.total = self.bits * arity
         self._word = np.uint32 if self.total <= 32 else np.uint64  # keys of half the size are sorted in half the time
         self._shift = self._word(self.bits)

@@ -1,13 +1,12 @@
 """Why a fact holds, and why another does not (030: every derived fact is explainable from its inputs)."""
 
 from lace.datalog.explain.absence import Absence, Attempt, BlockedBy, MissingFact, TestFailed, WrongCount, why_not
-from lace.datalog.explain.known import AllDerived, DerivedFacts, Known
+from lace.datalog.explain.known import DerivedFacts, Known
 from lace.datalog.explain.proof import Absent, Counted, Held, Proof, Supported, why
 
 __all__ = [
     "Absence",
     "Absent",
-    "AllDerived",
     "Attempt",
     "BlockedBy",
     "Counted",

@@ -152,32 +152,6 @@ class Known:
         return found
 
 
-class AllDerived:
-    """Derived facts of an executor that derived all of them."""
-
-    def __init__(self, rows_of: Callable[[Predicate], Iterable[Row]]) -> None:
-        self._rows_of = rows_of
-        self._indexes: dict[Predicate, _Index] = {}
-
-    def first(self, goal: Atom) -> Row | None:
-        rows = self.rows(goal.predicate, pattern_of(goal.terms, {}))
-        return next((row for row in rows if match(goal, row, {}) is not None), None)
-
-    def rows(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
-        if predicate not in self._indexes:
-            self._indexes[predicate] = _Index(self._rows_of(predicate))
-        return self._indexes[predicate].find(pattern)
-
-    def found(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
-        return self.rows(predicate, pattern)
-
-    def glance(self, predicate: Predicate, pattern: Pattern) -> Row | None:
-        return next(self.rows(predicate, pattern), None)
-
-    def prepare(self, predicate: Predicate, patterns: Iterable[Pattern]) -> None:
-        pass
-
-
 class _Index:
     """Rows by the values at whatever positions are asked for."""
 

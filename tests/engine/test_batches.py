@@ -1,0 +1,64 @@
+"""Joins that make more rows than a batch takes: in how many parts they are made changes nothing."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.programs import random_facts, random_program
+from lace.datalog.engine import answering, evaluate, vector
+from lace.datalog.engine.base import Base, RowSource
+from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.meter import Meter
+from lace.datalog.parser import parse_program
+from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.limits import EngineLimits
+
+EDGE = Predicate("Edge", 2)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7])
+@pytest.mark.parametrize(
+    "text",
+    ["Out(X,Z) :- Edge(X,Y), Edge(Y,Z).", "Out(X,Y) :- Edge(X,_), Edge(_,Y).", "Out(X,Y) :- Edge(X,Y), Edge(Y,X)."],
+)
+def test_a_join_in_parts_gives_the_rows_of_one_piece(most: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = check_program(parse_program(text), RAW_PROFILE)
+    facts = [Fact(EDGE, (str(n), str(n * k % 6))) for n in range(9) for k in (1, 2, 5)]
+    expected = evaluate(program, facts).rows(Predicate("Out", 2))
+    monkeypatch.setattr(vector, "_BATCH_ROWS", most)
+    found = evaluate(program, facts)
+    assert found.rows(Predicate("Out", 2)) == expected
+    assert len(expected) > 7
+
+
+@given(st.integers(0, 2**32), st.integers(1, 9))
+def test_programs_in_small_batches_derive_the_same(seed: int, most: int) -> None:
+    random = Random(seed)
+    program, facts = check_program(random_program(random), RAW_PROFILE), random_facts(random)
+    whole = evaluate(program, facts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector, "_BATCH_ROWS", most)
+        parts = evaluate(program, facts)
+    for predicate in program.derived:
+        assert parts.rows(predicate) == whole.rows(predicate)
+
+
+def test_what_two_programs_derive_by_the_same_rules_is_taken_over() -> None:
+    """Each stratum rests on the one below it, so all of them are the same or none above the first that is not."""
+    text = "A(X) :- Edge(X,_).\nB(X) :- Node(X), not A(X).\nC(X) :- Node(X), not B(X)."
+    facts = [Fact(EDGE, ("a", "b")), Fact(Predicate("Node", 1), ("b",))]
+    evaluation = Evaluation(
+        check_program(parse_program(text), RAW_PROFILE),
+        Base(facts, EngineLimits()),
+        RowSource(()),
+        Meter(EngineLimits()),
+    )
+    evaluation.run()
+    for changed, shared in [("", "ABC"), ("C(X) :- A(X).", "AB"), ("B(X) :- Edge(X,_).", "A"), ("A('x') :- true.", "")]:
+        other = check_program(parse_program(f"{text}\n{changed}"), RAW_PROFILE)
+        assert {predicate.name for predicate in answering._derived_alike(evaluation, other)} == set(shared), changed
