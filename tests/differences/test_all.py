@@ -11,8 +11,10 @@ from interlace.pair import Pair, Side, config_of, group_module, plex
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import compared
 from lace.interlace import inputs as given
+from lace.interlace.effects import SendListing, SendRecords
 from lace.interlace.vocabulary import DIFFERENCE_ALL
 from lace.notation.fact import Fact
+from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
 from tries import tries
 
@@ -37,6 +39,7 @@ def test_whoever_wants_all_that_was_listed_says_so_in_one_line(make: Make, first
     for side, wanted in ((near, second), (far, first)):
         assert control(side).count("DifferenceAll") == (wanted > 0)
         assert "MayRequest" not in control(side)
+        assert all(looked_again(side)), "what differs is no set"
 
 
 @pytest.mark.clause("070-ALL-01")
@@ -96,6 +99,100 @@ def test_where_nothing_that_differs_was_listed_all_of_it_cannot_be_asked_for(
     both = Pair(liar, victim)
     fill(both, common, 0, 1)
     liar.lie = lambda fact: ALL_OF_ONE if fact.predicate == MAY_REQUEST else fact  # type: ignore[method-assign]
+    both.start()
+    both.run()
+    assert victim.aborted is not None
+    assert victim.aborted.reason.value == "malformed fact block"
+
+
+# --- of a listing to a side that holds nothing ---
+
+
+def first_copy(index: int, make: Make = RealSide, *, says_so: bool = True, **options: object) -> Pair:
+    """The side with this operand holds nothing, and says so."""
+    sides = [make(config_of(n, salt=n + 5, holds_nothing=says_so and n == index, **options)) for n in (0, 1)]
+    return Pair(*sides)
+
+
+class Changing(RealSide):
+    """Gets a record and loses another while its listing is under way."""
+
+    going = ""
+
+    def _perform(self, effect: object, peer: Side) -> None:  # type: ignore[override]
+        super()._perform(effect, peer)  # type: ignore[arg-type]
+        if isinstance(effect, SendListing) and self.going:
+            self.put(plex("late"))
+            self.store.delete(RecordHash(self.going))
+            self.going = ""
+
+
+def looked_again(side: Side) -> list[bool]:
+    """Of each transfer, whether it was looked up in our set what of it may be sent."""
+    return [not effect.are_in_set for effect in side.wire if isinstance(effect, SendRecords)]
+
+
+@pytest.mark.clause("070-ALL-01", "070-CAP-05")
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("count", [1, 40])
+@pytest.mark.parametrize("make", [Side, RealSide])
+def test_who_holds_nothing_asks_for_a_whole_listing_in_one_line(index: int, count: int, make: Make) -> None:
+    both = first_copy(index, make)
+    near, far = both.sides[index], both.sides[1 - index]
+    far.put(*(plex(f"n/{n}") for n in range(count)))
+    both.exchange()
+    assert near.have == far.have
+    assert len(near.have) == count
+    assert near.named("DifferenceAll") == [(str(count),)]
+    assert not near.named("MayRequest")
+    assert looked_again(far) == [False]
+
+
+@pytest.mark.clause("070-ALL-01")
+@pytest.mark.parametrize("index", [0, 1])
+def test_what_was_listed_is_what_is_asked_for_though_the_set_changes_meanwhile(index: int) -> None:
+    makes = (Changing, RealSide) if index else (RealSide, Changing)
+    both = Pair(*(make(config_of(n, salt=n + 5, holds_nothing=n == index)) for n, make in enumerate(makes)))
+    near, far = both.sides[index], both.sides[1 - index]
+    assert isinstance(far, Changing)
+    going = far.going = far.put(*(plex(f"n/{n}") for n in range(20)))[3]
+    both.exchange()
+    assert near.have == far.have
+    assert len(near.have) == 20
+    assert near.named("DifferenceAll")[0] == ("20",)
+    assert far.named("NotAvailable") == [(going,)]
+    assert all(looked_again(far))
+
+
+@pytest.mark.clause("070-ALL-01")
+def test_who_holds_nothing_and_wants_some_of_a_listing_names_them() -> None:
+    both = first_copy(0, max_requests=7)
+    near, far = both.sides
+    far.put(*(plex(f"n/{n}") for n in range(20)))
+    both.exchange()
+    assert near.have == far.have
+    assert len(near.named("MayRequest")) >= 7
+
+
+@pytest.mark.clause("070-ALL-02", "070-CAP-05")
+@pytest.mark.parametrize("common", [0, 30])
+@pytest.mark.parametrize("index", [0, 1])
+def test_who_says_wrongly_that_it_holds_nothing_asks_for_nothing_by_number(index: int, common: int) -> None:
+    both = first_copy(index, min_compared=0)
+    fill(both, common, 4, 5)
+    both.exchange()
+    near, far = both.sides
+    assert near.have == far.have
+    assert not both.sides[index].named("DifferenceAll")
+
+
+@pytest.mark.clause("070-ALL-02")
+@pytest.mark.parametrize("lie", ["0", "4", "6", "05", "", "99999999999999999999"])
+def test_another_number_than_was_listed_to_it_ends_the_exchange(lie: str) -> None:
+    liar, victim = Liar(config_of(0, salt=5, holds_nothing=True)), RealSide(config_of(1, salt=6))
+    both = Pair(liar, victim)
+    victim.put(*(plex(f"n/{n}") for n in range(5)))
+    liar.lie = once("DifferenceAll", lambda _: (lie,))  # type: ignore[method-assign]
     both.start()
     both.run()
     assert victim.aborted is not None

@@ -10,6 +10,7 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from interlace.pair import ALL, Pair, Side, blob, config_of, group_module, plex
+from interlace.scripted import limits_with
 from lace.differences import compare
 from lace.differences.few import measure_few
 from lace.differences.ids import Ids
@@ -158,6 +159,19 @@ def test_only_what_differs_is_listed(make: Make, first: int, second: int) -> Non
     assert "DifferenceSymbols" not in control(near)
     assert "DifferenceLacks" not in control(far)
     assert [claim.hash for claim in near.held] == sorted(far.have)
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 0), (0, 5), (5, 5), (6, 0), (0, 6), (6, 5), (5, 6)])
+def test_as_many_as_may_be_listed_are_named_and_one_more_ends_the_comparison(first: int, second: int) -> None:
+    both = pair(limits=limits_with(max_advertisement_records_listed=5))
+    fill(both, 60, first, second)
+    both.exchange()
+    near, far = both.sides
+    assert near.have == far.have
+    is_too_much = max(first, second) > 5
+    assert ("DifferenceDrop" in control(near)) is is_too_much
+    for side in both.sides:
+        assert ("AdvertisementPartition" in control(side)) is is_too_much
 
 
 @pytest.mark.clause("070-CAP-01", "070-CAP-03")

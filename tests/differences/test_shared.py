@@ -9,15 +9,19 @@ from pathlib import Path
 import pytest
 
 from differences.test_exchange import RealSide
+from interlace.deciding import refuse
 from interlace.pair import ALL, EXPOSE_ALL, Pair, blob, config_of, group_module, plex
 from lace.datalog.engine import Materialized
 from lace.interlace import effects as asked
+from lace.interlace import partitions
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.host import Call, Cancelled
+from lace.interlace.partitions import AdvertisementSet, Partition
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime import keptsets
+from lace.runtime import keptsets, sends
 from lace.runtime.evaluate import StoreEvaluator
+from lace.runtime.generation import Generation
 from lace.runtime.host import LocalHost
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.recordwise import Recordwise
@@ -193,6 +197,91 @@ def test_the_sets_used_last_are_kept_and_no_more(store: RecordStore) -> None:
         host_of(store, group_module(group), book)()
         book.keep()
     assert len(store.settings("sendable")) == 4 + 1
+
+
+# --- roots that are kept with a set (050, P16) ------------------------------------------------------------------------
+
+
+def standard_of(store: RecordStore, book: PolicyBook) -> AdvertisementSet:
+    found = host_of(store, ALL, book)()
+    assert isinstance(found, Generation)
+    return found.standard
+
+
+def with_roots(store: RecordStore, *labels: str) -> list[list[Partition]]:
+    """A set is kept of which some peers were told the roots."""
+    book = PolicyBook(keeps_sets=True)
+    standard = standard_of(store, book)
+    told = [standard.summaries(label) for label in labels]
+    book.keep()
+    return told
+
+
+def test_roots_of_a_set_are_kept_with_it(store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = with_roots(store, "S", "it's \n")
+    again = standard_of(store, PolicyBook(keeps_sets=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(partitions, "partition_roots", refuse)
+        assert [again.summaries("S"), again.summaries("it's \n")] == told
+        assert len(told[0]) == again.partition_count == len({record[2:4] for record in again})
+        assert told[0] != told[1]
+    store.put([validate(blob(b"late"))])
+    store.delete(validate(blob(b"1")).hash)
+    later = standard_of(store, PolicyBook(keeps_sets=True))  # followed: only what changed is worked out
+    touched = {validate(blob(one)).hash[2:4] for one in (b"late", b"1")}
+    assert {one.prefix for one in later.known_summaries("S")} == {one.prefix for one in told[0]} - touched
+    assert later.summaries("S") == standard_of(store, PolicyBook()).summaries("S")
+
+
+def test_roots_come_to_a_set_that_was_kept_without_them_and_the_set_is_not_kept_again(
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_roots(store)
+    assert store.settings("sendable-roots") == {}
+    monkeypatch.setattr(sends, "keep", refuse)
+    told = with_roots(store, *"abcdef")
+    roots = standard_of(store, PolicyBook(keeps_sets=True))
+    assert roots.known_labels() == list("abcd")  # no more than four
+    assert [roots.summaries(label) for label in "abcdef"] == told
+    monkeypatch.setattr(sends, "keep_roots", refuse)
+    with_roots(store, "a")
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda data: data[:-1], lambda data: data[:70] + b"x" + data[71:], lambda _: b"", lambda data: data[:32]]
+)
+def test_kept_roots_that_are_broken_are_none(store: RecordStore, harm: Callable[[bytes], bytes]) -> None:
+    told = with_roots(store, "S")
+    [(name, data)] = store.settings("sendable-roots").items()
+    store.put_setting("sendable-roots", name, harm(data))
+    again = standard_of(store, PolicyBook(keeps_sets=True))
+    assert again.known_labels() == []
+    assert again.summaries("S") == told[0]
+
+
+def test_kept_roots_of_another_set_are_none(store: RecordStore) -> None:
+    with_roots(store, "S")
+    [(name, old)] = store.settings("sendable-roots").items()
+    gone = validate(blob(b"3"))
+    store.delete(gone.hash)
+    told = with_roots(store, "S")
+    store.put_setting("sendable-roots", name, old)
+    again = standard_of(store, PolicyBook(keeps_sets=True))
+    assert again.known_labels() == []
+    assert again.summaries("S") == told[0]
+
+
+def test_roots_of_a_set_with_fields_are_not_kept(store: RecordStore) -> None:
+    """They hang on the longest line too, which may be another tomorrow."""
+    names = Module.author("SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- AdvertisedField(P,S,'Name',_,_).")
+    book = PolicyBook(keeps_sets=True)
+    found = host_of(store, names, book)()
+    assert isinstance(found, Generation)
+    found.standard.summaries("S")
+    book.keep()
+    assert not found.is_bare
+    assert len(store.settings("sendable")) == 2
+    assert store.settings("sendable-roots") == {}
 
 
 @pytest.mark.parametrize("module", [ALL, group_module("u")])

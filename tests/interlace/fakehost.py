@@ -108,7 +108,7 @@ class FakeHost:
     def summarise(self, wanted: asked.Summarise, call: Call) -> given.Summarised:
         if wanted.parents is None:
             return given.Summarised(self.own.summaries(wanted.source))
-        children = (self.own.children(parent, wanted.source) for parent in wanted.parents)
+        children = (self.own.children([parent], wanted.source) for parent in wanted.parents)
         return given.Summarised(sorted(child for family in children for child in family))
 
     def list(self, wanted: asked.SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:

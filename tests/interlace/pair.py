@@ -80,7 +80,7 @@ def hash_of(stored: bytes) -> RecordHash:
     return RecordHash(stored.split(b"\n", 1)[0].decode().split(": ", 1)[1])
 
 
-_SEATED = ("link", "cursor_key", "is_direct", "salt", "holds_nothing")
+_SEATED = ("link", "cursor_key", "is_direct", "salt", "holds_nothing", "takes")
 
 
 def config_of(index: int, module: Module = ALL, **options: Any) -> MachineConfig:
@@ -166,10 +166,12 @@ class Side:
                 self.wire.append(effect)
                 peer.inbox.append(_as_lines(facts))
             case SendListing():
+                named: list[str] = []
                 for batch in self.host.list(effect, Call()):
                     self.wire.append(list(batch))
                     peer.inbox.append(_as_lines(self._listing_facts(batch, effect.source)))
-                self.results.append(given.ListingSent())
+                    named += effect.names(batch)
+                self.results.append(given.ListingSent(named))
             case SendChanges():
                 self.wire.append(effect)
                 peer.inbox.append(self.host.differences(effect, Call()))

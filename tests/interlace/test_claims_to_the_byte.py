@@ -25,6 +25,7 @@ from lace.interlace.blocks import BlockReader
 from lace.interlace.cursor import AdvertisementCursor, decode_cursor
 from lace.interlace.inputs import ChangesReceived
 from lace.interlace.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.reasons import ProtocolAbort
 from lace.interlace.sharedroots import is_worth_sharing, pack, split, unpack
 from lace.interlace.vocabulary import (
     TICK_READY,
@@ -61,6 +62,8 @@ def test_a_field_line_fits_to_the_byte() -> None:
         (RECORDS[0], True), ("X.00.H4", True), ("X.000.H4", True), ("X.0.H4", False), ("X..H4", False),
         ("X.00.", False), ("X.00", False), ("X.00.H3", False), ("XX.00.H4", False), ("1.00.H4", False),
         ("é.00.H4", False), (".00.H4", False), ("X.01.H4", False), ("X.00.H4.H5", True), ("", False), ("X", False),
+        (f"{RECORDS[0]}\n", False), (f"\n{RECORDS[0]}", False), (f"{RECORDS[0]}\n{RECORDS[1]}", False),
+        ("X.00.H4\n", False), ("X.00.\n", False),
     ],
 )  # fmt: skip
 def test_what_may_be_a_record_of_any_format(text: str, passes: bool) -> None:
@@ -69,6 +72,16 @@ def test_what_may_be_a_record_of_any_format(text: str, passes: bool) -> None:
         assert reason_of(lambda: require_record_ids([RECORDS[0], text])) == f"not a record id: {text[:80]!r}"
     else:
         require_record_ids([RECORDS[0], text])
+
+
+def test_one_text_is_not_two_records() -> None:
+    """Many ids are looked at as lines of one text, where a line feed inside one of them is the end of a line."""
+    double = f"{RECORDS[0]}\n{RECORDS[1]}"
+    for texts in ([double], [RECORDS[2], double], [double, RECORDS[2]], [double, ""]):
+        with pytest.raises(ProtocolAbort) as caught:
+            require_record_ids(texts)
+        assert caught.value.clause == "050-ADVF-15"
+    require_record_ids([])
 
 
 def test_records_of_a_format_are_picked_out() -> None:
@@ -190,14 +203,19 @@ def test_a_set_of_claims_counts_what_changed() -> None:
     held = AdvertisementSet(1024)
     field = (FieldClaim("App", "0", "x"),)
     changes = held.put_all(bare_claims(RECORDS[:4]))
-    assert (len(held), held.version, len(changes.added), changes.removed) == (4, 4, 4, [])
+    assert (len(held), len(changes.added), changes.removed) == (4, 4, [])
+    before = held.version
     changes = held.put_all([Advertisement(RECORDS[0]), Advertisement(RECORDS[1], field)])
-    assert (len(held), held.version) == (4, 5)
+    assert len(held) == 4
+    assert held.version > before
+    before = held.version
     assert changes == ([Advertisement(RECORDS[1], field)], [Advertisement(RECORDS[1])])
     assert held.drop(RECORDS[5]) is None
     assert held.drop(RECORDS[0]) == Advertisement(RECORDS[0])
     assert held.drop(RECORDS[0]) is None
-    assert (len(held), held.version, RECORDS[0] in held, RECORDS[1] in held) == (3, 6, False, True)
+    assert (len(held), RECORDS[0] in held, RECORDS[1] in held) == (3, False, True)
+    assert held.version > before
+    before = held.version
     assert held.get(RECORDS[1]) == Advertisement(RECORDS[1], field)
     assert held.get(RECORDS[0]) is None
     assert held.prefixes() == sorted({one[2:4] for one in RECORDS[1:4]})
@@ -205,17 +223,24 @@ def test_a_set_of_claims_counts_what_changed() -> None:
     assert held.among(RECORDS) == RECORDS[1:4]
     other = held.changed(bare_claims(RECORDS[6:7]), RECORDS[1:2])
     assert (sorted(other), sorted(held)) == (sorted([*RECORDS[2:4], RECORDS[6]]), RECORDS[1:4])
-    assert (len(other), len(held), other.version) == (3, 3, 8)
-    replaced = held.replace_all(bare_claims(RECORDS[3:6]))
-    assert (sorted(replaced.added), sorted(replaced.removed)) == (
+    assert (len(other), len(held), held.version) == (3, 3, before)
+    assert other.version > before
+    moment = held.parts()
+    held.replace_all(bare_claims(RECORDS[3:6]))
+    assert held.version > before
+    assert held.changes_since(moment) == (
         bare_claims(RECORDS[4:6]), [Advertisement(RECORDS[1], field), Advertisement(RECORDS[2])],
     )  # fmt: skip
+    before = held.version
+    held.replace_all(bare_claims(RECORDS[3:6]))
+    held.replace_under({RECORDS[3][2:5]: bare_claims(RECORDS[3:4]), RECORDS[4][2:4]: bare_claims(RECORDS[4:5])})
+    assert (held.version, sorted(held)) == (before, RECORDS[3:6])
     size = len(canonical_bytes(Advertisement(RECORDS[3]), SOURCE, 1024))
     assert held.size_under(SOURCE) == 3 * size
     assert held.size_under(SOURCE, RECORDS[3][2:4]) == size * held.count_under(RECORDS[3][2:4])
     fresh = AdvertisementSet(1024)
-    assert fresh.replace("zz", []) == ([], [])
-    assert fresh.prefixes() == []
+    fresh.replace_under({"zz": []})
+    assert (fresh.prefixes(), fresh.version) == ([], 0)
 
 
 def test_partitions_are_told_by_any_length_of_prefix() -> None:
@@ -227,7 +252,7 @@ def test_partitions_are_told_by_any_length_of_prefix() -> None:
         assert held.under(prefix) == bare_claims(inside)
         assert held.count_under(prefix) == len(inside)
         assert held.summary(prefix, SOURCE) == summarise({prefix: bare_claims(inside)}, SOURCE, 1024)[0]
-    children = held.children(RECORDS[7][2:4], SOURCE)
+    children = held.children([RECORDS[7][2:4]], SOURCE)
     assert sum(child.count for child in children) == held.count_under(RECORDS[7][2:4])
     assert [child.prefix for child in children] == sorted({one[2:5] for one in RECORDS if one[2:4] == RECORDS[7][2:4]})
     first = held.summary(RECORDS[7][2:4], SOURCE)

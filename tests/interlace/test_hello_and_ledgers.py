@@ -14,6 +14,7 @@ from lace.interlace.negotiate import (
     NO_FIELDS,
     PARTITION_LIMIT,
     SALT,
+    TAKE,
     Hello,
     agree,
     is_canonical_decimal,
@@ -63,6 +64,23 @@ def test_two_hellos_come_to_one_agreement() -> None:
         assert not agree(hello(limits=limits), ours, ExchangeLimits(), frozenset()).partitions
     assert says_it_holds_nothing(hello(capabilities=((HOLDS_NOTHING, 1),)))
     assert not says_it_holds_nothing(hello(capabilities=((HOLDS_NOTHING, 0),)))
+
+
+@pytest.mark.clause("070-TAKE-01", "070-CAP-01")
+def test_both_take_as_many_as_either_said() -> None:
+    def takes(*said: tuple[tuple[str, int], ...]) -> int:
+        found = {agree(hello(capabilities=a), hello(capabilities=b), ExchangeLimits(), frozenset()).takes
+                 for a, b in (said, said[::-1])}  # fmt: skip
+        assert len(found) == 1
+        return found.pop()
+
+    on = (DIFFERENCES, 1)
+    assert takes((on, (TAKE, 7)), (on, (TAKE, 9))) == 7
+    assert takes((on, (TAKE, 7), (TAKE, 3)), (on, (TAKE, 9))) == 3
+    assert takes((on, (TAKE, 7)), (on,)) == 0
+    assert takes((on, (TAKE, 7)), (on, (TAKE, 0))) == 0
+    assert takes(((TAKE, 7),), (on, (TAKE, 9))) == 0  # it belongs to comparing
+    assert takes(((DIFFERENCES, 0), (TAKE, 7)), (on, (TAKE, 9))) == 0
 
 
 def test_what_is_offered_is_what_is_spoken() -> None:
@@ -152,6 +170,28 @@ def test_each_request_is_answered_once() -> None:
     assert book.unasked("X.00.H4", accepted).reason is AbortReason.UNSUPPORTED_RECORD_FORMAT
     for text in (RECORDS[0], "X", "X.00"):
         assert book.unasked(text, accepted).reason is AbortReason.RECORD_NOT_REQUESTED
+
+
+@pytest.mark.clause("070-TAKE-05")
+def test_what_comes_unasked_is_told_apart_from_what_is_wanted() -> None:
+    book = RequestBook()
+    book.ask(RECORDS[:2], RECORDS[:6])
+    assert book.outstanding == set(RECORDS[:6])
+    assert book.arrive([RECORDS[0], RECORDS[2]]) == 2
+    assert book.wanted([RECORDS[0], RECORDS[2]]) == [RECORDS[0]]
+    assert book.arrive([RECORDS[2]]) == 0  # once, wanted or not
+    for record in (RECORDS[1], RECORDS[3]):
+        book.unavailable(record)
+    assert book.refused == {RECORDS[1]}
+    assert book.arrive([RECORDS[9]]) == 0
+    assert book.take_deferred() == []
+    assert book.outstanding == set()
+    book.ask(RECORDS[2:4])
+    assert book.wanted(RECORDS[2:4]) == RECORDS[2:4]
+    assert book.take_deferred() == RECORDS[2:4]
+    book.ask(RECORDS[:1], RECORDS[:2])
+    book.reset()
+    assert (book.outstanding, list(book.wanted(RECORDS[:2]))) == (set(), RECORDS[:2])
 
 
 @pytest.mark.clause("050-RESULT-08")

@@ -10,6 +10,7 @@ from interlace.scripted import Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import inputs as given
+from lace.interlace.advertisement import bare_claims
 from lace.interlace.blocks import BlockReader
 from lace.interlace.loop import Loop
 from lace.interlace.machine import InterlaceMachine
@@ -122,8 +123,11 @@ def test_all_that_was_listed_is_asked_for_by_its_number(
     block = BlockReader(Block.REQUEST, 1000, differences=True)
     block.read([Fact(DIFFERENCE_ALL, (count,)) for count in counts], 1)
     block.read([Fact(MAY_REQUEST, (record,)) for record in requested], 1)
+    loop.is_asked_for_all = False
     if isinstance(expected, list):
-        assert loop._requested_of_us(block) == expected
+        for loop._lists_all in (False, True):  # what differs, or our whole set
+            assert loop._requested_of_us(block) == expected
+            assert loop.is_asked_for_all == (bool(counts) and loop._lists_all)
     else:
         assert expected in reason_of(lambda: loop._requested_of_us(block))
 
@@ -137,11 +141,15 @@ def test_many_records_that_are_all_that_was_listed_take_one_line(
     requested: int, listed: int, is_one_line: bool
 ) -> None:
     loop = Loop.__new__(Loop)
-    loop._listed_by_peer = [str(number) for number in reversed(range(listed))]
+    loop._listed_by_peer, loop._whole_listing = [str(number) for number in reversed(range(listed))], ()
     wanted = [str(number) for number in range(requested)]
     facts = list(loop._request_facts(wanted))
     assert (facts == [Fact(DIFFERENCE_ALL, (str(listed),))]) is is_one_line
     if not is_one_line:
         assert facts == [Fact(MAY_REQUEST, (one,)) for one in wanted]
     loop._listed_by_peer = [str(number + 1) for number in range(requested)]
+    assert list(loop._request_facts(wanted)) == [Fact(MAY_REQUEST, (one,)) for one in wanted]
+    loop._listed_by_peer, loop._whole_listing = (), bare_claims(map(str, range(listed)))
+    assert list(loop._request_facts(wanted)) == facts
+    loop._whole_listing = bare_claims(str(number + 1) for number in range(requested))
     assert list(loop._request_facts(wanted)) == [Fact(MAY_REQUEST, (one,)) for one in wanted]

@@ -103,7 +103,7 @@ def test_type_and_suffix_take_no_part_in_the_prefix() -> None:
     whole = filled([Advertisement(f"{letter}.{payload}.H3") for letter in "BPS"])
     (top,) = whole.summaries(SOURCE)
     assert (top.prefix, top.count) == (payload[:2], 3)
-    (child,) = whole.children(top.prefix, SOURCE)
+    (child,) = whole.children([top.prefix], SOURCE)
     assert (child.prefix, child.count) == (payload[:3], 3)
 
 
@@ -111,7 +111,7 @@ def test_type_and_suffix_take_no_part_in_the_prefix() -> None:
 def test_children_add_up_to_their_parent() -> None:
     whole = filled(claims(*range(400)))
     for top in whole.summaries(SOURCE):
-        children = whole.children(top.prefix, SOURCE)
+        children = whole.children([top.prefix], SOURCE)
         assert sum(child.count for child in children) == top.count
         assert all(child.prefix[:-1] == top.prefix and child.count for child in children)
         for child in children:
@@ -287,7 +287,7 @@ def test_our_summaries_and_answers_are_those_of_the_send_set() -> None:
     first, second = mine.prefixes()[:2]
     wire.say(f"ListAdvertisementPartition('{first}')", f"NarrowAdvertisementPartition('{second}')")
     listed = [f"Advertised('{claim.hash}','{source}')" for claim in mine.under(first)]
-    children = [f"AdvertisementPartition('{p.prefix}','{p.count}','{p.root}')" for p in mine.children(second, source)]
+    children = [f"AdvertisementPartition('{p.prefix}','{p.count}','{p.root}')" for p in mine.children([second], source)]
     assert wire.heard() == [*listed, *children, ""]
 
 
@@ -376,7 +376,7 @@ def reconcile_with(
         answered = sorted(claim for prefix in answer.listed for claim in peer.under(prefix))
         assert len(answered) <= agreed.max_advertisement_records_listed
         listed += len(answered)
-        children = [child for prefix in answer.narrowed for child in peer.children(prefix, SOURCE)]
+        children = [child for prefix in answer.narrowed for child in peer.children([prefix], SOURCE)]
         summaries += len(children)
         offers.offer(children)
         reconciliation.settle(state.reconcile(reconciliation.answer(answered, children), ours, Call()).unknown)

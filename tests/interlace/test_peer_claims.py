@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from differences.sets import KEY
 from interlace.deciding import RECORDS, ROOT, SOURCE, reason_of, refuse
+from interlace.deciding import record as record_id
 from lace.differences.compare import measured
 from lace.differences.ids import Ids, ids_of_texts
 from lace.differences.keyed import U64
-from lace.interlace import claims as claiming
+from lace.interlace import settling
 from lace.interlace.advertisement import Advertisement, FieldClaim, bare_claims
 from lace.interlace.claims import PeerClaims
 from lace.interlace.comparing import ASK, DROP, only, read_summary, summary_facts
@@ -97,9 +98,12 @@ def test_a_listing_replaces_what_was_held_and_changes_are_told_once() -> None:
     assert (taken.count, taken.changed, len(claims)) == (3, True, 3)
     assert claims.take(TakeClaims(added=[], removed=[])).changed is False
     assert claims.listing() == bare_claims(RECORDS[1:4])
-    changes = claims.take_changes()
-    assert (changes.added, changes.removed) == (bare_claims(RECORDS[:4]), bare_claims(RECORDS[:1]))
+    assert claims.take_changes() == (bare_claims(RECORDS[1:4]), [])  # what came and went in between is nobody's
     assert claims.take_changes() == ([], [])
+    claims.take(TakeClaims(added=bare_claims(RECORDS[4:5]), removed=[RECORDS[1]]))
+    assert claims.take_changes() == (bare_claims(RECORDS[4:5]), bare_claims(RECORDS[1:2]))
+    claims.take(TakeClaims(added=bare_claims(RECORDS[1:2]), removed=[RECORDS[4]]))
+    claims.take_changes()
     claims.begin_anew()
     assert claims.take_changes() == (bare_claims(RECORDS[1:4]), [])
     claims.forget()
@@ -120,6 +124,38 @@ def test_a_listing_that_is_ours_is_known_as_such(theirs: int, ours: int, is_own:
     if theirs:
         shifted = Own(RECORDS[1 : theirs + 1])
         assert claims.take(whole(RECORDS[:theirs]), shifted).is_own is False
+
+
+@pytest.mark.clause("070-TAKE-03")
+@pytest.mark.parametrize(
+    ("theirs", "ours", "most", "named"),
+    [
+        ((0, 5), (3, 9), 4, ((5, 9), (0, 3))),
+        ((0, 5), (3, 9), 3, None),  # the peer lacks four
+        ((0, 5), (1, 5), 1, ((5, 5), (0, 1))),
+        ((0, 5), (2, 5), 1, None),
+        ((0, 0), (0, 2), 2, ((0, 2), (0, 0))),
+        ((0, 0), (0, 2), 1, None),
+        ((0, 2), (0, 0), 2, ((0, 0), (0, 2))),
+        ((0, 2), (0, 0), 1, None),
+        ((0, 3), (3, 6), 0, None),
+        ((0, 3), (0, 3), 9, None),  # equal: nothing is lacking
+        ((0, 0), (0, 0), 9, None),
+    ],
+)
+@pytest.mark.parametrize("held", [0, 1])
+def test_what_differs_from_our_listing_is_named_up_to_a_bound(
+    theirs: tuple[int, int], ours: tuple[int, int], most: int, named: tuple[tuple[int, int], ...] | None, held: int
+) -> None:
+    claims = of_peer(RECORDS[30:31]) if held else PeerClaims(SOURCE, 1024)
+    listing = replace(whole(RECORDS[slice(*theirs)]), max_named=most)
+    lacking = claims.take(listing, Own(RECORDS[slice(*ours)])).lacking
+    if named is None:
+        assert lacking is None
+    else:
+        assert lacking is not None
+        assert [list(lacking.peer), list(lacking.ours)] == [RECORDS[slice(*part)] for part in named]
+    assert claims.take(listing).lacking is None  # where sets are not compared
 
 
 def test_to_who_has_nothing_a_listing_is_what_differs() -> None:
@@ -291,6 +327,26 @@ def test_a_likeness_counts_and_measures() -> None:
     assert as_theirs(ours, SOURCE, 20) == bare_claims(RECORDS[:2])
 
 
+MIXED = sorted(letter + record[1:] for record in RECORDS[:4] for letter in "BPS")
+
+
+@pytest.mark.parametrize("listed", [RECORDS, MIXED])
+@pytest.mark.parametrize("missing", [0, 1, 5])
+@pytest.mark.parametrize("more", [0, 2])
+def test_a_likeness_follows_what_came_of_a_first_listing(listed: list[str], missing: int, more: int) -> None:
+    """All of it, some of it, and with it what the peer does not claim."""
+    others = [record for record in (record_id(number) for number in range(900, 900 + more)) if record not in listed]
+    alike = Likeness(Own([]), [], bare_claims(listed))
+    held = sorted([*listed[missing:], *others])
+    assert alike.follow(Own(held, number=1), keeps_fields=True)
+    assert list(alike.foreign) == listed[:missing]
+    assert alike.absent == set(others)
+    assert alike.among([*listed, *others]) == listed
+    assert len(alike) == len(listed)
+    assert alike.follow(Own(sorted([*listed, *others]), number=2), keeps_fields=True)
+    assert (dict(alike.foreign), alike.absent) == ({}, set(others))
+
+
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
@@ -349,7 +405,7 @@ def test_a_partition_without_one_record_is_guessed_within_bounds(monkeypatch: py
         ("_MOST_GUESSED_ROWS", 144, True), ("_MOST_GUESSED_ROWS", 143, False),
     ):  # fmt: skip
         with monkeypatch.context() as patched:
-            patched.setattr(claiming, name, most)
+            patched.setattr(settling, name, most)
             unknown, call, _ = reconciled(of_peer(many), theirs, [])
             assert (unknown == {}) is is_tried
             assert bool(call.rows) is is_tried
@@ -358,7 +414,7 @@ def test_a_partition_without_one_record_is_guessed_within_bounds(monkeypatch: py
     bad = [*stranger, *other[:10], RecordHash.of("B", b"\xff\xff" + bytes(30))]
     for name, most in (("_MOST_GUESSES", 23), ("_MOST_GUESSED_ROWS", 287)):
         with monkeypatch.context() as patched:
-            patched.setattr(claiming, name, most)
+            patched.setattr(settling, name, most)
             assert reconciled(of_peer([*many, *other]), bad, [])[1].rows == 144
 
 

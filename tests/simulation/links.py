@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement
-from lace.interlace.events import Advertising, Event
+from lace.interlace.events import Advertising, Event, Unwanted
 from lace.interlace.phases import Phase
 from lace.interlace.terms import MachineConfig
 from lace.notation.digest import Hasher, hasher
@@ -39,6 +39,7 @@ class SimEnd:
         self.listed: list[Advertisement] = []  # our own set as last advertised
         self._advertised: object = None
         self.requested: frozenset[str] = frozenset()
+        self.taken_in_vain = 0
         self.seen_disk = self.first_disk = lace.disk.version
 
     @property
@@ -56,7 +57,9 @@ class SimEnd:
             if isinstance(request, asked.Report):  # told at once: what happened cannot be delayed
                 self.events.append(request.event)
                 self.reconciled |= isinstance(request.event, Advertising)
+                self.taken_in_vain += request.event.count if isinstance(request.event, Unwanted) else 0
             else:
+                self._check_received(request)
                 self.work.append(request)
         while data := self.session.data_to_send():
             self.wire += data
@@ -67,6 +70,13 @@ class SimEnd:
         if advertised != self._advertised and advertised is not None:
             self._advertised = advertised
             self.listed = self.host.own.listing()
+
+    def _check_received(self, request: Request) -> None:
+        """Whatever is stored was asked for, or would have been: what comes unasked passes the same rules (070)."""
+        if isinstance(request, ReceivedRecords):
+            stray = {record for record, _ in request.records} - self.requested - self.host.requestable
+            if stray:
+                raise Broken(f"{sorted(stray)} would be stored and was never requestable")
 
 
 class SimLink:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from binascii import a2b_base64, b2a_base64
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeVar
@@ -129,9 +129,7 @@ class Ids:
         """The ids as `P.<b64a>.H3`, in the order of the columns."""
         if not len(self):
             return []
-        rows = np.zeros((len(self), ID_BYTES), np.uint8)
-        rows[:, :32] = digests_of(self)
-        symbols = b2a_base64(rows.tobytes(), newline=False).translate(_FROM_STANDARD).decode("ascii")
+        symbols = _symbols(self).decode("ascii")
         letters = self.letters.tobytes().decode("ascii")
         return [f"{letters[i]}.{symbols[44 * i : 44 * i + 43]}.{H3}" for i in range(len(self))]
 
@@ -144,6 +142,46 @@ class Ids:
 
 
 EMPTY = Ids(np.zeros((4, 0), np.uint64), np.zeros(0, np.uint8))
+
+
+def _symbols(ids: Ids) -> bytes:
+    """The payloads of some ids, 43 symbols and a zero each."""
+    rows = np.zeros((len(ids), ID_BYTES), np.uint8)
+    rows[:, :32] = digests_of(ids)
+    return b2a_base64(rows.tobytes(), newline=False).translate(_FROM_STANDARD)
+
+
+def framed(ids: Ids, before: bytes, after: bytes) -> list[bytes]:
+    """The text of each id between two that are the same for all: one block of rows, which is cut."""
+    if not len(ids):
+        return []
+    start = len(before)
+    row = before + b"?." + bytes(43) + f".{H3}".encode() + after
+    rows = np.frombuffer(bytearray(row) * len(ids), np.uint8).reshape(len(ids), len(row))
+    rows[:, start] = ids.letters
+    rows[:, start + 2 : start + 45] = np.frombuffer(_symbols(ids), np.uint8).reshape(len(ids), 44)[:, :43]
+    data, width = rows.tobytes(), len(row)
+    return [data[at : at + width] for at in range(0, len(data), width)]
+
+
+def in_text_order(ids: Ids) -> Ids:
+    """The same ids sorted as their texts are: by their letters first. Not for what looks for ids in the columns."""
+    if not len(ids) or int(ids.letters.min()) == int(ids.letters.max()):
+        return ids
+    return ids.take(np.argsort(ids.letters, kind="stable"))
+
+
+def same_ids(one: Ids, other: Ids) -> bool:
+    """Whether two columns hold the same."""
+    return np.array_equal(one.words, other.words) and np.array_equal(one.letters, other.letters)
+
+
+def joined(columns: Sequence[Ids]) -> Ids:
+    """Columns one after the other: each stands whole before the next."""
+    if not columns:
+        return EMPTY
+    words = np.concatenate([one.words for one in columns], axis=1)
+    return Ids(words, np.concatenate([one.letters for one in columns]))
 
 
 def sort_ids(words: Words, letters: Letters, kind: Literal["stable"] | None = None) -> Ids:

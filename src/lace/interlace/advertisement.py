@@ -19,10 +19,11 @@ from lace.notation import b64a
 from lace.notation.decimal import is_decimal
 from lace.notation.digest import digest_each, domain_digest
 from lace.notation.fact import Fact
-from lace.notation.identifiers import H3, RecordHash, is_record_hash
+from lace.notation.identifiers import H3, PAYLOAD, RecordHash, is_record_hash
 from lace.notation.text import quote
 
 _RECORD_DOMAIN = "lace-advertisement-record/v1"
+_H3_LENGTH = 48  # of `P.<43 symbols>.H3`
 
 
 class FieldClaim(NamedTuple):
@@ -83,13 +84,29 @@ def canonical_listing(advertisements: Iterable[Advertisement], source: str, max_
 def _canonical_each(claims: Iterable[Advertisement], source: str, max_line_bytes: int, domain: str = "") -> list[bytes]:
     """The canonical record of each claim behind a domain; nearly all lines of bare claims, of which there may be very
     many, are the same."""
-    before, after = f"{domain}Advertised('", f"',{quote(source)})\n"
+    before, after = _bare_line(source, domain)
     return [
         f"{before}{record}{after}".encode()
         if not fields
         else domain.encode() + canonical_bytes(Advertisement(record, fields), source, max_line_bytes)
         for record, fields in claims
     ]
+
+
+def _bare_line(source: str, domain: str) -> tuple[str, str]:
+    """What stands before and after a record in the canonical record of a claim without fields."""
+    return f"{domain}Advertised('", f"',{quote(source)})\n"
+
+
+def bare_frame(source: str) -> tuple[bytes, bytes]:
+    """What is hashed before and after a record for the digest of a claim without fields (050-ADVREC-07)."""
+    before, after = _bare_line(source, _RECORD_DOMAIN)
+    return before.encode(), after.encode()
+
+
+def bare_size(source: str) -> int:
+    """The bytes of a claim without fields about an H3 record."""
+    return sum(map(len, bare_frame(source))) - len(_RECORD_DOMAIN) + _H3_LENGTH
 
 
 def sendable_fields(advertisement: Advertisement, source: str, max_line_bytes: int) -> Fields:
@@ -125,6 +142,16 @@ def record_digests(claims: Iterable[Advertisement], source: str, max_line_bytes:
 
 
 _H3_RECORDS = re.compile(rf"{RecordHash.PATTERN}(?:\n{RecordHash.PATTERN})*+")
+_H3_LENGTH = PAYLOAD.stop + len(f".{H3}")
+
+
+def _are_h3(texts: Sequence[str]) -> bool:
+    """Whether every text is the hash of a record that we know; all are looked at in one go.
+
+    The length tells two hashes from one text that has a line feed between them.
+    """
+    joined = "\n".join(texts)
+    return len(joined) == len(texts) * (_H3_LENGTH + 1) - 1 and _H3_RECORDS.fullmatch(joined) is not None
 
 
 def is_record_id(text: str) -> bool:
@@ -141,13 +168,14 @@ def is_record_id(text: str) -> bool:
         and b64a.is_canonical(payload)
         and bool(dot and suffix)
         and suffix != H3
+        and "\n" not in suffix  # a fact is a line, so no peer can have said this
     )
 
 
 def with_format(records: Iterable[str], formats: frozenset[str]) -> list[str]:
     """The record ids whose hash suffix is one of these."""
     given = list(records)
-    if H3 in formats and _H3_RECORDS.fullmatch("\n".join(given)):
+    if H3 in formats and _are_h3(given):
         return given
     return [record for record in given if record[record.index(".", 2) + 1 :] in formats]
 
@@ -161,7 +189,7 @@ def require_record_id(text: str) -> str:
 
 def require_record_ids(texts: Sequence[str]) -> None:
     """Abort unless every text may stand as P."""
-    if not _H3_RECORDS.fullmatch("\n".join(texts)):
+    if not _are_h3(texts):
         for text in texts:
             require_record_id(text)
 

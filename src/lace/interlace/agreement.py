@@ -29,6 +29,7 @@ from lace.notation.identifiers import LacegramId, Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import ExchangePlan
 from lace.policy.compile import agree as compile_operands
+from lace.policy.mirrored import selects_alike
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer, require_proven, source_of, viewer_of, wire_origin
 
@@ -112,8 +113,15 @@ def own_hello(config: MachineConfig, plan: ExchangePlan, now_ns: int) -> Hello:
             compression=config.terms.compression and not config.link.encrypted,  # 070-ZIP-06
             salt=config.salt,
             holds_nothing=config.holds_nothing,
+            takes=_offered_takes(config, plan),
         ),
     )
+
+
+def _offered_takes(config: MachineConfig, plan: ExchangePlan) -> int:
+    """How many records we take unnamed: none where our rules might not want what the peer lists (070-TAKE-02)."""
+    most = min(config.takes, config.terms.max_requests)
+    return most if most and selects_alike(plan) else 0
 
 
 def settle(

@@ -49,6 +49,11 @@ class BlockReader:
         return self._listing is not None and not self._listing.is_empty
 
     @property
+    def listed(self) -> int:
+        """How many records it has listed so far."""
+        return len(self._listing) if self._listing is not None else 0
+
+    @property
     def is_tick(self) -> bool:
         """A block of TickReady lines alone (P19)."""
         return bool(self.ticks) and not self.facts and not self.requested and not self.lists and self.changes is None

@@ -13,7 +13,7 @@ from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
 from lace.interlace.effects import EndBlock, SendRecords, StoreRecords
 from lace.interlace.epoch import Epoch
-from lace.interlace.events import Deferred, NotAvailable, Sent
+from lace.interlace.events import Deferred, NotAvailable, Sent, Unwanted
 from lace.interlace.inputs import RecordsReceived, RecordsSent
 from lace.interlace.phases import Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -24,10 +24,11 @@ from lace.notation.fact import FactColumn
 class Transfer:
     """The phase TRANSFER."""
 
-    def __init__(self, core: Core, epoch: Epoch, requested: Sequence[str]) -> None:
+    def __init__(self, core: Core, epoch: Epoch, requested: Sequence[str], *, are_listed: bool = False) -> None:
         self._core = core
         self._epoch = epoch
         self._requested = requested[: core.terms.max_service_records]  # the rest is deferred (050-XFER-01)
+        self._are_listed = are_listed  # by us, of the set that was advertised last
         self._crossed = False  # record bytes, in either direction
         self.is_batch_open = True  # the peer's records come before its availability block
 
@@ -49,6 +50,7 @@ class Transfer:
                 hashes=self._requested,
                 budget_bytes=self._core.terms.max_service_bytes,
                 limit_bytes=limits.max_total_transferred_bytes - ledger.round_sent,
+                are_in_set=self._are_listed and self._epoch.is_advertised,
             )
         )
 
@@ -85,10 +87,14 @@ class Transfer:
         core.ledger.count_received(size)
         self._crossed |= asked > 0
         arrived = names[: min(taken, asked)]
+        wanted = core.requests.wanted(arrived)
         if arrived:
-            core.storing.update(arrived)
             self._epoch.note_arrived(arrived)
-            core.emit(StoreRecords(arrived))
+        if wanted:
+            core.storing.update(wanted)
+            core.emit(StoreRecords(wanted))
+        if len(wanted) < len(arrived):
+            core.report(Unwanted(len(arrived) - len(wanted)))
         if taken < asked:  # 050-LIM-06
             raise ProtocolAbort(AbortReason.TRANSFER_LIMIT_EXCEEDED, f"more than {limit} bytes", "050-ERR-14")
         if asked < len(names):
@@ -101,6 +107,8 @@ class Transfer:
         require_record_ids(missing)
         for record in missing:
             core.requests.unavailable(record)
+        missing = list(core.requests.wanted(missing))
+        for record in missing:
             core.ledger.miss(record)
         if missing:
             core.report(NotAvailable(missing))

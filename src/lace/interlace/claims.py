@@ -1,41 +1,26 @@
-"""The peer's claims as a host holds them, and how its summaries are settled against what we know (050, P16).
+"""The peer's claims as a host holds them (050, P16).
 
-Rule: a partition whose count and root are those of claims that we can already name is not transferred: either what
-we hold from before, or what we would list ourselves under the peer's label. Everything else is checked before use.
+Rule: what a peer lists is checked against its summaries before it is used; what it need not list (`settling`) is held
+as the very parts of our own set, so that a million claims that are ours too take no room and no look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from lace.differences.ids import joined
 from lace.differences.keyed import U64, DifferenceKey
-from lace.interlace.advertisement import Advertisement, Claims, record_digests
+from lace.interlace.advertisement import Advertisement, Claims
+from lace.interlace.columns import apart, column_parts, packed
 from lace.interlace.cursor import AdvertisementCursor
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
-from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
+from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Lacking, Reconciled
 from lace.interlace.likeness import Likeness, OwnSet, adds_up, as_theirs, measure_of
-from lace.interlace.merkle import roots_without_one
-from lace.interlace.partitions import START_LENGTH, AdvertisementSet, ClaimChanges, Partition, Parts, summarise
-from lace.notation import b64a
-
-_MOST_GUESSES = 8_192  # roots tried in a call for partitions that lack one record
-_MOST_GUESSED_ROWS = 1 << 21  # claims hashed for that: a root costs as much as its partition is long
-
-
-class OwnListing(Protocol):
-    """What we would list ourselves, as far as partitions are compared with it."""
-
-    def count_under(self, prefix: str) -> int: ...
-    def summary(self, prefix: str, source: str) -> Partition: ...
-    def under(self, prefix: str) -> list[Advertisement]: ...
-    def unsummarised(self, source: str, prefixes: Iterable[str]) -> Parts: ...
-    def remember(self, source: str, partitions: Iterable[Partition]) -> None: ...
-
-
-WorkOut = Callable[[Parts, str, int], Sequence[Partition]]
-"""Works out what a source with a label says of some partitions, as `partitions.summarise` does."""
+from lace.interlace.packed import Part
+from lace.interlace.partitions import START_LENGTH, AdvertisementSet, ClaimChanges, Partition, summarise
+from lace.interlace.settling import OwnListing, Settling, WorkOut
 
 
 class PeerClaims:
@@ -48,7 +33,7 @@ class PeerClaims:
         self._held = AdvertisementSet(max_line_bytes)
         self._like: Likeness | None = None  # 070: what is held instead
         self._measured: U64 | None = None  # what the peer claims now, as it told itself
-        self._unseen = ClaimChanges([], [])
+        self._seen: Mapping[str, Part] = {}  # the claims that whoever evaluates over them was last given
 
     def __len__(self) -> int:
         return len(self._held) if self._like is None else len(self._like)
@@ -99,12 +84,12 @@ class PeerClaims:
         """Hold every claim: whoever asks needs them one by one."""
         if self._like is not None:
             claims, self._like = self._like.claims(self.source, self._max_line_bytes), None
-            self._note(self._held.replace_all(claims))
+            self._held.replace_all(claims)
 
     def forget(self) -> None:
         """Know of no claim: the peer says again what it has."""
         self._like = self._measured = None
-        self._note(self._held.replace_all(()))
+        self._held.replace_all(())
 
     def listing(self) -> list[Advertisement]:
         """All claims, sorted."""
@@ -119,25 +104,28 @@ class PeerClaims:
     def take_changes(self) -> ClaimChanges:
         """What changed since this was last asked, removals first: for whoever evaluates over the claims."""
         self._spell_out()
-        changes, self._unseen = self._unseen, ClaimChanges([], [])
+        changes, self._seen = self._held.changes_since(self._seen), self._held.parts()
         return changes
 
     def begin_anew(self) -> None:
         """Nobody has evaluated over these claims yet."""
         self._spell_out()
-        self._measured = None
-        self._unseen = ClaimChanges(self._held.listing(), [])
+        self._measured, self._seen = None, {}
 
     def restore(self, cursor: AdvertisementCursor) -> None:
         """Begin with what was kept (050-SEND-02)."""
-        self._note(self._held.replace_all(cursor.claims))
+        self._held = AdvertisementSet(self._max_line_bytes, column_parts(cursor.bare))
+        self._held.put_all(cursor.claims)
         self._held.remember(self.source, cursor.partitions)
 
     def as_cursor(self, plan: str) -> AdvertisementCursor:
         """What to keep until the next exchange."""
         self._spell_out()
         known = tuple(self._held.known_summaries(self.source))
-        return AdvertisementCursor(plan=plan, source=self.source, claims=tuple(self.listing()), partitions=known)
+        columns, others = apart(self._held.parts())
+        return AdvertisementCursor(
+            plan=plan, source=self.source, claims=tuple(others), partitions=known, bare=joined(columns)
+        )
 
     # --- what the peer says ------------------------------------------------------------------------------------
 
@@ -148,18 +136,32 @@ class PeerClaims:
         """
         if own is not None and not len(own) and wanted.is_whole and wanted.added and not len(self):
             self._like, self._measured = Likeness(own, (), wanted.added), None
-            return ClaimsTaken(len(self._like), changed=True)
+            lacking = Lacking((), sorted(self._like.foreign)) if len(self) <= wanted.max_named else None
+            return ClaimsTaken(len(self), changed=True, lacking=lacking)
         self._spell_out()
         self._measured = None
         before = self._held.version
         if wanted.is_whole:
-            self._note(self._held.replace_all(wanted.added))
+            self._held.replace_all(wanted.added)
         else:
-            dropped = [claim for record in wanted.removed if (claim := self._held.drop(record)) is not None]
-            taken = self._held.put_all(wanted.added)
-            self._note(ClaimChanges(taken.added, [*dropped, *taken.removed]))
-        is_own = own is not None and len(own) == len(self._held) == len(own.among(list(self._held)))
-        return ClaimsTaken(len(self._held), changed=self._held.version != before, is_own=is_own)
+            self._held.drop_all(wanted.removed)
+            self._held.put_all(wanted.added)
+        answer = ClaimsTaken(len(self._held), changed=self._held.version != before)
+        return answer if own is None else self._likened(answer, own, wanted.max_named)
+
+    def _likened(self, answer: ClaimsTaken, own: OwnSet, max_named: int) -> ClaimsTaken:
+        """Whether what is held is about our records, or what differs if that is little enough."""
+        if abs(len(own) - len(self._held)) > max_named:
+            return answer
+        both = set(own.among(list(self._held)))
+        absent, foreign = len(own) - len(both), len(self._held) - len(both)
+        if not absent and not foreign:
+            return replace(answer, is_own=True)
+        if max(absent, foreign) > max_named:
+            return answer
+        listed = [claim.hash for claim in own.listing()] if absent else []
+        lacking = Lacking([record for record in listed if record not in both], sorted(set(self._held).difference(both)))
+        return replace(answer, lacking=lacking)
 
     def reconcile(self, wanted: Reconcile, own: OwnListing, call: Call) -> Reconciled:
         """Take over every partition that can be named; `own` is the set of the handle."""
@@ -169,9 +171,12 @@ class PeerClaims:
         if wanted.listed or wanted.claims:
             self._take_listed(wanted.listed, wanted.claims)
         self._forget_absent(wanted)
-        settling = _Settling(self._held, own, self.source, self._max_line_bytes, call)
-        settling.know_roots(wanted.offered, self._work_out)
+        if wanted.parents is None and isinstance(own, AdvertisementSet):
+            self._held.share(own, self.source)
+        settling = Settling(self._held, own, self.source, self._max_line_bytes, call)
+        settling.know_roots(wanted, self._work_out)
         unknown: dict[Partition, int] = {}
+        named: dict[Partition, Sequence[Advertisement]] = {}
         for partition in wanted.offered:
             if settling.is_held(partition):
                 continue
@@ -179,7 +184,8 @@ class PeerClaims:
             if claims is None:
                 unknown[partition] = settling.known_count(partition)
             else:
-                self._take_over(partition, claims)
+                named[partition] = claims
+        self._take_over(named)
         return Reconciled(unknown=unknown, count=len(self._held), changed=self._held.version != before)
 
     def take_difference(
@@ -221,9 +227,8 @@ class PeerClaims:
         like = self._like
         if like is None:
             more = [*added, *as_theirs(sent, self.source, self._max_line_bytes)]
-            dropped = [claim for record in removed if (claim := self._held.drop(record)) is not None]
-            taken = self._held.put_all(more)
-            self._note(ClaimChanges(taken.added, [*dropped, *taken.removed]))
+            self._held.drop_all(removed)
+            self._held.put_all(more)
             return
         for record in removed:
             if like.foreign.pop(record, None) is None:
@@ -240,94 +245,22 @@ class PeerClaims:
         for partition in promised:
             if found[partition.prefix] != partition:
                 raise ListingMismatch(f"partition {partition.prefix} is not what its summary says", "050-PART-15")
-        for partition in promised:
-            self._take_over(partition, parts[partition.prefix])
+        self._take_over({partition: parts[partition.prefix] for partition in promised})
 
     def _forget_absent(self, wanted: Reconcile) -> None:
         """What is summarised is all there is: an absent prefix has count 0 (050-LIST-09)."""
         present = {partition.prefix for partition in wanted.offered}
         if wanted.parents is None:
-            for prefix in self._held.prefixes():
-                if prefix not in present:
-                    self._note(self._held.replace(prefix, ()))
-            return
-        for parent in wanted.parents:
-            length = len(parent) + 1
-            gone = [claim for claim in self._held.under(parent) if claim.hash[2 : 2 + length] not in present]
-            for claim in gone:
-                self._held.drop(claim.hash)
-            self._note(ClaimChanges([], gone))
+            gone = [prefix for prefix in self._held.prefixes() if prefix not in present]
+        else:
+            gone = [child for parent in wanted.parents for child in self._held.family(parent) if child not in present]
+        self._held.replace_under(dict.fromkeys(gone, ()))
 
-    def _take_over(self, partition: Partition, claims: Iterable[Advertisement]) -> None:
-        """Hold the claims of a partition; they were checked against its root, which need not be worked out again."""
-        self._note(self._held.replace(partition.prefix, claims))
-        self._held.remember(self.source, (partition,))
-
-    def _note(self, changes: ClaimChanges) -> None:
-        self._unseen.removed.extend(changes.removed)
-        self._unseen.added.extend(changes.added)
-
-
-class _Settling:
-    """Which partitions of a peer are claims that we can name: one call's worth of comparing."""
-
-    def __init__(self, held: AdvertisementSet, own: OwnListing, source: str, max_line_bytes: int, call: Call) -> None:
-        self._held = held
-        self._own = own
-        self._source = source
-        self._max_line_bytes = max_line_bytes
-        self._call = call
-        self._guesses = _MOST_GUESSES
-        self._guessed_rows = _MOST_GUESSED_ROWS
-
-    def know_roots(self, partitions: Sequence[Partition], work_out: WorkOut) -> None:
-        """Work out at once the roots of those of our starting partitions that will be compared."""
-        likely = [
-            partition.prefix
-            for partition in partitions
-            if len(partition.prefix) == START_LENGTH
-            and self._own.count_under(partition.prefix) == partition.count
-            and not self.is_held(partition)
-        ]
-        parts = self._own.unsummarised(self._source, likely)
-        self._call.charge(rows=sum(map(len, parts.values())))
-        self._own.remember(self._source, work_out(parts, self._source, self._max_line_bytes))
-
-    def is_held(self, partition: Partition) -> bool:
-        """Whether it is what we hold already."""
-        return self._is(partition, self._held)
-
-    def known_count(self, partition: Partition) -> int:
-        """How many claims we know under its prefix."""
-        return max(self._held.count_under(partition.prefix), self._own.count_under(partition.prefix))
-
-    def name(self, partition: Partition) -> list[Advertisement] | None:
-        """Its claims, if we can name them."""
-        if self._is(partition, self._own):  # a virtual root: same set, their label
-            return as_theirs(self._own.under(partition.prefix), self._source, self._max_line_bytes)
-        return self._all_but_one(partition, self._held) or self._all_but_one(partition, self._own)
-
-    def _is(self, partition: Partition, known: OwnListing) -> bool:
-        """Whether a partition is what we know; roots are worked out only where the counts agree."""
-        prefix = partition.prefix
-        return known.count_under(prefix) == partition.count and known.summary(prefix, self._source) == partition
-
-    def _all_but_one(self, partition: Partition, known: OwnListing) -> list[Advertisement] | None:
-        """The claims we can name but for one, if that is what the root says: the peer lacks one record of ours."""
-        if known.count_under(partition.prefix) != partition.count + 1:
-            return None
-        claims = as_theirs(known.under(partition.prefix), self._source, self._max_line_bytes)
-        count = len(claims)
-        if count > self._guesses or count * count > self._guessed_rows:  # a hostile peer could make us try in vain
-            return None
-        digests = record_digests(claims, self._source, self._max_line_bytes)
-        for left_out, root in enumerate(roots_without_one(digests)):
-            self._guesses -= 1
-            self._guessed_rows -= count
-            self._call.charge(rows=count)
-            if b64a.encode(root) == partition.root:
-                return claims[:left_out] + claims[left_out + 1 :]
-        return None
+    def _take_over(self, named: Mapping[Partition, Sequence[Advertisement]]) -> None:
+        """Hold the claims of some partitions; they were checked against their roots, which need not be worked out
+        again."""
+        self._held.replace_under({partition.prefix: claims for partition, claims in named.items()}, packed)
+        self._held.remember(self.source, named)
 
 
 def _sort_out(promised: Sequence[Partition], claims: Claims) -> dict[str, list[Advertisement]]:

@@ -14,6 +14,7 @@ from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
 from lace.errors import LocalProtocolError, excerpt
 from lace.facts.predicates import MAY_REQUEST
+from lace.interlace.advertisement import Claims
 from lace.interlace.blocks import BlockReader
 from lace.interlace.comparing import (
     ASK,
@@ -55,6 +56,9 @@ class ComparedLoop(ABC):
         self._doubt: Fact | None = None  # sent in the place of our requests
         self._listed_by_us: Sequence[str] = ()  # of what differs
         self._listed_by_peer: Sequence[str] = ()
+        self._whole_listing: Claims = ()  # the peer's, where all of it differs
+        self._lists_all = False  # what we listed is our whole set
+        self.is_asked_for_all = False  # of that, in one line
 
     # --- what the whole loop knows -----------------------------------------------------------------------------
 
@@ -96,6 +100,16 @@ class ComparedLoop(ABC):
         return Measure(
             own=self._epoch.own, since=self._epoch.compared, root=not has_base, sums=has_base or self._is_asker
         )
+
+    @property
+    def _lists_to_nothing(self) -> bool:
+        """Whether all that we list is what differs, for the peer says that it holds nothing (070-ALL-01)."""
+        return not self._is_standard and self._epoch.lists_at_once
+
+    def _note_listing(self, claims: Claims) -> None:
+        """The other side of that. Which records they are is not asked here: putting many in order takes long."""
+        if not self._is_standard and self._epoch.is_listed_at_once:
+            self._whole_listing = claims
 
     def send_measure(self, found: Measured) -> None:
         """MEASURE is answered: our summary, and what changed since the loop before (070-BASE-01); or OWN_SUMS."""
@@ -199,7 +213,8 @@ class ComparedLoop(ABC):
         self._is_standard = True
         self._ours = self._theirs = self._comparison = self._doubt = None
         self._summary = []
-        self._listed_by_us = self._listed_by_peer = ()
+        self._listed_by_us = self._listed_by_peer = self._whole_listing = ()
+        self._lists_all = False
 
     def _drop(self) -> None:
         """070-DROP-02: both of us send the standard `adv`."""
@@ -267,9 +282,11 @@ class ComparedLoop(ABC):
 
     def _request_facts(self, requested: list[str]) -> Sequence[Fact]:
         """What we ask for: one line for many records, if they are all that the peer listed (070-ALL-01)."""
-        listed = self._listed_by_peer
-        if len(requested) >= MIN_ALL and len(requested) == len(listed) and set(requested) == set(listed):
-            return [Fact(DIFFERENCE_ALL, (str(len(listed)),))]
+        count = len(self._listed_by_peer) or len(self._whole_listing)
+        if len(requested) >= MIN_ALL and len(requested) == count:
+            listed = self._listed_by_peer or [claim.hash for claim in self._whole_listing]
+            if requested == listed or set(requested) == set(listed):
+                return [Fact(DIFFERENCE_ALL, (str(count),))]
         return FactColumn(MAY_REQUEST, requested)
 
     def _requested_of_us(self, block: BlockReader) -> list[str]:
@@ -281,6 +298,7 @@ class ComparedLoop(ABC):
             raise malformed("all that was listed, asked for twice, beside other requests, or where nothing was")
         if counts[0] != str(len(self._listed_by_us)):
             raise malformed(f"all of {excerpt(counts[0])} records asked for, and {len(self._listed_by_us)} were listed")
+        self.is_asked_for_all = self._lists_all
         return list(self._listed_by_us)
 
     def _settle_doubts(self, block: BlockReader) -> bool:

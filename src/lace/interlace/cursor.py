@@ -8,12 +8,17 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from lace.differences.ids import EMPTY, Ids, ids_of_bytes
+from lace.errors import InvalidText
 from lace.interlace.advertisement import Advertisement, FieldClaim, is_record_id
 from lace.interlace.partitions import Partition
 
 _HEADING = "lace-advertisement-cursor/1"
+_WITH_COLUMNS = "lace-advertisement-cursor/2"  # ids follow behind the lines, and how long these are stands in the head
+_COLUMNS_HEAD = f'["{_WITH_COLUMNS}"'.encode()
+_LONGEST_HEAD = 64
 _LEVEL = 1  # hashes hardly compress, so bare claims are kept as they are; fields do
 _PLAIN = b"["  # how an uncompressed cursor begins; zlib never does
 
@@ -26,9 +31,17 @@ class AdvertisementCursor:
     source: str
     claims: tuple[Advertisement, ...]
     partitions: tuple[Partition, ...] = ()
+    bare: Ids = field(default=EMPTY, compare=False)  # more claims, without fields: as many as our own set has
 
     def encode(self) -> bytes:
         """The cursor as bytes for a store's settings."""
+        lines = self._lines()
+        if not len(self.bare):
+            return lines
+        head = json.dumps([_WITH_COLUMNS, len(lines)]).encode()
+        return b"\n".join((head, lines + self.bare.to_bytes()))
+
+    def _lines(self) -> bytes:
         head = json.dumps([_HEADING, self.plan, self.source, len(self.partitions), len(self.claims)])
         lines = [head, *(f"{p.prefix} {p.count} {p.root}" for p in self.partitions), *map(_claim_line, self.claims)]
         data = "\n".join(lines).encode()
@@ -38,6 +51,7 @@ class AdvertisementCursor:
 def decode_cursor(data: bytes, plan: str, source: str, max_bytes: int) -> AdvertisementCursor | None:
     """The cursor of this plan and source that the bytes hold, or None."""
     try:
+        data, bare = _apart(data, max_bytes)
         text = _unpacked(data, max_bytes)
         head, *lines = text.split("\n")
         heading, found_plan, found_source, partition_count, claim_count = json.loads(head)
@@ -47,10 +61,26 @@ def decode_cursor(data: bytes, plan: str, source: str, max_bytes: int) -> Advert
             return None
         partitions = tuple(_read_partition(line) for line in lines[:partition_count])
         return AdvertisementCursor(
-            plan=plan, source=source, partitions=partitions, claims=tuple(_read_claims(lines[partition_count:]))
+            plan=plan,
+            source=source,
+            partitions=partitions,
+            claims=tuple(_read_claims(lines[partition_count:])),
+            bare=bare,
         )
-    except (zlib.error, ValueError, TypeError, KeyError):
+    except (zlib.error, InvalidText, ValueError, TypeError, KeyError):
         return None
+
+
+def _apart(data: bytes, max_bytes: int) -> tuple[bytes, Ids]:
+    """The lines of a cursor, and the ids that stand behind them."""
+    if not data.startswith(_COLUMNS_HEAD):
+        return data, EMPTY
+    if len(data) > max_bytes:
+        raise ValueError(f"more than {max_bytes} bytes")
+    head, _, _ = data[:_LONGEST_HEAD].partition(b"\n")
+    _, size = json.loads(head)
+    lines_end = len(head) + 1 + size
+    return data[len(head) + 1 : lines_end], ids_of_bytes(memoryview(data)[lines_end:])
 
 
 def _unpacked(data: bytes, max_bytes: int) -> str:

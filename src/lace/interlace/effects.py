@@ -54,6 +54,11 @@ class SendListing:
     source: Source
     prefixes: Sequence[str] | None = None  # only these partitions
     records: Sequence[str] | None = None  # only these records
+    is_named: bool = False  # whether the answer says which records they were
+
+    def names(self, listed: Claims) -> list[str]:
+        """What the answer says of some that were listed."""
+        return [claim.hash for claim in listed] if self.is_named else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class SendRecords:
     hashes: Sequence[str]
     budget_bytes: int
     limit_bytes: int
+    are_in_set: bool = False  # we listed them ourselves, of this very set: nobody need look again
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +143,15 @@ class Summarise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeClaims:
-    """The peer's claims changed, or are these from now on if `is_whole`; answered by ClaimsTaken."""
+    """The peer's claims changed, or are these from now on if `is_whole`; answered by ClaimsTaken.
+
+    With `max_named` the answer names what differs from our set, if that is no more than so many on either side.
+    """
 
     added: Claims
     removed: Sequence[str] = ()
     is_whole: bool = False
+    max_named: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +240,10 @@ class KeepClaims:
 
 @dataclass(frozen=True, slots=True)
 class StoreRecords:
-    """Validate and store what was received under these hashes; each is answered once, stored or rejected."""
+    """Validate and store what was received under these hashes; each is answered once, stored or rejected.
+
+    Of what was received at the same time and is not among them nothing is kept: nobody wants it (070-TAKE-05).
+    """
 
     hashes: Sequence[str]
 

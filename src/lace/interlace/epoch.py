@@ -125,6 +125,19 @@ class Epoch:
         """Whether the next `adv` of ours is to a peer that holds nothing (070-CAP-05)."""
         return self.agreement.peer_holds_nothing and self.compared is None
 
+    @property
+    def takes(self) -> int:
+        """How many records of a listing either side takes unnamed (070-TAKE-03): in a first loop, where no listing
+        follows from another."""
+        agreement = self.agreement
+        is_first = self.compared is None and not self._core.config.is_direct
+        return agreement.negotiated.takes if is_first and not agreement.have_reads_advertisements else 0
+
+    @property
+    def is_listed_at_once(self) -> bool:
+        """The same of the peer's next `adv`: we said that we hold nothing."""
+        return self._core.config.holds_nothing and self.agreement.negotiated.differences and self.compared is None
+
     def accept(self, found: Evaluated) -> None:
         """The effective send set changes only here (050-SEND-01)."""
         if found.own.number != self.own.number and not self._sees_other_claims:

@@ -51,6 +51,13 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class Unwanted:
+    """So many records came unasked, as agreed, and our rules did not want them: nothing is kept of them."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """Records written to the peer."""
 
@@ -99,6 +106,7 @@ Event = (
     | Requested
     | Received
     | Rejected
+    | Unwanted
     | Sent
     | NotAvailable
     | Deferred

@@ -118,6 +118,9 @@ class AtOnce(Protocol):
     def loaded(self, wanted: SendRecords) -> Loaded | None:
         """All that `load` would give."""
 
+    def foresee(self, listed: int) -> None:
+        """The peer is listing, and has listed so many records so far; nothing of it counts yet."""
+
     @property
     def is_ready(self) -> bool:
         """Whether `rest` has nothing to do."""

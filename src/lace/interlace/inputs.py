@@ -144,15 +144,25 @@ class Summarised:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacking:
+    """How the peer's listing differs from ours: records that only one of the two names, sorted."""
+
+    peer: Sequence[str]  # in ours
+    ours: Sequence[str]  # in the peer's
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimsTaken:
     """Answers TakeClaims: how many claims the peer now makes, and whether that is another set of them than before.
 
-    Where sets are compared (070) it also tells whether they are about exactly the records of our set.
+    Where sets are compared (070) it also tells whether they are about exactly the records of our set, and names what
+    differs if that was asked for and is little enough.
     """
 
     count: int
     changed: bool
     is_own: bool = False
+    lacking: Lacking | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +222,8 @@ class ListingRefused:
 @dataclass(frozen=True, slots=True)
 class ListingSent:
     """Answers SendListing: all of it was given to the stream."""
+
+    records: Sequence[str] = ()  # that were listed, if they were to be named
 
 
 @dataclass(frozen=True, slots=True)

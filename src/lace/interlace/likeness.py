@@ -60,7 +60,10 @@ class Likeness:
         going = [record for record in went.texts() if record not in self.absent]
         if going and keeps_fields:
             return False
-        for record in came.texts():
+        coming = came.texts()
+        if coming == list(self.foreign):  # a first copy, and all of it has come
+            self.foreign, coming = {}, []
+        for record in coming:
             if self.foreign.pop(record, None) is None:
                 self.absent.add(record)
         self.absent.difference_update(went.texts())

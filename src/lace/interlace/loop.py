@@ -7,11 +7,12 @@ sides go through the same phases in lockstep (050-DRV-04). A loop is thrown away
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum, auto
 
 from lace.errors import LocalProtocolError
 from lace.interlace.advertise import Offers, summary_fact, uses_partitions
-from lace.interlace.advertisement import Claims, require_record_ids
+from lace.interlace.advertisement import Claims, require_record_ids, with_format
 from lace.interlace.blocks import BlockReader
 from lace.interlace.compared import ComparedLoop
 from lace.interlace.core import Core
@@ -24,7 +25,7 @@ from lace.interlace.effects import (
 )
 from lace.interlace.epoch import Epoch
 from lace.interlace.events import Advertising, Requested
-from lace.interlace.inputs import ClaimsTaken, Reconciled
+from lace.interlace.inputs import ClaimsTaken, Lacking, Reconciled
 from lace.interlace.partitions import START_LENGTH, Partition
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -55,6 +56,7 @@ class Loop(ComparedLoop):
         self._selection: list[Fact] = []  # ours
         self._peer_selection: list[Fact] = []
         self._peer_answer: tuple[Claims, list[Partition]] = [], []
+        self._taken: Lacking | None = None  # both sides know what each lacks, so neither names it
         self._requested: list[str] = []
         self.peer_requests: list[str] = []
         self.end: LoopEnd | None = None
@@ -84,7 +86,7 @@ class Loop(ComparedLoop):
             self._uses_summaries = True
             core.ask(Question.SUMMARIES, Summarise(own=epoch.own, source=source))
         elif epoch.own.count:
-            core.emit(SendListing(own=epoch.own, source=source))
+            core.emit(SendListing(own=epoch.own, source=source, is_named=self._lists_to_nothing))
         else:
             self._end_advertisement([])  # P19: TickReady rides only in an adv that is not otherwise empty
 
@@ -93,8 +95,10 @@ class Loop(ComparedLoop):
         self._offers.offer(partitions)
         self._end_advertisement([*map(summary_fact, partitions), *self._epoch.tick_facts()])
 
-    def listing_sent(self) -> None:
+    def listing_sent(self, records: Sequence[str]) -> None:
         """A listing under way is complete: of our adv, of an answer, or of what differs."""
+        if records:  # which the driver names where they are all of our set
+            self._listed_by_us, self._lists_all = records, True
         if self._comparison is not None:
             self._comparison.listing_sent()
             self._go_on()
@@ -136,7 +140,8 @@ class Loop(ComparedLoop):
             return
         if self._peer_listing is not None:
             listing, self._peer_listing = self._peer_listing, None
-            core.ask(Question.THEIR_LISTING, listing)
+            self._note_listing(listing.added)
+            core.ask(Question.THEIR_LISTING, replace(listing, max_named=self._epoch.takes))
             return
         agreement = self._epoch.agreement
         self._reconciliation = Reconciliation(
@@ -159,7 +164,16 @@ class Loop(ComparedLoop):
             if isinstance(answer, ClaimsTaken) and answer.is_own and self._ends_when_equal:
                 self._end_without_requests()
             else:
+                self._taken = self._crossing(answer)
                 self._evaluate_requests()
+
+    def _crossing(self, answer: ClaimsTaken | Reconciled) -> Lacking | None:
+        """What crosses without being named (070-TAKE-03): both sides find the same in the same two listings."""
+        lacking = answer.lacking if isinstance(answer, ClaimsTaken) else None
+        if lacking is None:
+            return None
+        records, formats = [*lacking.ours, *lacking.peer], self._epoch.agreement.negotiated.record_formats
+        return lacking if len(with_format(records, formats)) == len(records) else None
 
     # --- partitions --------------------------------------------------------------------------------------------
 
@@ -260,7 +274,10 @@ class Loop(ComparedLoop):
         """WHAT_TO_REQUEST is answered."""
         core = self._core
         self._requested = list(self._epoch.found.requests)
-        core.requests.outstanding = set(self._requested)
+        if self._taken is not None:
+            self._take(self._taken)
+            return
+        core.requests.ask(self._requested)
         if self._requested:
             core.emit(SendFacts(self._request_facts(self._requested)))
         ticks = self._epoch.tick_facts()
@@ -270,12 +287,21 @@ class Loop(ComparedLoop):
         core.sent = True
         self._conclude()
 
+    def _take(self, lacking: Lacking) -> None:
+        """070-TAKE-04: as if each had asked for all that it lacks; what our rules want of it is taken."""
+        core, comes = self._core, frozenset(lacking.ours)
+        self._requested = [record for record in self._requested if record in comes]
+        core.requests.ask(self._requested, lacking.ours)
+        self.peer_requests = list(lacking.peer)
+        core.sent = core.received = True
+        self._conclude()
+
     def receive_requests(self, block: BlockReader) -> None:
         """What the peer wants."""
         if self._settle_doubts(block):
             return
         self.peer_requests = self._requested_of_us(block)
-        require_record_ids(self.peer_requests)
+        require_record_ids(list(block.requested))
         self._core.received = True
         self._conclude()
 
@@ -284,7 +310,7 @@ class Loop(ComparedLoop):
             return
         self._core.report(Requested(len(self._requested), len(self.peer_requests)))
         settled = self._epoch.note_listings()
-        if self._requested or self.peer_requests:
+        if self._requested or self.peer_requests or self._taken is not None:
             self.end = LoopEnd.WANTED
         else:
             self.end = LoopEnd.SETTLED if settled else LoopEnd.NOT_SETTLED

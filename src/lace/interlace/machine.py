@@ -137,8 +137,8 @@ class InterlaceMachine:
 
     @property
     def outstanding(self) -> frozenset[str]:
-        """The records that we asked for and that have not come yet."""
-        return frozenset(self._core.requests.outstanding)
+        """The records that we asked for, or take unasked (070), and that have not come yet."""
+        return frozenset(self._core.requests.wanted(list(self._core.requests.outstanding)))
 
     @property
     def refused(self) -> frozenset[str]:
@@ -159,6 +159,11 @@ class InterlaceMachine:
     def block_bytes(self) -> int:
         """Bytes of lines of the block that is being read; they are in memory as facts."""
         return self._block.size if self._block is not None else 0
+
+    @property
+    def listed_so_far(self) -> int:
+        """Records that the block at hand lists: so many claims are coming at least, if nothing is wrong with it."""
+        return self._block.listed if self._block is not None else 0
 
     def result(self) -> InterlaceResult:
         """What this side has to report now."""

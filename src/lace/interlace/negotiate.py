@@ -36,8 +36,9 @@ PARTITION_LIMIT = "max_partition_summaries"
 DIFFERENCES = "x_differences"
 SALT = "x_differences_salt"
 HOLDS_NOTHING = "x_differences_nothing"
+TAKE = "x_differences_take"
 COMPRESSION = "x_compression"
-CAPABILITIES = (DIFFERENCES, SALT, HOLDS_NOTHING, COMPRESSION)
+CAPABILITIES = (DIFFERENCES, SALT, HOLDS_NOTHING, TAKE, COMPRESSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Negotiated:
     partitions: bool  # P16
     differences: bool  # 070
     compression: bool  # 070
+    takes: int = 0  # 070: so many records cross without a request list where whole listings tell what is lacking
 
 
 def says_it_holds_nothing(hello: Hello) -> bool:
@@ -122,15 +124,17 @@ def offered_limits(limits: ExchangeLimits, partitions: bool) -> tuple[tuple[str,
 
 
 def offered_capabilities(
-    *, differences: bool, compression: bool, salt: int | None, holds_nothing: bool = False
+    *, differences: bool, compression: bool, salt: int | None, holds_nothing: bool = False, takes: int = 0
 ) -> tuple[tuple[str, int], ...]:
-    """The capabilities that we announce (P33, 070-CAP-04), and that there is nothing to compare (070-CAP-05)."""
+    """The capabilities that we announce (P33, 070-CAP-04), that there is nothing to compare (070-CAP-05), and how many
+    records we take that we lack and do not name (070-TAKE-01)."""
     if salt is None:
         return ()
     offered = (
         (DIFFERENCES, 1, differences),
         (SALT, salt, differences),
         (HOLDS_NOTHING, 1, differences and holds_nothing),
+        (TAKE, takes, differences and takes > 0),
         (COMPRESSION, 1, compression),
     )
     return tuple((name, value) for name, value, is_offered in offered if is_offered)
@@ -177,6 +181,7 @@ def agree(ours: Hello, theirs: Hello, limits: ExchangeLimits, required: frozense
         raise ProtocolAbort(AbortReason.UNSUPPORTED_RECORD_FORMAT, "no record format in common", "050-FMT-02")
     schema = ours.schema.meet(theirs.schema)
     _require_schema(schema, required)
+    differences = _announces(ours.capabilities, DIFFERENCES) and _announces(theirs.capabilities, DIFFERENCES)
     return Negotiated(
         plan=ours.plan,
         start=max(ours.tai, theirs.tai),  # 050-TAI-03: TAI text sorts as time does
@@ -186,8 +191,9 @@ def agree(ours: Hello, theirs: Hello, limits: ExchangeLimits, required: frozense
         schema=schema,
         limits=_effective_limits(limits, (*ours.limits, *theirs.limits)),
         partitions=_announces(ours.limits, PARTITION_LIMIT) and _announces(theirs.limits, PARTITION_LIMIT),
-        differences=_announces(ours.capabilities, DIFFERENCES) and _announces(theirs.capabilities, DIFFERENCES),
+        differences=differences,
         compression=_announces(ours.capabilities, COMPRESSION) and _announces(theirs.capabilities, COMPRESSION),
+        takes=min(_told(ours.capabilities, TAKE), _told(theirs.capabilities, TAKE)) if differences else 0,
     )
 
 
@@ -198,8 +204,12 @@ def link_id(first: Verifier, second: Verifier, plan: ExchangePlanId) -> str:
 
 
 def _announces(limits: Sequence[tuple[str, int]], wanted: str) -> bool:
-    values = [value for name, value in limits if name == wanted]
-    return bool(values) and min(values) > 0
+    return _told(limits, wanted) > 0
+
+
+def _told(limits: Sequence[tuple[str, int]], wanted: str) -> int:
+    """The least value of a name; 0 where it is not told."""
+    return min((value for name, value in limits if name == wanted), default=0)
 
 
 def _effective_limits(local: ExchangeLimits, announced: Iterable[tuple[str, int]]) -> ExchangeLimits:

@@ -96,7 +96,7 @@ class Rounds:
             case LoopEnd.WANTED:
                 core.enter(Move.WANTED)
                 self._ending.fixed_point = False
-                self._transfer, self._loop = Transfer(core, self.epoch, loop.peer_requests), None
+                self._transfer, self._loop = self._transfer_after(loop), None
                 self._transfer.begin()
                 self._after_transfer()
             case LoopEnd.NOT_SETTLED:
@@ -107,6 +107,9 @@ class Rounds:
                 self._settle()
             case _:
                 assert_never(loop.end)
+
+    def _transfer_after(self, loop: Loop) -> Transfer:
+        return Transfer(self._core, self.epoch, loop.peer_requests, are_listed=loop.is_asked_for_all)
 
     def _after_transfer(self) -> None:
         transfer = self._transfer
@@ -238,8 +241,8 @@ class Rounds:
         """What is told of work that goes on while the peer's items are read."""
         core = self._core
         match item:
-            case given.ListingSent():
-                self._running.listing_sent()
+            case given.ListingSent(records):
+                self._running.listing_sent(records)
                 return
             case given.RecordsSent():
                 self._carrying.records_sent(item)

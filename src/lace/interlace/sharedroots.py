@@ -11,6 +11,7 @@ from itertools import islice
 from typing import IO
 
 from lace.interlace.advertisement import Advertisement, Fields, bare_claims
+from lace.interlace.packed import PackedClaims
 from lace.interlace.partitions import Partition, Parts, summarise
 
 _FEW_CLAIMS = 4096
@@ -39,14 +40,21 @@ class RootJob:
 
 def pack(parts: Parts, source: str, max_line_bytes: int) -> RootJob:
     """Parts as work for another process."""
-    claims = [claim for part in parts.values() for claim in part]
+    hashes: list[str] = []
+    fields: dict[str, Fields] = {}
+    for part in parts.values():
+        if isinstance(part, PackedClaims):
+            hashes += part.hashes()
+        else:
+            hashes += [record for record, _ in part]
+            fields.update((record, found) for record, found in part if found)
     return RootJob(
         source=source,
         max_line_bytes=max_line_bytes,
         prefixes=list(parts),
         counts=[len(part) for part in parts.values()],
-        hashes="\n".join([record for record, _ in claims]),
-        fields={record: fields for record, fields in claims if fields},
+        hashes="\n".join(hashes),
+        fields=fields,
     )
 
 

@@ -48,6 +48,7 @@ class Terms:
     max_tick_interval_ns: int = 24 * HOUR_NS
     partition_threshold_bytes: int = MIB // 2  # listings above this are summarised, if agreed
     max_requests: int = 1_000_000  # of one loop (050-REQ-02)
+    max_taken: int = 256  # records that come in a first loop without a request, where nothing speaks against it (070)
     max_service_records: int = 1_000_000  # of one transfer phase (050-XFER-01)
     max_service_bytes: int = 512 * MIB
     max_cursor_bytes: int = 512 * MIB
@@ -82,4 +83,5 @@ class MachineConfig:
     cursor_key: str = ""  # for links without two signers; no proof of anything (050-LINK-06)
     salt: int | None = None  # fresh and random, below 2^128; without one 070 is not offered
     holds_nothing: bool = False  # our store is empty and would be shown: whatever the peer lists is news (070)
+    takes: int = 0  # records that we lack and take without naming them, under rules that would name all of them (070)
     is_direct: bool = False  # both sides in one process: advertisements travel as changes (050-ENG-07)

@@ -44,7 +44,8 @@ class RequestBook:
 
     def __init__(self) -> None:
         self._refused: set[str] = set()
-        self.outstanding: set[str] = set()
+        self.outstanding: set[str] = set()  # whatever may come
+        self._spare: frozenset[str] = frozenset()  # what of it we would not have named (070-TAKE-05)
 
     @property
     def refused(self) -> frozenset[str]:
@@ -55,6 +56,16 @@ class RequestBook:
         """A new policy: nothing was asked for or refused under it."""
         self._refused.clear()
         self.outstanding.clear()
+        self._spare = frozenset()
+
+    def ask(self, wanted: Sequence[str], also: Sequence[str] = ()) -> None:
+        """These may come now; `also` is what comes unasked, of which we take what we want."""
+        self.outstanding = {*wanted, *also}
+        self._spare = frozenset(also).difference(wanted) if also else frozenset()
+
+    def wanted(self, records: Sequence[str]) -> Sequence[str]:
+        """Those of some records that came which we would have named."""
+        return [record for record in records if record not in self._spare] if self._spare else records
 
     def forgive(self) -> None:
         """The peer's advertisement state changed: what it refused may be asked for again (050-XFER-11)."""
@@ -89,7 +100,7 @@ class RequestBook:
                 "050-REQF-10",
             )
         self.outstanding.discard(record)
-        self._refused.add(record)
+        self._refused.update(self.wanted([record]))
 
     def reject(self, records: Iterable[str]) -> None:
         """Bytes that failed validation: not asked for again while the state is unchanged (050-XFER-11)."""
@@ -97,6 +108,6 @@ class RequestBook:
 
     def take_deferred(self) -> list[str]:
         """What got no answer in this phase (050-XFER-04); it stays requestable (050-XFER-05)."""
-        deferred = sorted(self.outstanding)
-        self.outstanding = set()
+        deferred = sorted(self.wanted(list(self.outstanding)))
+        self.ask(())
         return deferred
