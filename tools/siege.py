@@ -44,6 +44,7 @@ sys.path[:1] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "bench")]
 MIB = 1 << 20
 SLOWER, STALL_S, GROWTH_MB, AFTER_S, END_S = 5.0, 0.05, 256, 0.2, 5.0
 PLAYS_A_SERVER = 10
+LAST_WORDS = 2000  # characters of the log of a server that ended badly
 WORTH_A_CONTROL = 2.0  # times slower
 LEAST_TIME_S = 0.1  # below this a ratio says more of the machine than of the server
 
@@ -143,6 +144,12 @@ class Garrison:
         if self.fortress is None or self._folder is None:
             return []
         code, end_s = self.fortress.stop()
+        if code != 0 or end_s > END_S:  # of all its plays: nobody knows which of them is to blame
+            said = self.fortress.log()[-LAST_WORDS:]
+            print(
+                f"{len(self._found)} plays: SIGTERM took {end_s:.1f} s, code {code}; the server said\n{said}",
+                flush=True,
+            )
         self._folder.cleanup()
         found, self._found, self.fortress = self._found, [], None
         return [replace(one, code=code, end_s=end_s) for one in found]

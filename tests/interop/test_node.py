@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from interlace.pair import blob, group_module, hash_of, plex
+from interlace.pair import blob, config_of, group_module, hash_of, plex
 from interop.harness import (
     CLOCK,
     PATIENCE_S,
@@ -24,16 +27,20 @@ from interop.harness import (
 )
 from lace.errors import TransportError
 from lace.iltp.address import TcpAddress, UnixAddress
+from lace.interlace import inputs as given
 from lace.interlace.events import Event, FixedPoint
+from lace.interlace.phases import Phase
 from lace.limits import MIB
 from lace.records.validate import validate
 from lace.runtime.bounds import DriveLimits
 from lace.runtime.host import HostBounds
 from lace.runtime.metrics import serve_metrics
-from lace.runtime.node import Hooks, LinkInfo, NodeLimits
+from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
 from lace.runtime.session import Outcome
 from lace.store.base import RecordStore
+from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
+from runtime.memory_link import End
 from transports.endpoints import ALICE, BOB
 
 
@@ -90,18 +97,38 @@ def test_an_open_exchange_passes_on_what_either_side_stores(tmp_path: Path) -> N
     asyncio.run(run())
 
 
-def test_a_changed_operand_starts_a_new_epoch_on_the_open_link(tmp_path: Path) -> None:
+@pytest.mark.clause("050-OPEN-05", "050-OPEN-06")
+def test_a_peer_that_changes_its_operand_gets_a_new_epoch_on_the_open_link(tmp_path: Path) -> None:
+    """No selector of ours changes on a wire: whoever wants another dials again. A peer's may, as often as it likes."""
+
     async def run() -> None:
-        async with serving([plex("a", group="u"), plex("b", group="v")], tmp_path) as server:
-            near = filled([])
-            node = make_node(near)
-            node.keep_in_background(server.address, terms_of(group_module("u")))
-            await eventually(lambda: len(hashes(near)) == 1)
-            node.change_module(group_module("v"))
-            await eventually(lambda: len(hashes(near)) == 2)
-            await node.shutdown()
+        groups = "uvw"
+        async with serving([plex(group, group=group) for group in groups], tmp_path) as server:
+            peer = End(config_of(0, group_module("u"), is_open=True), filled([]))
+            stream = await dial(server.address, TransportOptions(clock=CLOCK.tai))
+            peer.session.start(CLOCK.tai().to_ns())
+            for number, group in enumerate(groups, 1):
+                if number > 1:
+                    peer.session.answer(given.OperandChanged(group_module(group)), CLOCK.tai().to_ns())
+                await speak(peer, stream, lambda number=number: len(peer.have) == number)
+            assert peer.have == hashes(server.store)
+            stream.abort()
+            assert (await server.next_outcome()).result.epochs == len(groups)
 
     asyncio.run(run())
+
+
+async def speak(peer: End, stream: ByteStream, ends: Callable[[], bool]) -> None:
+    """Carry bytes between a session of a test and whoever is at the other end, until something holds at rest."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            peer.perform(CLOCK.tai().to_ns())
+            if peer.taken < len(peer.sent):
+                await stream.send(bytes(peer.sent[peer.taken :]))
+                peer.taken = len(peer.sent)
+            if ends() and peer.session.machine.phase is Phase.IDLE:
+                return
+            peer.session.receive_data(await stream.receive(), CLOCK.tai().to_ns())
 
 
 @pytest.mark.clause("060-DISC-01")
@@ -311,6 +338,52 @@ def test_worker_processes_judge_what_threads_would(tmp_path: Path) -> None:
             assert len(hashes(server.store)) == 39
 
     asyncio.run(run())
+
+
+def test_worker_processes_start_while_a_long_listing_still_comes_and_for_no_short_one(tmp_path: Path) -> None:
+    async def run() -> None:
+        limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0, workers=1)
+        lines = honest_stream([blob(b"%d" % n) for n in range(9)], []).splitlines(keepends=True)
+        places = [place for place, line in enumerate(lines, 1) if line.startswith(b"Advertised(")]
+        async with serving([], tmp_path, limits=limits, host_bounds=HostBounds(min_records_for_workers=7)) as server:
+            stream = await dial(server.address, TransportOptions(clock=CLOCK.tai))
+            begun = 0
+            for listed in (6, 7):
+                await stream.send(b"".join(lines[begun : places[listed - 1]]))
+                begun = places[listed - 1]
+                await eventually(lambda listed=listed: listings(server.node) == [listed])  # type: ignore[misc]
+                assert (server.node._crew.workers._starting is not None) == (listed == 7)
+            await eventually(lambda: server.node.has_workers)
+            stream.abort()
+            await server.next_outcome()
+            assert not hashes(server.store)
+
+    asyncio.run(run())
+
+
+def test_a_node_that_listens_has_loaded_its_engine_before_the_first_peer_comes(tmp_path: Path) -> None:
+    program = """
+import asyncio, sys
+from pathlib import Path
+from interop.harness import serving
+assert "lace.runtime.guests" not in sys.modules and "lace.datalog.engine" not in sys.modules
+async def run():
+    async with serving([], Path(sys.argv[1])), asyncio.timeout(60):
+        while not {"lace.runtime.guests", "lace.datalog.engine"} <= sys.modules.keys():
+            await asyncio.sleep(0.01)
+asyncio.run(run())
+"""
+    path = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def listings(node: Node) -> list[int]:
+    """How many records each peer has listed so far."""
+    return [found.driver.session.machine.listed_so_far for found in node._links.values()]
 
 
 @pytest.mark.clause("040-LOCAL-04")

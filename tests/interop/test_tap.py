@@ -33,8 +33,10 @@ def test_a_tap_passes_an_exchange_on_and_tells_both_directions(
 
     asyncio.run(run())
     said = capsys.readouterr().out
-    for text in (" > ", " < ", "preface", "1 ExchangeOperand", "MayRequest('B.", "record", "close"):
+    for text in (" > ", " < ", "preface", "1 ExchangeOperand", "Advertised('B.", "record", "close"):
         assert text in said
+    assert "HelloLimit('x_differences_take','256')" in said
+    assert "MayRequest" not in said  # both take what they lack unnamed (070)
 
 
 def test_a_tap_before_nobody_drops_the_caller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.pair import plex
-from lace.differences.ids import EMPTY
+from lace.differences.ids import EMPTY, ids_of_texts
 from lace.differences.idset import set_of
 from lace.interlace.advertisement import Advertisement, FieldClaim
 from lace.interlace.claims import PeerClaims
 from lace.interlace.effects import TakeClaims
+from lace.interlace.partitions import AdvertisementSet
 from lace.records.validate import validate
+from lace.runtime import generation
 from lace.runtime.generation import Generation
 from tries import tries
 
@@ -57,6 +60,24 @@ def test_the_length_of_a_listing_follows_the_set(steps: list[tuple[set[str], set
             assert own.listing_bytes(source) == anew.listing_bytes(source)
 
 
+MIXED = sorted(letter + record[1:] for record in RECORDS[:9] for letter in "BPS")
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 100])
+@pytest.mark.parametrize("held", [[], RECORDS[:1], RECORDS, MIXED, MIXED[::2]])
+def test_a_listing_in_pieces_is_the_listing(held: list[str], at_once: int) -> None:
+    """Sorted by P, letters first, whatever the order of the columns, and whether somebody had it spelled out or not."""
+    bare, spelled = (Generation(0, set_of(ids_of_texts(held)), made_bare, 1024, is_bare=True) for _ in range(2))
+    assert len(spelled.standard) == len(held)
+    for own in (bare, spelled):
+        pieces = list(own.listed(at_once))
+        assert [claim.hash for piece in pieces for claim in piece] == sorted(held)
+        assert [len(piece) for piece in pieces[:-1]] == [at_once] * (len(pieces) - 1)
+        assert [claim for piece in pieces for claim in piece] == own.listing()
+    with_fields = Generation(0, set_of(ids_of_texts(RECORDS)), Made(), 1024)
+    assert [claim for piece in with_fields.listed(at_once) for claim in piece] == with_fields.listing()
+
+
 @tries(60)
 @given(st.sets(st.sampled_from(RECORDS)), st.lists(st.sampled_from([*RECORDS, "P.of another format.X9"]), max_size=40))
 def test_those_of_some_records_that_are_in_the_set_come_in_the_order_asked(held: set[str], asked: list[str]) -> None:
@@ -77,3 +98,41 @@ def test_claims_beyond_our_set_are_the_same_whether_it_is_spelled_out_or_not(
     assert (columns.spelled_out, spelled.spelled_out) == (None, spelled.standard)
     wanted = [Advertisement(record) for record in named if record not in ours]
     assert claims.beyond(columns) == claims.beyond(spelled) == wanted
+
+
+@tries(40)
+@given(
+    st.sets(st.sampled_from(RECORDS), min_size=1),
+    st.lists(st.tuples(st.booleans(), st.sets(st.sampled_from(RECORDS)), st.sets(st.sampled_from(RECORDS)))),
+)
+def test_a_set_without_fields_says_in_columns_what_it_says_one_by_one(
+    first: set[str], steps: list[tuple[bool, set[str], set[str]]]
+) -> None:
+    """Whether its changes are told or found, and whether roots were known before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generation, "_FEWEST_COLUMNS", 1)
+        roots = {SOURCES[0]: plainly(first).summaries(SOURCES[0])}
+        own = Generation(0, set_of(EMPTY), made_bare, 1024, is_bare=True).holding(
+            set_of(ids_of_texts(sorted(first))), roots=roots
+        )
+        held = set(first)
+        for told, came, went in steps:
+            went = (went & held) - came
+            held = (held | came) - went
+            own = own.then(sorted(came), sorted(went)) if told else own.anew(sorted(held))
+            plain = plainly(held)
+            assert own.standard.listing() == plain.listing()
+            for source in SOURCES:
+                assert own.standard.summaries(source) == plain.summaries(source)
+                assert own.listing_bytes(source) == plain.size_under(source)
+                assert own.known_roots().get(source, []) == plain.summaries(source)  # of nothing there are none
+
+
+def made_bare(records: Iterable[str]) -> list[Advertisement]:
+    return [Advertisement(record) for record in sorted(records)]
+
+
+def plainly(records: Iterable[str]) -> AdvertisementSet:
+    plain = AdvertisementSet(1024)
+    plain.put_all(made_bare(records))
+    return plain

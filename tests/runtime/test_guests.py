@@ -91,6 +91,12 @@ def test_a_process_of_its_own_answers_as_we_do_whatever_becomes_of_it(seed: int,
     house.close()
 
 
+@pytest.mark.parametrize(("cores", "places"), [(None, 1), (1, 1), (2, 1), (3, 2), (64, 4)])
+def test_one_core_is_left_to_the_event_loop(cores: int | None, places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert GuestHouse(None, threads=4).places == places
+
+
 def test_rules_that_ask_for_little_never_leave(store: RecordStore) -> None:
     house = GuestHouse(getattr(store, "path", None))
     evaluator = guest(store, group_module("u"), GuestLimits(), house)

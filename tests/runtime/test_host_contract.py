@@ -164,7 +164,7 @@ def test_summaries_are_those_of_the_listing(make_host: MakeHost) -> None:
     assert len(top) == found.partitions
     parents = [partition.prefix for partition in top[:7]]
     children = host.summarise(asked.Summarise(own=found.own, source=OURS, parents=parents), Call()).partitions
-    assert list(children) == sorted(child for parent in parents for child in whole.children(parent, OURS))
+    assert list(children) == sorted(child for parent in parents for child in whole.children([parent], OURS))
     assert sum(child.count for child in children) == sum(partition.count for partition in top[:7])
     assert listed(host, found.own, parents) == sorted(c for parent in parents for c in whole.under(parent))
 
@@ -246,6 +246,29 @@ def test_a_listing_of_exactly_our_records_is_recognised_where_sets_are_compared(
             assert taken.count == len(listed)
 
 
+@pytest.mark.clause("070-TAKE-03")
+def test_what_two_listings_lack_of_each_other_is_named_where_sets_are_compared(make_host: MakeHost) -> None:
+    for key in (None, derive_key(b"near", b"far")):
+        host = make_host(module=group_module("u"))
+        ready(host, *RECORDS[:8], ours=group_module("u"), difference_key=key)
+        own = sorted(map(hash_of, RECORDS[:8:2]))
+        hidden = sorted(map(hash_of, RECORDS[1:8:2]))  # that we hold and do not list
+        others = [record for record in HASHES if record not in own and record not in hidden]
+        for listed, most in (
+            ([], 4), ([], 3), (own, 9), (own[1:], 1), (own[1:], 0), ([*own, *others[:3]], 3), ([*own, *others[:3]], 2),
+            ([*own[2:], *others[:3]], 3), ([*own[2:], *others[:3]], 2), (sorted([*own, hidden[0]]), 1),
+        ):  # fmt: skip
+            claims = [Advertisement(record, (FieldClaim("Group", "0", "u"),)) for record in sorted(listed)]
+            taken = host.take_claims(asked.TakeClaims(added=claims, is_whole=True, max_named=most), Call())
+            absent = [record for record in own if record not in listed]
+            foreign = sorted(set(listed) - set(own))
+            is_named = key is not None and listed != own and max(len(absent), len(foreign)) <= most
+            assert (taken.lacking is not None) == is_named
+            if taken.lacking is not None:
+                assert (list(taken.lacking.peer), list(taken.lacking.ours)) == (absent, foreign)
+            assert taken.count == len(listed)
+
+
 @pytest.mark.clause("050-PART-14", "050-PART-15", "050-PART-16", "050-LIST-09")
 def test_partitions_are_taken_over_where_they_can_be_named_and_checked_where_not(make_host: MakeHost) -> None:
     host = make_host()
@@ -289,7 +312,7 @@ def test_children_that_are_absent_are_forgotten(make_host: MakeHost) -> None:
     held = as_set(bare_claims(HASHES))
     host.take_claims(asked.TakeClaims(added=held.listing(), is_whole=True), Call())
     parent = max(held.summaries(THEIRS), key=lambda partition: partition.count).prefix
-    kept: list[Partition] = held.children(parent, THEIRS)[:1]
+    kept: list[Partition] = held.children([parent], THEIRS)[:1]
     answer = host.reconcile(asked.Reconcile(own=found.own, offered=kept, parents=[parent]), Call())
     assert dict(answer.unknown) == {}
     assert answer.count == len(held) - held.count_under(parent) + kept[0].count

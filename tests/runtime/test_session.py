@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -405,6 +405,25 @@ def test_long_blocks_are_read_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch,
     assert alice.have == bob.have
     assert len(alice.have) == 120
     assert turns.count(alice.session) >= 4
+    assert not alice.session.is_behind
+
+
+def test_many_short_blocks_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same of blocks that say next to nothing: of a peer that has written ahead, few are read in one go."""
+    monkeypatch.setattr(session_module, "_BLOCKS_AT_ONCE", 1)
+    alice, bob = make_ends([blob(b"a%d" % n) for n in range(12)], [blob(b"b%d" % n) for n in range(12)])
+    read: list[int] = []
+
+    def counted(self: Session, now_ns: int, on: Callable[[Session, int], None] = Session._read) -> None:
+        before = self.blocks_in
+        on(self, now_ns)
+        read.append(self.blocks_in - before)
+
+    monkeypatch.setattr(Session, "_read", counted)
+    MemoryLink([alice, bob]).run()
+    assert alice.have == bob.have
+    assert len(alice.have) == 24
+    assert max(read) == 1
     assert not alice.session.is_behind
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
 from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,24 +16,31 @@ import pytest
 
 from differences.test_shared import JOINED, filled, questions
 from interlace.pair import ALL, blob, config_of, group_module, plex
-from interop.harness import hashes, make_node, serving, terms_of
+from interop.harness import PATIENCE_S, Serving, hashes, make_node, serving, terms_of
 from interop.test_node import eventually, put
 from lace.errors import LimitExceeded
+from lace.iltp.address import TcpAddress
 from lace.interlace.host import Call, Cancelled
+from lace.limits import MIB, ExchangeLimits
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime import judging, straight
 from lace.runtime.bodies import RecentBodies
+from lace.runtime.drive import Driver
 from lace.runtime.evaluate import FEW_RECORDS, StoreEvaluator
 from lace.runtime.guesthouse import GuestHouse
 from lace.runtime.host import LocalHost
 from lace.runtime.hostcalls import HostCalls
+from lace.runtime.metering import LinkRates, Rate
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.recordwise import Recordwise
 from lace.runtime.sends import SharedSends
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
+from lace.transports.base import WRITE_BUFFER_BYTES
+from lace.transports.pipe import PipeStream
+from siege import speech
 
 U_AND_V = [validate(plex(f"n/{n}", group="u" if n % 2 else "v")) for n in range(8)]
 
@@ -107,7 +118,9 @@ def test_nobody_is_waited_for_where_other_rules_are_at_work() -> None:
     following = Following(filled(), ALL, house)
     following.store.put([validate(plex("late"))])
     is_ours = True  # both sides brought the same rules
-    with house.here(is_ours, "another", Call()), house.here(is_ours, "a third", Call()):
+    with ExitStack() as others:
+        for number in range(house.places):
+            others.enter_context(house.here(is_ours, f"another {number}", Call()))
         following.sends.refresh_shortly(Call())
         assert following.current is None
     following.sends.refresh_shortly(Call())
@@ -264,3 +277,141 @@ def test_a_store_that_fails_to_be_followed_has_stored_all_the_same(monkeypatch: 
     assert [type(answer).__name__ for answer in answers] == ["RecordsStored"]
     assert following.store.have(validate(late).hash)
     assert following.current is None
+
+
+LOOPS, LISTED = 220, 600  # some megabytes of answers in few loops: a loop is what takes time
+
+
+class Ahead:
+    """A peer over tcp that says all of its loops at once, and reads when it is told to."""
+
+    def __init__(self, address: TcpAddress, loops: int = LOOPS) -> None:
+        self._address = address
+        self._loops = loops
+        self.received = bytearray()
+
+    async def __aenter__(self) -> Ahead:
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)  # else the kernel reads for it
+        sock.setblocking(False)
+        self._sock, self._loop = sock, asyncio.get_running_loop()
+        await self._loop.sock_connect(sock, (self._address.host, self._address.port))
+        said = speech.opening() + (speech.listing([speech.bogus(b"one")]) + b"\n\n\n") * self._loops
+        self._saying = asyncio.create_task(self._loop.sock_sendall(sock, said))
+        return self
+
+    async def say(self, more: bytes) -> None:
+        """Something after the loops."""
+        await self._saying
+        await self._loop.sock_sendall(self._sock, more)
+
+    async def read(self, until: Callable[[int], bool]) -> None:
+        while not until(len(self.received)):
+            self.received += await self._loop.sock_recv(self._sock, 1 << 16)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._saying.cancel()
+        self._sock.close()
+
+
+FREE = LinkRates(blocks=Rate(1e6, 1e6), loops=Rate(1e6, 1e6), cpu_s=Rate(1e3, 1e3), peer_cpu_s=Rate(1e3, 1e3))
+
+
+@pytest.mark.long
+def test_a_peer_that_does_not_read_is_not_read_from_and_finds_all_of_it_when_it_does(tmp_path: Path) -> None:
+    """Answers in one go are handed over while the connection takes them. What it does not take waits here within the
+    bounds, however far the peer runs ahead; and later it hears the same bytes as a peer that reads all the time."""
+
+    async def run() -> tuple[bytes, bytes, int, int]:
+        terms = terms_of(limits=ExchangeLimits(max_loop_iterations=1 << 30))
+        records = [blob(b"%d" % number) for number in range(LISTED)]
+        async with serving(records, tmp_path, "tcp", terms, rates=FREE, standard=True) as server:
+            assert isinstance(server.address, TcpAddress)
+            async with Ahead(server.address) as prompt, asyncio.timeout(4 * PATIENCE_S):
+                await prompt.read(lambda size: is_told(server, size))
+            await eventually(lambda: not server.node._links)
+            async with Ahead(server.address) as mute, asyncio.timeout(4 * PATIENCE_S):
+                await eventually(lambda: bool(server.node._links))
+                driver = only_driver(server)
+                await eventually(lambda: driver._straight.is_sending and driver.session.unsent_blocks > 0)
+                stream, taken = driver._stream, -1
+                while taken != driver.session.bytes_in:  # it stands still
+                    taken = driver.session.bytes_in
+                    await asyncio.sleep(0.2)
+                assert isinstance(stream, PipeStream)
+                waiting = stream._writer.transport.get_write_buffer_size()
+                unsent = driver.session.unsent_bytes
+                await mute.read(lambda size: is_told(server, size))
+            return bytes(prompt.received), bytes(mute.received), waiting, unsent
+
+    prompt, mute, waiting, unsent = asyncio.run(run())
+    assert len(prompt) > 8 * MIB
+    assert 0 < waiting <= 2 * WRITE_BUFFER_BYTES
+    assert unsent <= MIB + LISTED * 100
+    is_the_same = without_time(mute) == without_time(prompt)
+    assert is_the_same  # of megabytes, whose difference nobody would read
+
+
+def test_blocks_that_were_sent_ahead_are_charged_when_they_are_read(tmp_path: Path) -> None:
+    """Whether bytes that came made us read them or an answer that they were waiting for."""
+
+    async def run() -> tuple[int, float]:
+        terms = terms_of(limits=ExchangeLimits(max_loop_iterations=1 << 30))
+        async with serving([blob(b"one")], tmp_path, "tcp", terms, rates=FREE, standard=True) as server:
+            assert isinstance(server.address, TcpAddress)
+            async with Ahead(server.address, loops=30) as peer, asyncio.timeout(PATIENCE_S):
+                await peer.read(lambda size: is_told(server, size, loops=30))
+                driver = only_driver(server)
+                return driver.session.blocks_in, driver._paying._meter.used["blocks"]
+
+    taken, charged = asyncio.run(run())
+    assert charged == taken == 122
+
+
+def test_loops_sent_where_records_are_expected_are_taken_a_few_blocks_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the session was given it works off, though the peer has gone meanwhile."""
+    lacked = speech.listing([speech.bogus(b"one")])
+
+    async def run() -> list[int]:
+        terms = terms_of(limits=ExchangeLimits(max_loop_iterations=1 << 30))
+        async with serving([blob(b"one")], tmp_path, "tcp", terms, rates=FREE, standard=True) as server:
+            assert isinstance(server.address, TcpAddress)
+            async with Ahead(server.address, loops=0) as peer, asyncio.timeout(PATIENCE_S):
+                await peer.say(lacked + b"\n")
+                await eventually(lambda: bool(server.node._links))
+                session = only_driver(server).session
+                await eventually(lambda: session.machine.expects_records)
+                pieces: list[int] = []
+                receive = session.receive_data
+
+                def received(data: bytes, now_ns: int) -> None:
+                    pieces.append(data.count(b"\n\n"))
+                    receive(data, now_ns)
+
+                monkeypatch.setattr(session, "receive_data", received)
+                await peer.say(b"\n\n" + (lacked + b"\n\n\n") * 300)
+                await peer.read(lambda size: is_told(server, size, loops=301))
+                return pieces
+
+    pieces = asyncio.run(run())
+    assert len(pieces) > 1
+    assert max(pieces) <= 64
+
+
+def only_driver(server: Serving) -> Driver:
+    return next(iter(server.node._links.values())).driver
+
+
+def is_told(server: Serving, size: int, loops: int = LOOPS) -> bool:
+    """Whether a peer has read all that is said to all of its loops."""
+    if not server.node._links:
+        return False
+    session = only_driver(server).session
+    return session.blocks_in == 4 * loops + 2 and size == session.bytes_out and not session.has_data
+
+
+def without_time(said: bytes) -> bytes:
+    """What was said but for what hangs on the clock: a slow exchange has ticks."""
+    return re.sub(rb"HelloTAI\([^)]*\)|TickReady\([^)]*\)\n", b"", said)

@@ -104,6 +104,42 @@ def test_what_was_done_while_nobody_waited_is_not_held_against_anybody() -> None
     assert order.index("steady") <= 2 * 16  # one of the last pieces of its own may be ahead of the level
 
 
+@pytest.mark.parametrize("hops", [0, 1, 2])
+def test_an_exchange_of_many_steps_waits_for_one_round_with_each_of_them(hops: int) -> None:
+    """Though it takes some rounds of the loop until it asks for the next step, and though what the others do asks for
+    more turns while it is done: else the next round would begin before whoever was served has woken."""
+
+    async def run() -> int:
+        clock, pieces = Meter(), list[int]()
+        turns, is_over = LoopTurns(0.004, clock), list[bool]()
+
+        def go_on() -> None:
+            pieces.append(1)
+            if not is_over:
+                turns.do("crowd", clock.work(0.005, go_on))  # more than a round has, and more of it behind
+
+        go_on()
+        await turns.done("lone", clock.work(0.0001))
+        before = len(pieces)
+        for _ in range(10):
+            for _ in range(hops):
+                await asyncio.sleep(0)
+            await turns.done("lone", clock.work(0.0001))
+        is_over.append(True)
+        return len(pieces) - before
+
+    assert asyncio.run(run()) <= 11
+
+
+def test_it_is_told_whether_others_had_their_turn_meanwhile() -> None:
+    async def run() -> list[bool]:
+        clock = Meter()
+        turns = LoopTurns(0.004, clock)
+        return [await turns.done(name, clock.work(0.003)) for name in ("a", "b", "c")]
+
+    assert asyncio.run(run()) == [False, False, True]
+
+
 def test_a_failure_reaches_whoever_waits_and_the_others_go_on() -> None:
     async def run() -> tuple[str, int]:
         clock = Meter()

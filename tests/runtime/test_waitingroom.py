@@ -96,3 +96,26 @@ def test_who_left_while_it_waited_takes_no_place() -> None:
         return found, len(room)
 
     assert asyncio.run(run()) == ([False, True], 0)
+
+
+def test_a_crowd_that_has_left_is_told_one_by_one() -> None:
+    """Each of them is refused and told of: many at once would hold up everybody else."""
+
+    async def run() -> list[int]:
+        room = WaitingRoom(WaitingLimits(max_waiting=50, max_waiting_per_peer=50, look_s=0.005))
+        are_gone, rounds = list[bool](), list[int]()
+        waits = [
+            asyncio.create_task(room.wait("crowd", lambda: False, lambda: 0, lambda: bool(are_gone))) for _ in range(50)
+        ]
+        await asyncio.sleep(0.02)
+        are_gone.append(True)
+        while not all(wait.done() for wait in waits):
+            before = len(room)
+            await asyncio.sleep(0)
+            rounds.append(before - len(room))
+        assert not any([await wait for wait in waits])
+        return rounds
+
+    rounds = asyncio.run(run())
+    assert sum(rounds) == 50
+    assert max(rounds) == 1

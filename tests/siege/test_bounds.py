@@ -7,8 +7,9 @@ import contextlib
 import importlib.util
 import json
 import sys
+import tempfile
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ from lace.runtime.admission import AdmissionLimits
 from lace.runtime.bounds import DriveLimits
 from lace.runtime.leftovers import Leftovers
 from lace.runtime.links import OpenLink
+from lace.runtime.metering import LinkRates
 from lace.runtime.node import NodeLimits
 from lace.runtime.session import CheckResource, Session, checked
 from lace.runtime.waiting import CLAIM_BYTES, LINE_FACTOR
@@ -176,32 +178,55 @@ def _hang_up(stream: object) -> None:
 @pytest.mark.parametrize("pieces", [0, 1, 64])
 def test_what_a_peer_says_at_the_end_is_read_however_slow_we_are(pieces: int) -> None:
     gone = Gone()
-    assert not any(gone.leftovers.are_given_up(holds_records=False) for _ in range(pieces))
+    assert not any(gone.is_given_up() for _ in range(pieces))
     assert gone.lost == 0
 
 
 def test_what_was_left_is_read_for_a_moment_and_records_to_their_end() -> None:
     gone = Gone()
-    assert not any(gone.leftovers.are_given_up(holds_records=True) for _ in range(200))
+    assert not any(gone.is_given_up(holds_records=True) for _ in range(200))
     gone.step_ns = 0
-    assert not any(gone.leftovers.are_given_up(holds_records=False) for _ in range(200))
+    assert not any(gone.is_given_up() for _ in range(200))
     gone.step_ns = SECOND_NS
     gone.storing_bytes = 1
-    assert not gone.leftovers.are_given_up(holds_records=False)
+    assert not gone.is_given_up()
     gone.storing_bytes = 0
     gone.is_left = False
-    assert not gone.leftovers.are_given_up(holds_records=False)
+    assert not gone.is_given_up()
     gone.is_left = True
-    assert gone.leftovers.are_given_up(holds_records=False)
+    assert gone.is_given_up()
     assert gone.lost == 1
+
+
+@pytest.mark.parametrize(("sizes", "is_over"), [([100_000, 100_000], False), ([100_000] * 3, True), ([300_000], True)])
+def test_few_pieces_are_much_if_they_are_long(sizes: list[int], is_over: bool) -> None:
+    """A listing to which there will be no answer: one message after the other of it."""
+    gone = Gone()
+    assert gone.is_given_up(1) is False
+    assert [gone.is_given_up(size) for size in sizes] == [False] * (len(sizes) - 1) + [is_over]
+    assert gone.lost == is_over
+
+
+@pytest.mark.parametrize(("wait_s", "is_over"), [(0.0, False), (0.3, False), (0.5, True)])
+def test_of_an_overdrawn_link_that_was_left_nothing_is_read_but_for_a_moment(wait_s: float, is_over: bool) -> None:
+    """Each piece waits until the account is level: sixty-four of them would last for ten seconds."""
+    gone = Gone(int(wait_s * SECOND_NS))
+    gone.waits = 9  # before it left: what it owed then is paid
+    assert not gone.is_given_up()
+    gone.waits += wait_s > 0
+    assert gone.is_given_up() is is_over
 
 
 class Gone:
     """A link whose peer hung up, a session that counts how often it was lost, a clock that goes on by steps."""
 
-    def __init__(self) -> None:
-        self.is_left, self.storing_bytes, self.step_ns, self.lost, self._now_ns = True, 0, SECOND_NS, 0, 0
-        self.leftovers = Leftovers(self, self, self, self, 0.4)  # type: ignore[arg-type]
+    def __init__(self, step_ns: int = SECOND_NS) -> None:
+        self.is_left, self.storing_bytes, self.step_ns, self.lost, self._now_ns = True, 0, step_ns, 0, 0
+        self.waits = 0
+        self.leftovers = Leftovers(self, self, self, self, self, 0.4)  # type: ignore[arg-type]
+
+    def is_given_up(self, size: int = 100, *, holds_records: bool = False) -> bool:
+        return self.leftovers.are_given_up(size, holds_records=holds_records)
 
     @property
     def now_ns(self) -> int:
@@ -210,6 +235,14 @@ class Gone:
 
     def lose(self, now_ns: int) -> None:
         self.lost += 1
+
+
+def test_of_a_flood_that_cannot_be_told_from_a_link_little_is_read() -> None:
+    """Whoever was killed with bytes unsent has not hung up for us until all of them were read. What 32 such links may
+    go on to say is what their loops need, five blocks each."""
+    rates = LinkRates()
+    assert rates.blocks.per_s == 5 * rates.loops.per_s
+    assert 32 * rates.blocks.per_s <= 800
 
 
 def test_strangers_may_hold_less_than_the_growth_that_a_siege_allows() -> None:
@@ -270,6 +303,22 @@ def test_what_was_found_is_written_before_the_run_is_over_and_says_that_it_is_a_
     tool.publish([found(tool)], 1)
     written = json.loads((tmp_path / "siege.json").read_text(encoding="utf-8"))
     assert not any("have not been run" in note for note in written["notes"])
+
+
+@pytest.mark.parametrize(("code", "end_s", "is_told"), [(0, 1.0, False), (1, 1.0, True), (0, 6.0, True)])
+def test_how_a_server_ended_counts_for_all_its_plays_and_is_told_with_its_last_words(
+    code: int, end_s: float, is_told: bool, tool: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    garrison = tool.Garrison()
+    garrison._folder = tempfile.TemporaryDirectory()
+    garrison.fortress = SimpleNamespace(stop=lambda: (code, end_s), log=lambda: "much\n" * 999 + "the last word")
+    assert garrison.note(found(tool)) == []
+    assert garrison.note(found(tool, name="another")) == []
+    relieved = garrison.relieve()
+    assert [one.name for one in relieved] == ["a play", "another"]
+    assert [bool(one.broken()) for one in relieved] == [is_told] * 2
+    assert ("the last word" in capsys.readouterr().out) is is_told
+    assert garrison.relieve() == []
 
 
 def test_what_the_machine_costs_is_counted_for_processes_that_are_there_and_not_for_others() -> None:

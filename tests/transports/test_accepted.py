@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from lace.errors import TransportError
-from lace.iltp.address import TcpAddress
-from lace.transports.accepted import AcceptQueue
+from lace.iltp.address import TcpAddress, WebSocketAddress
+from lace.transports.accepted import ACCEPTED_AT_ONCE, AcceptQueue
 from lace.transports.base import TransportProof
+from lace.transports.dial import listen
+from lace.transports.pipe import PipeListener
+from lace.transports.websocket import WebSocketListener
+from transports.endpoints import any_port, plain_options
 
 
 @dataclass(eq=False)
@@ -102,3 +108,37 @@ def test_what_waits_at_the_end_is_dropped() -> None:
         queue.offer(stream)
     queue.close()
     assert all(stream.is_aborted for stream in streams)
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+def test_of_a_crowd_that_comes_at_once_a_few_are_accepted_in_each_round_and_nobody_is_turned_away(
+    scheme: str, tmp_path: Path
+) -> None:
+    """Those that wait outside are connected already, however few are accepted at a time."""
+
+    async def run() -> list[int]:
+        rounds: list[int] = []
+        async with await listen(any_port(scheme, tmp_path), plain_options()) as listener:
+            assert isinstance(listener.address, TcpAddress | WebSocketAddress)
+            where = (listener.address.host, listener.address.port)
+            crowd = [socket.create_connection(where, timeout=5) for _ in range(30)]
+            async with asyncio.timeout(30):  # whoever is turned away never stands there
+                while sum(rounds) < len(crowd):
+                    before = standing(listener)
+                    await asyncio.sleep(0)
+                    rounds.append(standing(listener) - before)
+            for one in crowd:
+                one.close()
+        return rounds
+
+    rounds = asyncio.run(run())
+    assert max(rounds) <= ACCEPTED_AT_ONCE
+    assert sum(rounds) == 30 > ACCEPTED_AT_ONCE
+
+
+def standing(listener: object) -> int:
+    """How many were accepted: among the streams, or before their upgrade."""
+    if isinstance(listener, WebSocketListener):
+        return sum(map(len, listener._doorway._half_open.values()))
+    assert isinstance(listener, PipeListener)
+    return len(listener._accepted._waiting)

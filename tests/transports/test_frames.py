@@ -94,6 +94,37 @@ def test_frames_that_keep_a_connection_alive_are_answered(tmp_path: Path) -> Non
     between(tmp_path, play)
 
 
+@pytest.mark.parametrize("came_first", ["the loss", "our end"])
+def test_a_connection_that_is_dropped_with_bytes_unparsed_has_ended_for_everybody(
+    came_first: str, tmp_path: Path
+) -> None:
+    """Whoever waits for its end, the task of its handler first, would be left behind for each such connection."""
+
+    async def play(client: Hostile, stream: ByteStream) -> None:
+        connection: Any = stream._connection  # type: ignore[attr-defined]  # a WebSocketStream
+        connection.turns = Unhurried()
+        await client.send(frame(b"unparsed"))
+        while not connection.has_backlog:
+            await asyncio.sleep(0.01)
+        if came_first == "the loss":
+            connection.transport.abort()
+            await asyncio.sleep(0.01)
+            assert connection.has_backlog
+        stream.abort()
+        stream.abort()
+        await connection.wait_closed()
+        assert await stream.receive() == b""
+
+    between(tmp_path, play)
+
+
+class Unhurried(Turns):
+    """Nobody's bytes are parsed."""
+
+    def take(self, connection: PacedConnection) -> None:
+        """Later."""
+
+
 class Pretended:
     """A connection with pieces to parse, all of which cost the same."""
 

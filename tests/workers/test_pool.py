@@ -101,7 +101,7 @@ def test_an_error_of_ours_comes_back_as_the_answer_and_the_next_job_is_done() ->
 
 
 def test_a_background_pool_has_no_answer_before_it_is_wanted_and_none_after_it_is_closed() -> None:
-    pool = BackgroundPool(1, first=check_job([], RecordLimits()))
+    pool = BackgroundPool(1, first=[check_job([], RecordLimits())])
     assert pool.ask(JOB, FRAMES) is None
     pool.want()
     pool.want()

@@ -37,6 +37,8 @@ def event_text(event: ev.Event) -> str:
             return f"received {_some(hashes)}"
         case ev.Rejected(reasons):
             return f"rejected {_some(list(reasons))}: {next(iter(reasons.values()), '')}"
+        case ev.Unwanted(count):
+            return f"did not want {count_of(count, 'record')} that came"
         case ev.Sent(hashes):
             return f"sent {_some(hashes)}"
         case ev.NotAvailable(hashes):

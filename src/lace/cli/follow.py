@@ -46,7 +46,9 @@ def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
 
 async def _follow(side: Side, asked: PeerChoices, terms: Terms, *, as_json: bool, ticks: bool) -> None:
     from lace.runtime.node import Hooks
+    from lace.workers.allocator import keep_freed_memory
 
+    keep_freed_memory()
     hooks = Hooks()
     _print_events(hooks, as_json=as_json, ticks=ticks)
     with captured(asked.trace, hooks):

@@ -35,6 +35,9 @@ def command(path: Path, bundles: tuple[str, ...], rejected: Path | None, as_json
     Every record is hashed and its signature verified first. A bad one is refused with its reason and counted, and the
     good ones go in; then the exit code is 1. BUNDLE may be - for standard input.
     """
+    from lace.workers.allocator import keep_freed_memory
+
+    keep_freed_memory()
     with opened(path, write=True) as lace, _as_files(bundles) as files, _rejected_sink(rejected) as sink:
         total = sum(file.stat().st_size for file in files)
         with metered(f"importing into {path}", total, in_bytes=True) as meter:

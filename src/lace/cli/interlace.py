@@ -85,7 +85,9 @@ def exchange_once(
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
     from lace.runtime.node import Hooks
+    from lace.workers.allocator import keep_freed_memory
 
+    keep_freed_memory()
     started = time.monotonic()
     hooks = Hooks()
 

@@ -146,8 +146,10 @@ def command(
         log = Logbook(as_json=log_format == "json", every_event=every_event)
         serving = Serving(path, addresses, terms, LinkChoices(**links), (), None, metrics_port, log)
     _require_sense(serving)
+    from lace.workers.allocator import give_back
     from lace.workers.collector import collecting_briefly
 
+    give_back()
     with collecting_briefly():
         asyncio.run(_serve(serving, trace, watch, master))
     return ExitCode.OK

@@ -26,9 +26,11 @@ def carry_out(session: Session, host: Host[Any], request: Request, now_ns: int) 
             session.resource_checked(checked(resource, session.terms.engine_limits), now_ns)
         case asked.SendListing():
             listed = quick.listed(request) if quick is not None else None
+            named: list[str] = []
             for batch in host.list(request, Call()) if listed is None else [listed]:
                 session.put_listing(batch, request.source)
-            session.answer(given.ListingSent(), now_ns)
+                named += request.names(batch)
+            session.answer(given.ListingSent(named), now_ns)
         case asked.SendRecords():
             service = Service(request)
             found = quick.loaded(request) if quick is not None else None

@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import TypeVar
 
 from lace.errors import LaceError
@@ -42,6 +43,10 @@ class Crew:
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.threads.of(OURSELVES), work)
+
+    async def load_engine(self) -> None:
+        """What the first peer's rules will need, while no peer waits for it."""
+        await self.in_thread(lambda: import_module("lace.runtime.guests"))
 
     async def end(self, last_work: Callable[[], object], until: float) -> bool:
         """Do one last thing, then let everybody go; whether every thread ended in time (of the event loop's clock).

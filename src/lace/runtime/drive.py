@@ -82,7 +82,7 @@ class Driver:
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget, strangers)
         self._room = self._waiting.room
-        self._leftovers = Leftovers(stream, session, self._waiting, self._time, self._limits.leftover_s)
+        self._leftovers = Leftovers(stream, session, self._waiting, self._paying, self._time, self._limits.leftover_s)
         self._judging = Judging(host, self._calls, judges or threads, self._waiting, self._limits.verify_slices)
         self._on_stored = on_stored
         self._tap = tap
@@ -142,7 +142,7 @@ class Driver:
         """For how long both sides have had nothing to do."""
         return 0.0 if self._rested_at_ns is None else (self.now_ns - self._rested_at_ns) / SECOND_NS
 
-    def tell(self, news: given.LocalChanged | given.OperandChanged | given.CloseRequested) -> None:
+    def tell(self, news: given.LocalChanged | given.CloseRequested) -> None:
         """News of our own side, from the event loop's thread."""
         if self.session.outcome is None and not self.over.is_set():
             self._answer(news)
@@ -197,11 +197,12 @@ class Driver:
                 self._tap.received(data)
             is_bulk = self.session.machine.expects_records
             self._is_taking = True
+            # Among records too: what is given to the session is worked off though the peer has gone, and may be loops.
             for piece in slices(data, BULK_BLOCKS if is_bulk else BLOCKS_AT_ONCE, holds_records=is_bulk):
                 await self._take(piece)
                 if self.over.is_set():
                     return
-                if self._leftovers.are_given_up(holds_records=is_bulk):
+                if self._leftovers.are_given_up(len(piece), holds_records=is_bulk):
                     self._after()
                     return
             self._is_taking = False
@@ -212,8 +213,8 @@ class Driver:
 
     async def _take(self, data: bytes) -> None:
         """Give received bytes to the session at its peer's cost, and let the others on while that is overdrawn."""
-        await self._turns.done(partial(self._give, data))
-        await asyncio.sleep(0)
+        if not await self._turns.done(partial(self._give, data)):
+            await asyncio.sleep(0)
         await self._afford()
 
     async def _afford(self) -> None:
@@ -222,19 +223,16 @@ class Driver:
 
     def _give(self, data: bytes) -> None:
         if not self.over.is_set():
-            before = self.session.blocks_in
             self.session.receive_data(data, self.now_ns)
-            self._paying.charge_blocks(before)
             self._paying.charge("bytes", len(data))
+            self._straight.foresee()
             self._after_turn()
 
     def _go_on(self) -> None:
         """Read on after the others had their turn, at the peer's cost."""
         self._is_going_on = False
         if not self.over.is_set() and self.session.is_behind:
-            before = self.session.blocks_in
             self.session.go_on(self.now_ns)
-            self._paying.charge_blocks(before)
             self._after_turn()
 
     async def _give_up(self) -> None:
@@ -376,6 +374,7 @@ class Driver:
 
     def _after(self) -> None:
         """What a call into the session brought: work, bytes, another timer, the end."""
+        self._paying.charge_blocks()
         self._straight.collect()
         if not self.session.machine.is_resting:
             self._rested_at_ns = None

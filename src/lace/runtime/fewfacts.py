@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 
-from lace.datalog.engine import materialize
+from lace.datalog.engine import RowSource, materialize
 from lace.datalog.engine.maintain import Materialized
 from lace.datalog.meter import Meter
 from lace.datalog.source import FactSource, all_facts
@@ -41,7 +41,7 @@ class FewFacts:
         self, goal: Predicate, sources: Sequence[FactSource], runtime: Collection[Fact], call: Call
     ) -> list[str] | None:
         """The records of a goal; None if there is much to look at, or another is asking."""
-        if sum(source.count(predicate) for source in sources for predicate in source.predicates()) > _MOST:
+        if sum(_at_most(source, predicate) for source in sources for predicate in source.predicates()) > _MOST:
             return None
         if not self._busy.acquire(blocking=False):
             return None
@@ -91,3 +91,8 @@ class FewFacts:
         """Let go of what was compiled."""
         with self._busy:
             self._forget()
+
+
+def _at_most(source: FactSource, predicate: Predicate) -> int:
+    """How many facts there are; where some repeat it may be more, which takes long to find out of many."""
+    return source.at_most(predicate) if isinstance(source, RowSource) else source.count(predicate)

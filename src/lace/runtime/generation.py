@@ -7,34 +7,48 @@ digests and their roots are made for whom they must be made, once for all of the
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lace.differences.compare import measured_set
-from lace.differences.ids import Ids, columnar, ids_of_texts
+from lace.differences.ids import Ids, columnar, ids_of_texts, in_text_order
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.tree import UNKNOWN, Tree
 from lace.errors import InvalidText
-from lace.interlace.advertisement import Advertisement, canonical_bytes
-from lace.interlace.partitions import START_LENGTH, AdvertisementSet
+from lace.interlace.advertisement import Advertisement, bare_claims, canonical_bytes
+from lace.interlace.columns import column_parts
+from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Partition
 
 _MANY = 100_000
 _MOST_RECENT = 1024  # advertisements that are kept for the next link that has to list them
 _MOST_PARTITIONS: int = 64**START_LENGTH
+_FEWEST_COLUMNS = 1024  # advertisements below which columns of them are not worth their while
+_FOLLOWED_SHARE = 4  # a set of which less than this part changed is followed, else made anew
 
 Advertise = Callable[[Iterable[str]], list[Advertisement]]
+Roots = Mapping[str, Sequence[Partition]]  # of all partitions of a set, by label
 
 
 class Generation:
     """A set of records that may be sent."""
 
     def __init__(
-        self, number: int, ids: IdSet, advertise: Advertise, max_line_bytes: int, tree: Tree = UNKNOWN
+        self,
+        number: int,
+        ids: IdSet,
+        advertise: Advertise,
+        max_line_bytes: int,
+        tree: Tree = UNKNOWN,
+        *,
+        is_bare: bool = False,
+        roots: Roots | None = None,
     ) -> None:
         self.number = number
         self.ids = ids
+        self.is_bare = is_bare  # whether no advertisement has a field: then the ids are all there is to say
         self._advertise = advertise
         self._max_line_bytes = max_line_bytes
+        self._roots = roots or {}  # of the partitions by label, as far as they are known before anybody asks
         self._standard: AdvertisementSet | None = None
         self._tree = tree
         self._sizes: dict[str, int] = {}
@@ -74,7 +88,7 @@ class Generation:
 
     def some(self, records: Iterable[str]) -> list[Advertisement]:
         """The advertisements of some records of the set, sorted."""
-        if self._standard is None:
+        if self._standard is None or self.is_bare:  # in columns one claim costs more to find than to make
             return self._made(list(records))
         return sorted(claim for record in records if (claim := self._standard.get(record)) is not None)
 
@@ -87,6 +101,15 @@ class Generation:
     def listing(self) -> list[Advertisement]:
         """All advertisements, sorted."""
         return self._advertise(self.ids.ids().texts()) if self._standard is None else self._standard.listing()
+
+    def listed(self, at_once: int) -> Iterator[Sequence[Advertisement]]:
+        """All advertisements, sorted, some at a time; where the ids say it all, each when its turn has come."""
+        if self._standard is None and self.is_bare:
+            ids = in_text_order(self.ids.ids())
+            for start in range(0, len(ids), at_once):
+                yield bare_claims(ids.take(slice(start, start + at_once)).texts())
+            return
+        yield from in_pieces(self.listing(), at_once)
 
     def _made(self, records: Sequence[str]) -> list[Advertisement]:
         if len(records) > _MOST_RECENT:
@@ -113,9 +136,26 @@ class Generation:
         """All advertisements, for a peer that has to be told them (P14, P16)."""
         with self._making:
             if self._standard is None:
-                self._standard = AdvertisementSet(self._max_line_bytes)
-                self._standard.put_all(self._advertise(self.ids.ids().texts()))
+                self._standard = self._all_advertisements()
             return self._standard
+
+    def _all_advertisements(self) -> AdvertisementSet:
+        ids = self.ids.ids()
+        if self.is_bare and len(ids) >= _FEWEST_COLUMNS:
+            standard = AdvertisementSet(self._max_line_bytes, column_parts(ids))
+        else:
+            standard = AdvertisementSet(self._max_line_bytes)
+            standard.put_all(self._advertise(ids.texts()))
+        for source, partitions in self._roots.items():
+            standard.remember(source, partitions)
+        return standard
+
+    def known_roots(self) -> Roots:
+        """The roots of all partitions, under each label for which they were worked out or are known from before."""
+        standard = self._standard
+        if standard is None or not self.is_bare:  # fields may hang on more than the set
+            return self._roots
+        return {source: standard.known_summaries(source) for source in standard.known_labels()}
 
     @property
     def spelled_out(self) -> AdvertisementSet | None:
@@ -138,23 +178,34 @@ class Generation:
             self._tree = self._tree.of(self.ids)
             return self._tree.root()
 
-    def holding(self, ids: IdSet, tree: Tree = UNKNOWN) -> Generation:
-        """The next one, of these ids."""
-        return Generation(self.number + 1, ids, self._advertise, self._max_line_bytes, tree)
+    def holding(self, ids: IdSet, tree: Tree = UNKNOWN, roots: Roots | None = None) -> Generation:
+        """The next one, of these ids; `roots` of its partitions, where they are known."""
+        return Generation(
+            self.number + 1, ids, self._advertise, self._max_line_bytes, tree, is_bare=self.is_bare, roots=roots
+        )
 
     def anew(self, records: Sequence[str]) -> Generation:
         """The next one, of these records; this one if they are the same."""
         ids = set_of(ids_of_texts(records))
         came, went = ids.since(self.ids)
-        return self.holding(ids, self._tree.touched(came).touched(went)) if len(came) or len(went) else self
+        if not len(came) and not len(went):
+            return self
+        later = self.holding(ids, self._tree.touched(came).touched(went))
+        if _FOLLOWED_SHARE * (len(came) + len(went)) < len(self):
+            self._spell_out(later, came.texts(), went.texts())
+        return later
 
     def then(self, added: Sequence[str], removed: Sequence[str]) -> Generation:
         """The next one."""
         coming, going = ids_of_texts(added), ids_of_texts(removed)
         later = self.holding(self.ids.change(coming, going), self._tree.touched(coming).touched(going))
-        if self._standard is not None:
-            later._standard, later._sizes = self._followed(self._standard, self._advertise(added), removed)
+        self._spell_out(later, added, removed)
         return later
+
+    def _spell_out(self, later: Generation, added: Sequence[str], removed: Sequence[str]) -> None:
+        """What somebody had to be told, or has roots that are known, the next one has as well."""
+        if self._standard is not None or self._roots:
+            later._standard, later._sizes = self._followed(self.standard, self._advertise(added), removed)
 
     def _followed(
         self, standard: AdvertisementSet, added: Sequence[Advertisement], removed: Sequence[str]
@@ -170,3 +221,9 @@ class Generation:
 
     def _size(self, claim: Advertisement, source: str) -> int:
         return len(canonical_bytes(claim, source, self._max_line_bytes))
+
+
+def in_pieces(claims: Sequence[Advertisement], at_once: int) -> Iterator[Sequence[Advertisement]]:
+    """Some claims at a time."""
+    for start in range(0, len(claims), at_once):
+        yield claims[start : start + at_once]

@@ -109,8 +109,9 @@ class GuestHouse:
     def __init__(self, path: Path | None, limits: GuestLimits | None = None, threads: int = 4) -> None:
         self.path = path
         self.limits = limits or GuestLimits()
-        # One for each core: more at a time are no faster, and the event loop waits for each of them in turn.
-        self._ours = FairDoor(max(1, min(threads, os.cpu_count() or 1)))
+        # One core is the event loop's: it waits for each of those that compute in turn, at every system call.
+        self.places = max(1, min(threads, (os.cpu_count() or 1) - 1))
+        self._ours = FairDoor(self.places)
         self._guests = FairDoor(1)  # guests who try their luck here do so one at a time
         self._lock = threading.Condition()
         self._rooms: list[Room] = []

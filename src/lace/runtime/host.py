@@ -7,7 +7,7 @@ with. What several links have in common (worker processes) is handed in.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -30,7 +30,7 @@ from lace.runtime.bodies import RecentBodies
 from lace.runtime.bounds import MANY_CLAIMS
 from lace.runtime.comparer import Comparer
 from lace.runtime.cursors import CursorBook
-from lace.runtime.generation import Generation
+from lace.runtime.generation import Generation, in_pieces
 from lace.runtime.linkhost import Agreed, LinkHost
 from lace.runtime.loading import stored_batches
 from lace.runtime.policybook import PolicyBook, SharingKey
@@ -214,23 +214,21 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             call.charge(rows=sum(map(len, parts.values())))
             own.remember(wanted.source, self._work_out(parts, wanted.source, self._terms.max_line_bytes))
             return given.Summarised(own.summaries(wanted.source))
-        children = []
-        for parent in wanted.parents:
-            call.charge(rows=own.count_under(parent))
-            children += own.children(parent, wanted.source)
-        return given.Summarised(sorted(children))
+        call.charge(rows=sum(map(own.count_under, wanted.parents)))
+        return given.Summarised(own.children(wanted.parents, wanted.source))
 
     def list(self, wanted: asked.SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:
         """The set or some partitions of it, sorted by P (P14)."""
         own = self._set(wanted.own)
-        if wanted.records is not None:
-            claims = own.some(wanted.records)
-        elif wanted.prefixes is None:
-            claims = own.listing()
+        at_once = self._bounds.list_records
+        if wanted.records is None and wanted.prefixes is None:
+            batches: Iterable[Sequence[Advertisement]] = own.listed(at_once)
+        elif wanted.records is not None:
+            batches = in_pieces(own.some(wanted.records), at_once)
         else:
-            claims = sorted(claim for prefix in wanted.prefixes for claim in own.standard.under(prefix))
-        for start in range(0, len(claims), self._bounds.list_records):
-            batch = claims[start : start + self._bounds.list_records]
+            under = sorted(claim for prefix in wanted.prefixes or () for claim in own.standard.under(prefix))
+            batches = in_pieces(under, at_once)
+        for batch in batches:
             call.charge(rows=len(batch))
             yield batch
 
@@ -253,14 +251,14 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._end_comparison()
         policy = self._prepared()
         taken = policy.claims.take(wanted, policy.own if policy.comparer is not None else None)
-        self._expect(taken.count)
+        self.expect(taken.count)
         return taken
 
     def reconcile(self, wanted: asked.Reconcile, call: Call) -> given.Reconciled:
         """Summaries of the peer, against what is held and what we would list ourselves."""
         call.charge(rows=len(wanted.offered) + len(wanted.claims))
         self._end_comparison()
-        self._expect(sum([partition.count for partition in wanted.offered]))
+        self.expect(sum([partition.count for partition in wanted.offered]))
         return self._prepared().claims.reconcile(wanted, self._known(wanted.own).standard, call)
 
     def _known(self, handle: asked.SetHandle) -> Generation:
@@ -278,9 +276,9 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             policy.held = now, self._sends.all_of(records)
         return policy.held[1]
 
-    def _expect(self, claimed: int) -> None:
-        """Workers start while it is worked out what to ask for of a long listing."""
-        own = self._prepared().own
+    def expect(self, claimed: int) -> None:
+        """Workers start while a long listing comes, and while it is worked out what to ask for of it."""
+        own = self._agreed.own if self._agreed is not None else None
         unknown = claimed - (len(own) if own is not None else 0)
         if self._workers is not None and unknown >= self._bounds.min_records_for_workers:
             self._workers.want()
@@ -290,7 +288,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
     def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
         """What the peer has, relative to our set."""
         taken = super().take_difference(wanted, call)
-        self._expect(taken.count)
+        self.expect(taken.count)
         return taken
 
     def _end_comparison(self) -> None:
@@ -304,7 +302,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
     def load(self, wanted: asked.SendRecords, call: Call) -> Iterator[Loaded]:
         """Stored bytes of what is in the set; what is not comes first, as None."""
         own = self._set(wanted.own)
-        sendable = own.among(wanted.hashes)
+        sendable = wanted.hashes if wanted.are_in_set else own.among(wanted.hashes)
         if len(sendable) != len(wanted.hashes):
             found = set(sendable)
             yield [(record, None) for record in wanted.hashes if record not in found]

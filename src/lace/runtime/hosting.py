@@ -73,11 +73,19 @@ class Hosting:
         """
         return self.make is None and shows_everything(terms.exposures) and self.store.cursor() == StoreCursor()
 
+    def takes(self, terms: Terms, proof: TransportProof, is_known: bool) -> int:
+        """How many records this peer may bring unnamed (070-TAKE-02): none where we may hold what we do not list, or
+        where there may be no room for them; an application's host has its own ways to find out what it lacks."""
+        is_alike = self.make is None and shows_everything(terms.exposures)
+        return terms.max_taken if is_alike and not self._rules(proof, is_known).counts else 0
+
+    def _rules(self, proof: TransportProof, is_known: bool) -> GateRules:
+        quotas = quotas_for(self.quotas, is_known=is_known, is_here=is_local(proof.address))
+        return GateRules(quotas=quotas, is_known=is_known, peer=peer_key(proof), horizon=self.horizon)
+
     def _gate(self, proof: TransportProof, info: LinkInfo, is_known: bool) -> QuotaGate:
         """What this peer may bring."""
-        loop = asyncio.get_running_loop()
-        quotas = quotas_for(self.quotas, is_known=is_known, is_here=is_local(proof.address))
-        rules = GateRules(quotas=quotas, is_known=is_known, peer=peer_key(proof), horizon=self.horizon)
+        loop, rules = asyncio.get_running_loop(), self._rules(proof, is_known)
 
         def tell(kind: str, why: str) -> None:
             with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop

@@ -1,48 +1,62 @@
 """What a peer that has hung up left behind: bytes that the kernel holds and nobody has read yet.
 
 Rule: they are read on for a moment. The end of a stream is told only after all that was sent before it, and that may be
-megabytes on each of many links: whoever floods and leaves would be worked for long after.
+megabytes on each of many links: whoever floods and leaves would be worked for long after. A link that is overdrawn is
+read so slowly that few pieces last for many seconds: they end with the moment.
 """
 
 from __future__ import annotations
 
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai
+from lace.runtime.paying import Paying
 from lace.runtime.session import Session
 from lace.runtime.waiting import Waiting
 from lace.transports.base import ByteStream
 
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
+LAST_BYTES = 256 * 1024  # if they are no more than this: a listing that nobody will be answered is long
 
 
 class Leftovers:
     """Of one link."""
 
-    def __init__(self, stream: ByteStream, session: Session, waiting: Waiting, time: SteadyTai, worth_s: float) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        session: Session,
+        waiting: Waiting,
+        paying: Paying,
+        time: SteadyTai,
+        worth_s: float,
+    ) -> None:
         self._stream = stream
         self._session = session
         self._waiting = waiting
+        self._paying = paying
         self._time = time
         self._worth_ns = worth_s * SECOND_NS
         self._left_at_ns: int | None = None  # when it was first seen that the peer is gone
-        self._pieces = 0  # that were read since
+        self._pieces = self._bytes = 0  # that were read since
+        self._waits = 0  # for an account to be level again, before that
 
-    def are_given_up(self, *, holds_records: bool) -> bool:
-        """A piece was read. Whether the peer is gone for longer than what it left is worth: then the exchange ends as
-        by a lost link.
+    def are_given_up(self, size: int, *, holds_records: bool) -> bool:
+        """A piece of this size was read. Whether the peer is gone for longer than what it left is worth: then the
+        exchange ends as by a lost link.
 
         Records are read to the end, and nothing is given up while some are being stored.
         """
-        if holds_records or self._waiting.storing_bytes or not self._is_over:
+        if holds_records or self._waiting.storing_bytes or not self._is_over(size):
             return False
         self._session.lose(self._time.now_ns)
         return True
 
-    @property
-    def _is_over(self) -> bool:
+    def _is_over(self, size: int) -> bool:
         if not getattr(self._stream, "is_left", False):  # an application's own transport need not tell
             return False
         if self._left_at_ns is None:
-            self._left_at_ns = self._time.now_ns
+            self._left_at_ns, self._waits = self._time.now_ns, self._paying.waits
         self._pieces += 1
-        return self._pieces > LAST_PIECES and self._time.now_ns - self._left_at_ns > self._worth_ns
+        self._bytes += size
+        is_much = self._pieces > LAST_PIECES or self._bytes > LAST_BYTES or self._paying.waits > self._waits
+        return is_much and self._time.now_ns - self._left_at_ns > self._worth_ns

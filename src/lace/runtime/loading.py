@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lace.iltp.markers import RECORD
 from lace.notation.identifiers import RecordHash
+from lace.records.frame import claimed_hashes
 from lace.store.base import RecordStore
 
 Loaded = list[tuple[str, bytes | None]]
@@ -49,18 +49,26 @@ def _one_by_one(store: RecordStore, hashes: Sequence[str], max_records: int, max
 
 def _sweep(store: RecordStore, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
     wanted = set(hashes)
-    batch: Loaded = []
-    size, start = 0, len(RECORD)
+    bodies: list[bytes] = []
+    size = 0
     for _, data in store.bodies_since():
-        record = data[start : data.index(b"\n")].decode()  # the markline
-        if record not in wanted:
-            continue
-        wanted.discard(record)
-        batch.append((record, data))
+        bodies.append(data)
         size += len(data)
-        if size >= max_bytes or len(batch) >= max_records:
-            yield batch
-            batch, size = [], 0
-        if not wanted:
-            break
-    yield batch + [(record, None) for record in hashes if record in wanted]
+        if size >= max_bytes or len(bodies) >= max_records:
+            if batch := _take_wanted(bodies, wanted):
+                yield batch
+            bodies, size = [], 0
+            if not wanted:
+                return
+    yield _take_wanted(bodies, wanted) + [(record, None) for record in hashes if record in wanted]
+
+
+def _take_wanted(bodies: Sequence[bytes], wanted: set[str]) -> Loaded:
+    """Those of some records that are wanted, each once; they are not wanted any more then."""
+    names = claimed_hashes(bodies)
+    chosen = wanted.intersection(names)
+    wanted -= chosen
+    if len(chosen) == len(names):
+        return list(zip(names, bodies, strict=True))
+    found = dict(zip(names, bodies, strict=True))
+    return [(record, data) for record, data in found.items() if record in chosen]

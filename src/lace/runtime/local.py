@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Self
 
 from lace.errors import LaceError, RemoteProtocolError
 from lace.intake.received import JudgedBatch
@@ -114,7 +115,7 @@ class LocalExchange:
         """TAI nanoseconds that never go back."""
         return self._start_tai_ns + self._clock.monotonic_ns() - self._start_ns
 
-    def __enter__(self) -> LocalExchange:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -38,7 +38,7 @@ class LinkRates:
     threads and of the evaluating process that was spent for the link.
     """
 
-    blocks: Rate = Rate(50, 400)  # of the stream: tick blocks, phases, narrowing rounds
+    blocks: Rate = Rate(25, 400)  # of the stream: tick blocks, phases, narrowing rounds
     loops: Rate = Rate(5, 60)  # of an exchange
     epochs: Rate = Rate(0.1, 3)  # each may bring new rules
     bytes: Rate = Rate(64 * MIB, GIB)  # both ways

@@ -19,7 +19,6 @@ from lace.interlace import inputs as given
 from lace.interlace.terms import MachineConfig, Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
-from lace.policy.operand import Module
 from lace.runtime.admission import Admission, PeerKind, Standing
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock, SteadyTai
@@ -118,6 +117,7 @@ class Node:
         listener = await listen(address, self._transport)
         self._listeners.append(listener)
         self._spawn(self._accept(listener, terms))
+        self._spawn(self._crew.load_engine())
         return listener.address
 
     async def exchange(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> Outcome:
@@ -262,14 +262,14 @@ class Node:
 
     def _config(self, stream: ByteStream, terms: Terms, dialled: bool, cursor_key: str) -> MachineConfig:
         """P7, P8, P24: what the connection makes of our terms."""
-        salt = None if self._standard else secrets.randbits(128)  # 070-CAP-04
         return MachineConfig(
             index=0 if dialled else 1,
             terms=terms,
             link=link_of(stream.proof, self._here),
             cursor_key=cursor_key,
-            salt=salt,
+            salt=None if self._standard else secrets.randbits(128),  # 070-CAP-04
             holds_nothing=self._hosting.holds_nothing(terms),
+            takes=self._hosting.takes(terms, stream.proof, self._knows(stream.proof, dialled)),
         )
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
@@ -341,14 +341,6 @@ class Node:
 
     # --- the end -----------------------------------------------------------------------------------------------
 
-    def change_module(self, module: Module) -> None:
-        """Another selector on every link open now, in a new epoch (050-OPEN-05); later links bring their own."""
-        self._tell_all(given.OperandChanged(module))
-
-    def _tell_all(self, news: given.LocalChanged | given.OperandChanged | given.CloseRequested) -> None:
-        for found in list(self._links.values()):
-            found.driver.tell(news)
-
     @property
     def has_workers(self) -> bool:
         """Whether worker processes judge what arrives."""
@@ -375,7 +367,8 @@ class Node:
         self._changed.set()
         for listener in self._listeners:
             await listener.close()
-        self._tell_all(given.CloseRequested())
+        for found in list(self._links.values()):
+            found.driver.tell(given.CloseRequested())
         await self._wait_for_links(self._limits.shutdown_grace_s if grace_s is None else grace_s)
         for found in list(self._links.values()):
             found.driver.cut()

@@ -41,7 +41,7 @@ class Outgoing:
         if not self._waiting.is_drained or (listed := quick.listed(request)) is None:
             return None
         self._session.put_listing(listed, request.source)
-        return given.ListingSent()
+        return given.ListingSent(request.names(listed))
 
     def served_at_once(self, request: asked.SendRecords, quick: AtOnce) -> given.RecordsSent | None:
         """A few stored records, in the same way."""
@@ -53,12 +53,14 @@ class Outgoing:
 
     async def list(self, request: asked.SendListing) -> given.ListingSent:
         """Advertisement records as the host lists them: a listing may be large."""
+        named: list[str] = []
         with self._calls.calling() as call:
             batches = self._host.list(request, call)
             while batch := await self._calls.in_thread(next, batches, None):
                 self._session.put_listing(batch, request.source)
+                named += request.names(batch)
                 await self._flow()
-        return given.ListingSent()
+        return given.ListingSent(named)
 
     async def serve(self, request: asked.SendRecords) -> given.RecordsSent:
         """Stored records until a bound is reached; the rest is deferred (050-XFER-01)."""

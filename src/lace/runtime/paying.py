@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 
 from lace.runtime.clock import SteadyTai
 from lace.runtime.metering import Debt, LinkMeter
 from lace.runtime.session import Session
+from lace.runtime.wakes import set_within
 
 
 class Paying:
@@ -27,15 +27,20 @@ class Paying:
         self._time = time
         self._over = over  # set when the link has ended
         self._on_limited = on_limited
+        self._charged_blocks = session.blocks_in
+        self.waits = 0  # for an account to be level again, so far
 
     def charge(self, account: str, amount: float) -> None:
         """Something was done for the peer."""
         self._meter.charge(account, amount, self._time.now_ns)
 
-    def charge_blocks(self, before: int) -> None:
-        """The session took blocks since it had taken so many."""
-        if self._session.blocks_in != before:
-            self.charge("blocks", self._session.blocks_in - before)
+    def charge_blocks(self) -> None:
+        """The blocks that the session has taken since it was last asked, whatever made it read on: bytes that came, or
+        an answer that blocks sent ahead were waiting for."""
+        taken = self._session.blocks_in
+        if taken != self._charged_blocks:
+            self.charge("blocks", taken - self._charged_blocks)
+            self._charged_blocks = taken
 
     @property
     def is_in_debt(self) -> bool:
@@ -49,6 +54,6 @@ class Paying:
                 self._on_limited(debt)
             if debt.wait_s > self._meter.rates.max_wait_s:
                 return f"used more {debt.account} than a link may"
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), debt.wait_s)
+            self.waits += 1
+            await set_within(self._over, debt.wait_s)
         return ""

@@ -14,7 +14,7 @@ from lace.datalog.syntax import Rule
 from lace.facts.predicates import TICK_TAI
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Payer
-from lace.interlace.negotiate import FieldSchema
+from lace.interlace.negotiate import NO_FIELDS, FieldSchema
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.limits import EngineLimits
@@ -65,16 +65,18 @@ class PolicyBook:
         from lace.runtime.sends import PrivateSends, SharedSends  # with the engine, which takes its time to load
 
         feeding, program = feeding_of(wanted.plan), evaluator.lowered.program
+        is_bare = wanted.schema == NO_FIELDS
         if feeding is Feeding.ALWAYS or TICK_TAI in program.base:
-            return PrivateSends(evaluator, terms.max_line_bytes), None
+            return PrivateSends(evaluator, terms.max_line_bytes, is_bare=is_bare), None
         facts = frozenset(fact for fact in runtime.facts() if fact.predicate in program.base)
         key = SharingKey(program.program.rules, facts, wanted.schema, terms.engine_limits)
         if (known := self._used(key)) is None:
             # Made where nobody waits for it: a peer's rules may take long to look through, and the event loop asks too.
             name = _name_of(key) if self._keeps_sets and not key.runtime else ""
             is_ours = wanted.plan.operands[1 - wanted.local_index].module.id == terms.module.id
-            made = _Known(SharedSends(evaluator, terms.max_line_bytes, feeding, evaluator.store, name), is_ours)
-            known = self._used(key, made)
+            store, longest = evaluator.store, terms.max_line_bytes
+            sends = SharedSends(evaluator, longest, feeding, store, name, is_bare=is_bare)
+            known = self._used(key, _Known(sends, is_ours))
         return known.sends, key
 
     @overload

@@ -93,6 +93,10 @@ class Quick:
             return None
         return list(zip(wanted.hashes, bodies, strict=True))
 
+    def foresee(self, listed: int) -> None:
+        """A long listing is on its way."""
+        self._host.expect(listed)
+
     def _own(self, handle: asked.SetHandle) -> Generation | None:
         own = self._host.agreed.own if self._host.agreed is not None else None
         return own if own is not None and own.number == handle.number else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from operator import itemgetter
 
 from lace.datalog.engine import RowSource, evaluate
 from lace.datalog.meter import Meter
@@ -67,7 +68,8 @@ class Recordwise:
         self, claims: Sequence[Advertisement], source: str, runtime: Collection[Fact], call: Call
     ) -> list[str] | None:
         """What could be requested of a peer that makes these claims; None if too many are of records that we hold."""
-        held = self._store.present([RecordHash(claim.hash) for claim in claims])
+        is_empty = self._store.cursor() == StoreCursor()  # a first copy: looking up every claim would find nothing
+        held = set() if is_empty else self._store.present([RecordHash(claim.hash) for claim in claims])
         if len(held) > _MOST_READ:
             return None
         sources = [RowSource(self._facts_of(held)), claimed(claims, source)]
@@ -103,6 +105,7 @@ class Recordwise:
 def claimed(claims: Collection[Advertisement], source: str, facts: Iterable[Fact] = ()) -> RowSource:
     """Claims as rows, without a value for each of the facts that very many of them are."""
     rows = RowSource(facts)
-    rows.add(ADVERTISED, zip([record for record, _ in claims], repeat(source)))
-    rows.add(ADVERTISED_FIELD, [(record, source, *field) for record, fields in claims for field in fields])
+    rows.add(ADVERTISED, zip(map(itemgetter(0), claims), repeat(source)))
+    if any(map(itemgetter(1), claims)):  # nearly all listings are bare, and long ones are not gone through for nothing
+        rows.add(ADVERTISED_FIELD, [(record, source, *field) for record, fields in claims for field in fields])
     return rows

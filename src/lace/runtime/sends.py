@@ -27,7 +27,7 @@ from lace.runtime.bounds import MANY_CLAIMS
 from lace.runtime.claims import Feeding
 from lace.runtime.evaluate import Delta, Evaluator
 from lace.runtime.generation import Generation
-from lace.runtime.keptsets import keep, recall
+from lace.runtime.keptsets import keep, keep_roots, recall
 from lace.store.base import RecordStore, StoreCursor
 
 _KEPT_ANSWERS = 64
@@ -68,10 +68,10 @@ class Sends(Protocol):
 class _Generations:
     """An evaluator, and its newest set."""
 
-    def __init__(self, evaluator: Evaluator, max_line_bytes: int) -> None:
+    def __init__(self, evaluator: Evaluator, max_line_bytes: int, *, is_bare: bool = False) -> None:
         self._evaluator = evaluator
         # A generation may outlive this, so it holds the evaluator and not what holds the generation.
-        self._newest = Generation(0, IdSet(), partial(_advertise, evaluator), max_line_bytes)
+        self._newest = Generation(0, IdSet(), partial(_advertise, evaluator), max_line_bytes, is_bare=is_bare)
 
     @property
     def cursor(self) -> StoreCursor:
@@ -149,9 +149,16 @@ class SharedSends(_Generations):
     """
 
     def __init__(
-        self, evaluator: Evaluator, max_line_bytes: int, feeding: Feeding, store: RecordStore, name: str = ""
+        self,
+        evaluator: Evaluator,
+        max_line_bytes: int,
+        feeding: Feeding,
+        store: RecordStore,
+        name: str = "",
+        *,
+        is_bare: bool = False,
     ) -> None:
-        super().__init__(evaluator, max_line_bytes)
+        super().__init__(evaluator, max_line_bytes, is_bare=is_bare)
         evaluator.forget_sets()
         self._feeding = feeding
         self._busy = threading.Lock()
@@ -160,6 +167,8 @@ class SharedSends(_Generations):
         self._recalled: StoreCursor | None = None  # the moment of a set that was kept, until something is evaluated
         self._is_resumed = False  # whether what is evaluated next is the change since that moment
         self._kept: int | None = None  # the generation that is kept
+        self._kept_as = b""  # the digest of what is kept of it
+        self._kept_labels: frozenset[str] = frozenset()  # under which its roots are kept
         if name:
             self._recall()
         self._heard = -1  # of the store's news, when the newest set was worked out
@@ -313,19 +322,23 @@ class SharedSends(_Generations):
         found = recall(self._store, self._name)
         if found is None:
             return
-        at, ids = found
-        self._is_resumed = self._evaluator.resume(at)
-        if self._is_resumed or at == self._store.cursor():
-            self._recalled = at
-            self._newest = self._newest.holding(set_of(ids))
-            self._kept = self._newest.number
+        self._is_resumed = self._evaluator.resume(found.at)
+        if self._is_resumed or found.at == self._store.cursor():
+            self._recalled = found.at
+            self._newest = self._newest.holding(set_of(found.ids), roots=found.roots)
+            self._kept, self._kept_as = self._newest.number, found.digest
+            self._kept_labels = frozenset(found.roots)
 
     def keep(self) -> None:
         """Keep the newest set with the lace."""
         with self._busy:
             if self._name and self._kept != self._newest.number:
-                keep(self._store, self._name, self.cursor, self._newest.ids.ids())
-                self._kept = self._newest.number
+                self._kept_as = keep(self._store, self._name, self.cursor, self._newest.ids.ids())
+                self._kept, self._kept_labels = self._newest.number, frozenset()
+            roots = self._newest.known_roots() if self._kept_as else {}
+            if not self._kept_labels.issuperset(roots):
+                keep_roots(self._store, self._name, self._kept_as, roots)
+                self._kept_labels = frozenset(roots)
 
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]:
         """What may be requested of a peer, by its claims about records that we lack; by all of them, where claims about

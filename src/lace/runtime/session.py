@@ -33,6 +33,7 @@ from lace.policy.operand import Module
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _FACTS_CHUNK = 5000
 _FACTS_AT_ONCE = 32 * 1024  # bytes of fact lines that are read before others have their turn
+_BLOCKS_AT_ONCE = 64  # the same of blocks
 _BLANK = encode_blank()
 
 
@@ -244,10 +245,10 @@ class Session:
     def _read(self, now_ns: int) -> None:
         """Give the machine what it wants; what belongs to a later phase waits in the reader (060-STREAM-07)."""
         self.is_behind = False
-        facts = 0  # bytes
+        facts, most = 0, self.blocks_in + _BLOCKS_AT_ONCE  # bytes, blocks
         while self.machine.wants_peer_input and not self._checking:
             if not self._items:
-                if facts >= _FACTS_AT_ONCE:
+                if facts >= _FACTS_AT_ONCE or self.blocks_in >= most:
                     self.is_behind = True
                     return
                 try:
@@ -288,6 +289,7 @@ class Session:
             case _:
                 assert_never(item)
         self._carry_out(self.machine.receive(told, now_ns))
+        self._arrived.clear()  # what the machine wanted of it is handed over
         self._reader.accepts_packed = self._reader.accepts_packed or self.machine.packs
 
     def _give_module(self, fact: Fact, now_ns: int) -> bool:

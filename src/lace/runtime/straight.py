@@ -64,6 +64,12 @@ class Straight:
         if self._session.outcome is not None:
             self._over.set()
 
+    def foresee(self) -> None:
+        """Tell our side of a listing that is still coming: what it needs for many records takes a while to start."""
+        listed, quick = self._session.machine.listed_so_far, self._host.at_once
+        if listed and quick is not None:
+            quick.foresee(listed)
+
     def go(self, now_ns: int) -> None:
         """Carry out what is next for as long as nothing has to wait for it, and send what came of that."""
         self.may_go_on = False

@@ -12,8 +12,9 @@ from collections.abc import Callable, Hashable
 from time import thread_time
 
 from lace.transports.fairqueue import FairQueue
+from lace.transports.rounds import after_others
 
-ROUND_S = 0.004  # of processor time; the piece of work that crosses it is finished
+ROUND_S = 0.002  # of processor time; the piece of work that crosses it is finished
 END_S = 0.0005  # about what the end of a link takes, in the rounds after its turn
 Work = Callable[[], None]
 Pay = Callable[[float], None]
@@ -51,27 +52,28 @@ class LoopTurns:
         """Wait for a turn to end a link: when many hang up at once, they end one after the other."""
         await self.done(account, lambda: self._spend(account, END_S))
 
-    async def done(self, account: Hashable, work: Work, pay: Pay = _nobody_pays) -> None:
-        """Do a piece of work: at once if there is time left in this round and nobody waits, else in turn."""
+    async def done(self, account: Hashable, work: Work, pay: Pay = _nobody_pays) -> bool:
+        """Do a piece of work: at once if there is time left in this round and nobody waits, else in turn. Whether
+        others had theirs meanwhile."""
         if not self._waiting and self._left > 0:
             self._await_round()
             self._waiting.pass_by(account)
             self._do(account, work, pay)
-            return
+            return False
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.put(account, (work, waiting, pay))
         self._await_round()
         await waiting
+        return True
 
     def _await_round(self) -> None:
         if not self._is_round_over_awaited:
             if self.on_work is not None:
                 self.on_work()
             self._is_round_over_awaited = True
-            asyncio.get_running_loop().call_soon(self._begin_round)
+            after_others(self._begin_round)
 
     def _begin_round(self) -> None:
-        self._is_round_over_awaited = False
         self._left = self._round_s
         try:
             while self._left > 0 and (taken := self._waiting.take()) is not None:
@@ -79,6 +81,8 @@ class LoopTurns:
                 if waiting is None or not waiting.done():  # cancelled, if its link was
                     self._do_for(waiting, account, work, pay)
         finally:
+            # Not before: whoever was served wakes first, and may have the next step of its exchange in the next round.
+            self._is_round_over_awaited = False
             if self._waiting:
                 self._await_round()
 
@@ -119,9 +123,9 @@ class LinkTurns:
         """Later in any case: nobody waits for it."""
         self._turns.do(self._account, work, self.pay)
 
-    async def done(self, work: Work) -> None:
-        """At once, or in turn."""
-        await self._turns.done(self._account, work, self.pay)
+    async def done(self, work: Work) -> bool:
+        """At once, or in turn; whether others had theirs meanwhile."""
+        return await self._turns.done(self._account, work, self.pay)
 
     async def ended(self) -> None:
         """A turn to end a link."""

@@ -92,13 +92,10 @@ class WaitingRoom:
             first = min(self._waiting, key=lambda waiting: waiting.links())
             if first.found.done():  # it was cancelled a moment ago
                 self._waiting.remove(first)
-            elif first.is_left():
+            elif (is_left := first.is_left()) or first.takes_place():
                 self._waiting.remove(first)
-                first.found.set_result(False)
-            elif first.takes_place():
-                self._waiting.remove(first)
-                first.found.set_result(True)
-                await asyncio.sleep(0)  # a link begins in every round of the loop
+                first.found.set_result(not is_left)
+                await asyncio.sleep(0)  # one begins, or is told that it is late, in every round of the loop
             else:
                 await asyncio.sleep(self._limits.look_s)
         self._looking = None

@@ -154,7 +154,7 @@ class Watch:
             case ev.Closed(reason):
                 link.phase, link.ending = "closed", reason
             case _:
-                pass  # the shared time moved
+                pass  # the shared time moved, or what nobody wanted came
 
     def _ended(self, info: LinkInfo, outcome: Outcome) -> None:
         link = self._link(info)

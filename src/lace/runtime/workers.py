@@ -15,6 +15,7 @@ from lace.interlace.partitions import Partition, Parts, summarise
 from lace.interlace.sharedroots import is_worth_sharing, pack, split, unpack
 from lace.limits import RecordLimits
 from lace.records.keys import verify_batch
+from lace.records.model import DEFAULT_LIMITS
 from lace.records.validate import SignatureTask
 from lace.workers.pool import BackgroundPool
 
@@ -23,7 +24,8 @@ class Workers(BackgroundPool):
     """Worker processes that judge what comes in and work out roots."""
 
     def __init__(self, count: int | None = None) -> None:
-        super().__init__(count, first=pack({}, "", 0))  # what roots need is loaded before any is asked for
+        # What roots need is loaded before any is asked for, then what records need, which come later.
+        super().__init__(count, first=(pack({}, "", 0), check_job((), DEFAULT_LIMITS)))
 
     def submit(self, batch: Sequence[Claimed], limits: RecordLimits) -> Future[Checked] | None:
         """Have a batch judged by a worker; None if there is none."""

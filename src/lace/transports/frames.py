@@ -18,8 +18,9 @@ from websockets.frames import Frame
 from websockets.http11 import Request, Response
 
 from lace.transports.prefix import network_prefix
+from lace.transports.rounds import after_others
 
-_TURN_S = 0.004  # of the event loop's thread, for all connections, before it does something else
+_TURN_S = 0.002  # of the event loop's thread, for all connections, before it does something else
 _UPGRADE_S = 0.003  # about what follows from a request: an upgrade, and a link that begins and ends
 _LEAST_PIECE, _MOST_PIECE = 512, 8192  # bytes given to the parser at a time, by whether frames carry something
 _MOST_NETWORKS = 4096
@@ -47,7 +48,7 @@ class Turns:
             self._waiting.append(connection)
         if not self._is_due:
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+            after_others(self._go_on)
 
     def charge(self, network: str, seconds: float) -> None:
         """Work was done for somebody, or is about to be done."""
@@ -60,18 +61,22 @@ class Turns:
         return max(self._used.get(network, 0.0), self._level)
 
     def _go_on(self) -> None:
-        self._is_due = False
         self._left_s = _TURN_S
-        while self._waiting and self._left_s > 0:
-            least = min(self._waiting, key=lambda connection: self._used_by(connection.network))
-            self._level = self._used_by(least.network)
-            if least.has_backlog:
-                self._spend(least)
-            if not least.has_backlog:
-                self._waiting.remove(least)
-        if self._waiting:
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+        try:
+            while self._waiting and self._left_s > 0:
+                self._spend_next()
+        finally:
+            self._is_due = bool(self._waiting)
+            if self._is_due:
+                after_others(self._go_on)
+
+    def _spend_next(self) -> None:
+        least = min(self._waiting, key=lambda connection: self._used_by(connection.network))
+        self._level = self._used_by(least.network)
+        if least.has_backlog:
+            self._spend(least)
+        if not least.has_backlog:
+            self._waiting.remove(least)
 
     def _spend(self, connection: PacedConnection) -> None:
         started = thread_time()
@@ -87,6 +92,7 @@ class PacedConnection(ServerConnection):
     cut_because = ""
     _is_full = False  # messages wait that nobody has taken
     _is_lost = False
+    _is_told = False  # that it is lost
     _lost_by: Exception | None = None
     _parsed = 0  # bytes of the first of the backlog
     _piece = _LEAST_PIECE
@@ -125,9 +131,15 @@ class PacedConnection(ServerConnection):
         if self._backlog:
             return
         if self._is_lost:
-            super().connection_lost(self._lost_by)
+            self._tell_lost()
         elif not self._is_full:
             self.transport.resume_reading()
+
+    def _tell_lost(self) -> None:
+        """Once: what came before it is parsed, or forgotten."""
+        if not self._is_told:
+            self._is_told = True
+            super().connection_lost(self._lost_by)
 
     def _pause(self) -> None:
         self._is_full = True
@@ -145,11 +157,11 @@ class PacedConnection(ServerConnection):
             super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost, self._lost_by = True, exc
         if self._backlog:
-            self._is_lost, self._lost_by = True, exc
             self.turns.take(self)
         else:
-            super().connection_lost(exc)
+            self._tell_lost()
 
     def process_event(self, event: Frame | Request | Response) -> None:
         if not isinstance(event, Frame):
@@ -176,3 +188,5 @@ class PacedConnection(ServerConnection):
         self._backlog.clear()
         self._parsed = 0
         self.transport.abort()
+        if self._is_lost:  # then the transport does not tell again, and whoever waits for the end would wait for ever
+            self._tell_lost()

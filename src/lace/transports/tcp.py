@@ -13,6 +13,7 @@ import socket
 
 from lace.errors import TransportError
 from lace.iltp.address import TcpAddress
+from lace.transports.accepted import ACCEPTED_AT_ONCE, let_wait
 from lace.transports.base import READ_BYTES, TransportLimits, TransportProof
 from lace.transports.pipe import DEFAULT_LIMITS, PipeListener, PipeStream
 
@@ -41,7 +42,10 @@ async def listen_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMI
         listener.offer(PipeStream(reader, writer, TransportProof(address=TcpAddress(host, port)), limits))
 
     try:
-        server = await asyncio.start_server(accepted, address.host, address.port, limit=READ_BYTES)
+        server = await asyncio.start_server(
+            accepted, address.host, address.port, limit=READ_BYTES, backlog=ACCEPTED_AT_ONCE
+        )
+        let_wait(server)
     except OSError as error:
         raise TransportError(f"cannot listen on {address}: {reason(error)}") from error
     listener.attach(server, TcpAddress(address.host, server.sockets[0].getsockname()[1]))

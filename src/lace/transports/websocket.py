@@ -24,7 +24,7 @@ from websockets.protocol import State
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
-from lace.transports.accepted import AcceptQueue, has_hung_up
+from lace.transports.accepted import ACCEPTED_AT_ONCE, AcceptQueue, has_hung_up, let_wait
 from lace.transports.base import WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 from lace.transports.doorway import Doorway, GuardedConnection, Refused, guarded
 from lace.transports.frames import PacedConnection
@@ -298,8 +298,10 @@ class WebSocketListener:
                 process_request=self._check_request,
                 process_response=self._answer,
                 server_header=None,
+                backlog=ACCEPTED_AT_ONCE,
                 **_settings(limits),
             )
+            let_wait(self._server)
         except OSError as error:
             raise TransportError(f"cannot listen on {self.address}: {reason(error)}") from error
         port = self._server.sockets[0].getsockname()[1]

@@ -125,9 +125,9 @@ class BackgroundPool:
     While there is none, whoever asks does the work himself.
     """
 
-    def __init__(self, count: int | None = None, *, first: Job[object] | None = None) -> None:
+    def __init__(self, count: int | None = None, *, first: Sequence[Job[object]] = ()) -> None:
         self.count = (os.cpu_count() or 1) if count is None else count
-        self._first = first  # done once by each, so that its modules are loaded before they are needed
+        self._first = first  # each done once by each worker, so that modules are loaded before they are needed
         self._pool: WorkerPool | None = None
         self._lock = threading.Lock()
         self._starting: threading.Thread | None = None
@@ -142,9 +142,9 @@ class BackgroundPool:
 
     def _start(self) -> None:
         self._pool = pool = WorkerPool(self.count)
-        if self._first is not None:
+        for job in self._first:
             for _ in range(self.count):
-                pool.ask(self._first)
+                pool.ask(job)
 
     @property
     def is_ready(self) -> bool:

@@ -13,6 +13,7 @@ import sys
 from typing import IO, Protocol, TypeVar, cast
 
 from lace.errors import LaceError
+from lace.workers.allocator import keep_freed_memory
 from lace.workers.collector import own_process
 
 PIPE_BYTES = 1 << 20
@@ -67,6 +68,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 def main() -> None:
     """Serve on the standard pipes."""
     own_process()
+    keep_freed_memory()
     os.nice(BEHIND)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process decides when to stop
     serve(sys.stdin.buffer, sys.stdout.buffer)
