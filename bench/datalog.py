@@ -267,9 +267,9 @@ def over_a_store(report: Report, kept: str | None = None) -> None:
         )
         for name in STORE_QUESTIONS:
             found = store_step("warm", path, name)
-            shared = (int(found["count"]), "", "")
-            report.row(f"{name}: first", size, "store, open", *shared, found["first"], found["peak"] / MIB)
-            report.row(f"{name}: again", size, "store, open", *shared, found["again"], "")
+            known = (int(found["count"]), "", "")
+            report.row(f"{name}: first", size, "store, open", *known, found["first"], found["peak"] / MIB)
+            report.row(f"{name}: again", size, "store, open", *known, found["again"], "")
             report.at_most(f"{name}, {size:,} in a store: again", wanted=100, got=found["again"] * 1e3, unit=" ms")
             peaks.append(found["peak"])
         for name in CHANGED:

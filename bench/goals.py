@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from report import Report
@@ -25,7 +26,7 @@ from rulebench.packages import collections, dependencies
 from lace.datalog.engine import Base, evaluate
 from lace.datalog.parser import parse_atom, parse_program
 from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.porcelain.explain import Explainer
 from lace.porcelain.query import query
 
@@ -86,7 +87,9 @@ def goals(report: Report) -> None:
     for name, rules, facts, asked in programs:
         checked = check_program(parse_program(rules), RAW_PROFILE)
 
-        def answered(goal: str | None, facts: list[Fact] = facts, checked=checked) -> Callable[[], int]:
+        def answered(
+            goal: str | None, facts: list[Fact] = facts, checked: CheckedProgram = checked
+        ) -> Callable[[], int]:
             base = Base(facts)
             for predicate in checked.base:
                 base.runs(predicate)
@@ -102,6 +105,14 @@ def goals(report: Report) -> None:
             report.at_most(f"{name}: {goal} beside no goal", wanted=allowed, got=seconds / without, unit="×")
 
 
+def _count(facts: list[Fact], rules: str, goal: str | None = None) -> int:
+    return len(query(facts, rules) if goal is None else query(facts, rules, goal))
+
+
+def _explained(facts: list[Fact], rules: str, goal: str) -> str:
+    return str(Explainer(facts, rules).explain(goal))
+
+
 def explain(report: Report) -> None:
     """An explanation beside the query of the same goal, facts loaded anew for each."""
     small = 4 if report.quick else 1
@@ -111,8 +122,8 @@ def explain(report: Report) -> None:
         for goal in (f"Needs('{one}',B)", f"Needs('{one}','package-00003')", f"Needs('{one}','nothing')"):
             took = side_by_side(
                 {
-                    "query": lambda goal=goal, rules=rules: len(query(facts, rules, goal)),
-                    "explain": lambda goal=goal, rules=rules: str(Explainer(facts, rules).explain(goal)),
+                    "query": partial(_count, facts, rules, goal),
+                    "explain": partial(_explained, facts, rules, goal),
                 }
             )
             asking, why = took["query"], took["explain"]
@@ -128,7 +139,7 @@ def shapes(report: Report) -> None:
     facts += as_facts(("N", (p, f"n{n % 9_000}", t)) for n, (p, t) in enumerate(rows))
     plain = 0.0
     for name, rules in SHAPES.items():
-        seconds = cpu_seconds(lambda rules=rules: len(query(facts, rules)))
+        seconds = cpu_seconds(partial(_count, facts, rules))
         plain = plain or seconds
         report.row(f"newest {name}", size, seconds, seconds / plain)
         report.at_most(f"newest {name} beside the form of 030", wanted=3, got=seconds / plain, unit="×")
@@ -209,8 +220,8 @@ def build_packages(path: str, pairs: list[tuple[str, str]]) -> None:
     import lace
 
     needs: dict[str, list[str]] = {}
-    for needing, needed in pairs:
-        needs.setdefault(needing, []).append(needed)
+    for needing, other in pairs:
+        needs.setdefault(needing, []).append(other)
     with lace.open(path, create=True) as packages, packages.batch() as batch:
         for name, needed in needs.items():
             batch.put(b"", group="packages", app="index", name=name, headers=[("Depends", other) for other in needed])

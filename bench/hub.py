@@ -46,7 +46,7 @@ class Server:
     @property
     def memory(self) -> float:
         """In MB; pages that processes share count once."""
-        return sum(member.memory_full_info().pss for member in self._family()) / MB
+        return float(sum(member.memory_full_info().pss for member in self._family())) / MB
 
 
 async def further(report: Report, hub: Hub, port: int, server: Server) -> None:

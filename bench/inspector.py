@@ -40,6 +40,7 @@ from lace.records.link import link_header
 from lace.records.model import Blob, Plex
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
+from lace.store.columns.store import SQLiteStore
 
 VISITS = 9
 BATCH = 5_000
@@ -91,7 +92,9 @@ class Counter:
     def __init__(self, inspected: Inspected) -> None:
         self.statements = 0
         opened = next(iter(inspected.laces.values()))
-        for connection in (opened.browser._connection, opened.lace.store._file.connection):
+        store = opened.lace.store
+        assert isinstance(store, SQLiteStore)
+        for connection in (opened.browser._connection, store._file.connection):
             connection.set_trace_callback(self._count)
 
     def _count(self, _: str) -> None:
@@ -227,7 +230,7 @@ def add_row(report: Report, name: str, taken: list[tuple[float, float, int]], *,
     report.row(
         name, round(middle, 1), round(max(times), 1), round(statistics.median(worked), 1), sizes[0] // 1000, reads
     )
-    return middle
+    return float(middle)
 
 
 def make(report: Report, path: Path, total: int) -> None:

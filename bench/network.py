@@ -282,7 +282,10 @@ def wire(report: Report, folder: Path, records: Sequence[bytes], different: int)
     half = different // 2
     payload = sum(map(len, records[:different]))
     name = f"N={count:,}, d={different:,}"
-    for path, chosen in ((folder / "w-near", records[half:]), (folder / "w-far", records[:half] + records[different:])):
+    for path, chosen in (
+        (folder / "w-near", records[half:]),
+        (folder / "w-far", [*records[:half], *records[different:]]),
+    ):
         bundle = path.with_suffix(".bundle")
         with BundleWriter(bundle) as writer:
             for record in chosen:
@@ -294,8 +297,8 @@ def wire(report: Report, folder: Path, records: Sequence[bytes], different: int)
         said, _ = exchange(folder / "w-near.lace", address)
     moved = moved_by(said)
     report.row(f"lace, both ways, {name}: bytes per payload byte", moved / payload, "", f"{moved:,} B")
-    for path in ("w-near.lace", "w-far.lace"):
-        (folder / path).unlink()
+    for file in ("w-near.lace", "w-far.lace"):
+        (folder / file).unlink()
     for tool, bytes_moved in (
         ("rsync", rsync_wire(folder, records, different)),
         ("git", git_wire(folder, records, different)),

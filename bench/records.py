@@ -142,7 +142,7 @@ def sealed_records(report: Report) -> None:
     stored = [encode_record(sealed_kilobyte(number)) for number in range(count)]
     stream = b"".join(stored)
     records = [validate(one) for one in stored]
-    limits_default = validate.__kwdefaults__["limits"]
+    limits_default = (validate.__kwdefaults__ or {})["limits"]
 
     def each(work: Callable[[bytes], object]) -> Callable[[], int]:
         def run() -> int:

@@ -51,12 +51,18 @@ LIBRARY_HOMES = {
 
 
 @cache
+def _nodes(path: Path) -> list[ast.AST]:
+    """A module in parts, taken apart once: these tests run in one process (`_group` in conftest.py)."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def _imports(path: Path) -> tuple[str, ...]:
     return tuple(_each_import(path))
 
 
 def _each_import(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -142,8 +148,7 @@ def test_no_module_is_longer_than_a_reader_can_hold() -> None:
 
 
 def _classes(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return (node.name for node in _nodes(path) if isinstance(node, ast.ClassDef))
 
 
 def test_a_class_name_means_one_thing_in_the_whole_of_the_sources() -> None:

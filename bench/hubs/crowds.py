@@ -74,7 +74,7 @@ class Crowd:
 
     async def cpu_s(self) -> float:
         """Processor time of all of them."""
-        return sum(await self._ask_all("cpu_s"))
+        return float(sum(await self._ask_all("cpu_s")))
 
     async def news(self, number: int) -> list[float]:
         """How long after one follower stored a record each of the others had."""

@@ -67,13 +67,13 @@ class Columns(MemorySource):
     def columns(self, predicate: Predicate) -> Sequence[memoryview]:
         parts = list(self._parts[predicate].values())
         if len(parts) == 1:
-            return list(map(memoryview, parts[0]))
+            return [memoryview(column) for column in parts[0]]
         return [memoryview(sum((part[n] for part in parts), array("I"))) for n in range(predicate.arity)]
 
     def slices(self, predicate: Predicate, position: int) -> Mapping[int, Sequence[memoryview]] | None:
         if predicate.name != "Field" or position != 1:
             return None
-        return {key: list(map(memoryview, part)) for key, part in self._parts[predicate].items()}
+        return {key: [memoryview(column) for column in part] for key, part in self._parts[predicate].items()}
 
 
 def peak_bytes() -> float:

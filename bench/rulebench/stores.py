@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 from time import perf_counter
 
@@ -164,10 +165,10 @@ def changes(path: str, name: str) -> Figures:
             plex("u", "ding", f"links/new{n}", 1_800_000_000 + n, target, random.randbytes(300)) for n in range(CHANGES)
         ]
         added = [
-            _followed(lambda r=record: store.put([r]), kept.apply, added=list(derive_facts(record))) for record in new
+            _followed(partial(store.put, [record]), kept.apply, added=list(derive_facts(record))) for record in new
         ]
         removed = [
-            _followed(lambda r=record: store.delete(r.hash), kept.apply, removed=list(derive_facts(record)))
+            _followed(partial(store.delete, record.hash), kept.apply, removed=list(derive_facts(record)))
             for record in new
         ]
     return {
