@@ -3,8 +3,8 @@
 python bench/archive.py [--quick] [--only SECTION …] [--records N] [--scale [SMALL LARGE]]
 
 Sections: batches, nothing, five, peers, lookups, programs, rounds, cold; `--scale` adds growth (2,000,000 and
-10,000,000 records unless two numbers follow: 40 minutes and 30 GB of disk); `--only --scale` is growth alone. With
-`--only` and `--records` nothing is kept.
+10,000,000 records unless two numbers follow: a quarter of an hour and 30 GB of disk); `--only --scale` is growth alone.
+With `--only` and `--records` nothing is kept.
 """
 
 from __future__ import annotations
