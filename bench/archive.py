@@ -3,8 +3,8 @@
 python bench/archive.py [--quick] [--only SECTION …] [--records N] [--scale [SMALL LARGE]]
 
 Sections: batches, nothing, five, peers, lookups, programs, rounds, cold; `--scale` adds growth (2,000,000 and
-10,000,000 records unless two numbers follow: 40 minutes and 30 GB of disk). With `--only` and `--records` nothing is
-kept.
+10,000,000 records unless two numbers follow: a quarter of an hour and 30 GB of disk); `--only --scale` is growth alone.
+With `--only` and `--records` nothing is kept.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from lace.policy.origin import Viewer
 from lace.policy.select import select_all, select_coordinate
 from lace.records.validate import reread
 from lace.records.write import encode_record
-from lace.spark.archive.archive import Archive, ArchiveLookup, FewLimits
+from lace.spark.archive.archive import Archive, ArchiveLookup, FewLimits, Progress
 from lace.spark.archive.log import State
 from lace.spark.archive.publish import publish
 from lace.spark.archive.run import run
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.session import spark_session
-from spark import HEAP, MIB, Bench, Memory, bench_programs, small_plex, write_bundles, write_piece
+from spark import HEAP, MIB, Bench, Memory, bench_programs, shuffle_bytes, small_plex, write_bundles, write_piece
 
 BEFORE = "d8149f3"  # the last commit before archives: `lace pipeline` and the executor's rounds are measured against it
 BEFORE_SECONDS = 28.0  # of all its steps over 100,000 records, in its own table
@@ -372,6 +372,16 @@ def spilled(spark: Any) -> int:
     return sum(found.apply(n).diskBytesSpilled() for n in range(found.size()))
 
 
+def progress_of(size: int) -> Progress:
+    """What an archive of so many records is at, and since when: such a run takes its time."""
+    began = time.perf_counter()
+
+    def say(step: str, what: str) -> None:
+        print(f"    {size:,}: [{time.perf_counter() - began:6.1f} s] {step}: {what}", file=sys.stderr, flush=True)
+
+    return say
+
+
 def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]) -> None:
     """Every step's time a record at two sizes, memory of the driver's own process, bytes spilled."""
     peers = [lowered("ann", select_coordinate("//u//ding//"))]
@@ -380,10 +390,13 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
     warming = sizes[0] // 10  # not told: whoever comes first pays for what the JVM compiles, and a small size dearly
     for size in (warming, *sizes):
         place = folder / f"scale{size}"
+        say = progress_of(size)
+        say("bundles", "writing")
         bundles = write_bundles(place / "in", size, sealed=False)
-        archive = Archive(str(place / "root"), lambda: spark, few=FewLimits(bytes=0))  # all by jobs, the warming too
+        # All by jobs, the warming too.
+        archive = Archive(str(place / "root"), lambda: spark, few=FewLimits(bytes=0), progress=say)
         archive.init()
-        memory, before = Memory(), spilled(spark)
+        memory, before, (_, newest) = Memory(), spilled(spark), shuffle_bytes(spark)
         with memory.watched():
             steps = step_seconds(archive, peers, bundles, place / "out")
         if size == warming:
@@ -392,12 +405,12 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
             found.setdefault(step, []).append(took / size * 1e6)
             report.row(f"growth: {step}", f"{size:,} records", f"{took:.1f} s", f"{took / size * 1e6:.2f} µs a record")
         memories.append(memory.peaks["driver"])
-        spill = (spilled(spark) - before) / MIB
+        spill, moved = (spilled(spark) - before) / MIB, shuffle_bytes(spark, newest)[0]
         report.row(
             "growth: all",
             f"{size:,} records",
             f"{sum(steps.values()):.1f} s",
-            f"{memory.text()}; spilled {spill:,.0f} MiB",
+            f"{memory.text()}; spilled {spill:,.0f} MiB, shuffled {moved / size:.0f} bytes a record",
         )
         shutil.rmtree(place)
     for step, (small, large) in found.items():

@@ -47,10 +47,11 @@ def frame_of(spark: SparkSession, values: list[str]) -> DataFrame:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("values", [hashes(400), hashes(300, "P"), [hashes(1)[0]] * 40, []])
-def test_ranges_of_what_is_dear_to_compute_are_found_elsewhere(
-    spark: SparkSession, tmp_path: Path, values: list[str]
+@pytest.mark.parametrize("values", [hashes(400), [hashes(1)[0]] * 40, []])
+def test_rows_that_are_dear_to_move_are_computed_once_and_stay_where_they_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[str]
 ) -> None:
+    monkeypatch.setattr(tables, "TASK_ROWS", 90)
     files = LocalFiles(tmp_path)
     computed = spark.sparkContext.accumulator(0)
 
@@ -59,20 +60,27 @@ def test_ranges_of_what_is_dear_to_compute_are_found_elsewhere(
             computed.add(batch.num_rows)
             yield batch
 
-    keys = frame_of(spark, values)
+    keys = frame_of(spark, values).repartition(8)
     rows = keys.mapInArrow(dear, keys.schema).select(
         F.lit("ann").alias("peer"), F.substring("hash", 3, 2).alias("prefix"), "hash"
     )
-    made = tables.write(spark, files, "published", rows, by=("hash",), rows=len(values), file_rows=90, keys=keys)
+    made = tables.write(spark, files, "published", rows, by=("hash",), rows=len(values), file_rows=10, move=False)
     assert computed.value == len(values)  # once: a range partitioner looks at them twice
-    made.sort(key=lambda file: file.low["hash"])
     found = [parquet_files.read_table(tmp_path / file.path)["hash"].to_pylist() for file in made]
     assert sorted(text for part in found for text in part) == sorted(values)
     assert all(part == sorted(part) for part in found)
+    assert [(file.low["hash"], file.high["hash"]) for file in made] == [(part[0], part[-1]) for part in found]
+    assert len(made) == (1 + len(values) // 90 if values else 0)
+
+
+@pytest.mark.spark
+def test_a_table_of_several_files_is_cut_by_ranges(spark: SparkSession, tmp_path: Path) -> None:
+    values = hashes(400)
+    rows = frame_of(spark, values).select(F.lit("ann").alias("peer"), F.substring("hash", 3, 2).alias("prefix"), "hash")
+    made = tables.write(spark, LocalFiles(tmp_path), "published", rows, by=("hash",), rows=400, file_rows=90)
+    made.sort(key=lambda file: file.low["hash"])
+    assert len(made) > 2
     assert all(one.high["hash"] < other.low["hash"] for one, other in pairwise(made))
-    if len(set(values)) > 1:
-        assert len(made) == 1 + len(values) // 90
-        assert max(map(len, found)) < 2 * len(values) / len(made)
 
 
 @pytest.mark.spark
@@ -80,7 +88,7 @@ def test_ranges_of_what_is_dear_to_compute_are_found_elsewhere(
 def test_rows_are_chosen_by_few_hashes_and_by_many(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(tables, "HELD_HASHES", 30)  # several parts
+    monkeypatch.setattr(tables, "TASK_ROWS", 30)  # several parts
     values = hashes(300)
     wanted = [*values[::3], "P.unknown.H3"]
     many = frame_of(spark, values).select("hash", F.length("hash").alias("long"))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, cast
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -176,6 +177,26 @@ def test_an_archive_may_have_any_name_and_is_described_to_other_readers_after_ea
         paths = [f"data/records/{path}" for path in pa.table(named)["path"].to_pylist()]
         assert sorted(paths) == sorted(file.path for file in archive.log.state().table("records"))
     check(archive, RECORDS[:12])
+
+
+@pytest.mark.parametrize("name", ["%41", "A/a%20b", "%ff"])
+def test_an_archive_whose_name_reads_as_another_is_not_described_and_leaves_the_other_alone(
+    tmp_path: Path, name: str
+) -> None:
+    named = {}
+    for number, archive in enumerate(Archive(str(tmp_path / place), no_spark) for place in (unquote(name), name)):
+        archive.init()
+        for start in (0, 5, 9):
+            archive.add([write_bundle(tmp_path / f"{start}.bundle", RECORDS[start : start + 5])])
+            run(archive, PEERS)
+            if number:  # as one was left that was described at its first version
+                (tmp_path / name / "data" / "records" / "_delta_log").mkdir(exist_ok=True)
+        check(archive, RECORDS[:14])
+        other = DeltaTable(str(tmp_path / unquote(name) / "data" / "records"))
+        named[number] = other.version(), sorted(other.file_uris())
+    assert named[0] == named[1]
+    archive.add([write_bundle(tmp_path / "last.bundle", RECORDS[14:15])])
+    assert not list((tmp_path / name).rglob("_delta_log"))
 
 
 @pytest.mark.parametrize("limits", [ALL_BY_SPARK, FewLimits(bytes=10), FewLimits(looked_through=3)])

@@ -90,8 +90,39 @@ def stars_together(records: DataFrame, stars: Sequence[Star]) -> StarsTogether |
     return StarsTogether(rows.distinct(), [star for star, _ in scans], len(columns))
 
 
-def _scan(records: DataFrame, star: Star) -> _Scan:
-    scan = _Scan(records)
+class Among(NamedTuple):
+    """That a variable of a star has one of some values, or none of them."""
+
+    variable: Variable
+    values: frozenset[str]
+    negated: bool = False
+
+
+def star_test(star: Star, tests: Sequence[Among] = ()) -> Column:
+    """Whether a star has a row for a record for which some tests hold: true or false, and no row is multiplied."""
+    held = _holds(_Scan(), sorted(star.body, key=_cheap_first), tests)
+    return F.coalesce(held, F.lit(False))
+
+
+def _holds(scan: _Scan, literals: Sequence[Literal], tests: Sequence[Among]) -> Column:
+    """Where `_Scan` would multiply rows, the rest is asked of each item."""
+    for place, literal in enumerate(literals):
+        if isinstance(literal, Positive) and scan.multiplies(literal.atom):
+            return _holds_of_some(scan, literal.atom, literals[place + 1 :], tests)
+        scan.add(literal)
+    for test in tests:
+        scan.add_test(test)
+    return scan.condition()
+
+
+def _holds_of_some(scan: _Scan, atom: Atom, rest: Sequence[Literal], tests: Sequence[Among]) -> Column:
+    scan.name_record(atom)
+    items = F.filter(_items(atom), lambda item: _holds(scan.at(atom, item), rest, tests))
+    return scan.condition() & (F.size(items) > 0)
+
+
+def _scan(records: DataFrame, star: Star) -> _Rows:
+    scan = _Rows(records)
     for literal in sorted(star.body, key=_cheap_first):
         scan.add(literal)
     return scan
@@ -124,12 +155,10 @@ def _text_column(name: str) -> Column:
 
 @dataclass
 class _Scan:
-    """A growing scan of the wide table: what is bound, what must hold, whether rows were multiplied."""
+    """What is said of one row of the wide table so far: what is bound, and what must hold."""
 
-    frame: DataFrame
     bound: dict[Variable, Column] = field(default_factory=dict)
     conditions: list[Column] = field(default_factory=list)
-    exploded: int = 0
     records: set[Term] = field(default_factory=set)  # terms that are known to be the record
 
     def condition(self) -> Column:
@@ -168,10 +197,31 @@ class _Scan:
             case Anonymous():
                 raise AssertionError("a safe rule has no _ here")
 
-    def _atom(self, atom: Atom) -> None:
+    def add_test(self, test: Among) -> None:
+        found = self.bound[test.variable].isin(*sorted(test.values)) if test.values else F.lit(False)
+        self.conditions.append(~found if test.negated else found)
+
+    def name_record(self, atom: Atom) -> None:
         if atom.terms[0] not in self.records:
             self._unify(atom.terms[0], F.col("hash"))
             self.records.add(atom.terms[0])
+
+    def multiplies(self, atom: Atom) -> bool:
+        """Whether several facts of one record may match an atom, each with values of its own."""
+        return atom.predicate != HAVE and _single_name(atom) is None and not self._only_tests(atom)
+
+    def at(self, atom: Atom, item: Column) -> _Scan:
+        """The same with one of the facts that match an atom; what was said before is not said again."""
+        scan = _Scan(dict(self.bound), [], set(self.records))
+        scan.take_item(atom, item)
+        return scan
+
+    def take_item(self, atom: Atom, item: Column) -> None:
+        for term, column in zip(atom.terms[1:], _parts(atom, item), strict=True):
+            self._unify(term, column)
+
+    def _atom(self, atom: Atom) -> None:
+        self.name_record(atom)
         if atom.predicate == HAVE:
             return
         name = _single_name(atom)
@@ -185,7 +235,10 @@ class _Scan:
         elif self._only_tests(atom):
             self.conditions.append(self._exists(atom))
         else:
-            self._explode(atom)
+            self._multiply(atom)
+
+    def _multiply(self, atom: Atom) -> None:
+        raise AssertionError("asked of each item by itself")
 
     def _unify(self, term: Term, column: Column) -> None:
         match term:
@@ -201,17 +254,6 @@ class _Scan:
     def _only_tests(self, atom: Atom) -> bool:
         """Whether every variable of an array atom is bound already (repeats among new ones would bind)."""
         return all(not isinstance(term, Variable) or term in self.bound for term in atom.terms)
-
-    def _explode(self, atom: Atom) -> None:
-        self.exploded += 1
-        name = f"_item{self.exploded}"
-        # What is known of the item is tested inside the array, before any row is multiplied.
-        items = F.filter(_items(atom), lambda item: self._matches(atom, item))
-        # Conditions so far filter first: explode only the rows that survive them.
-        self.frame = self.frame.where(self.condition()).withColumn(name, F.explode(items))
-        self.conditions = []
-        for term, column in zip(atom.terms[1:], _parts(atom, F.col(name)), strict=True):
-            self._unify(term, column)
 
     def _exists(self, atom: Atom) -> Column:
         """Whether the record has a fact that matches what is bound."""
@@ -246,6 +288,25 @@ class _Scan:
                 case Anonymous():
                     pass
         return result
+
+
+class _Rows(_Scan):
+    """A growing scan of the wide table: its rows too, and whether they were multiplied."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        super().__init__()
+        self.frame = frame
+        self.exploded = 0
+
+    def _multiply(self, atom: Atom) -> None:
+        self.exploded += 1
+        name = f"_item{self.exploded}"
+        # What is known of the item is tested inside the array, before any row is multiplied.
+        items = F.filter(_items(atom), lambda item: self._matches(atom, item))
+        # Conditions so far filter first: explode only the rows that survive them.
+        self.frame = self.frame.where(self.condition()).withColumn(name, F.explode(items))
+        self.conditions = []
+        self.take_item(atom, F.col(name))
 
 
 _HEADERS = "array<struct<name:string,index:int,value:string>>"

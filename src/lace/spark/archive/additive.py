@@ -10,7 +10,7 @@ neither negated nor counted. Every derivation then rests on one record, however 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from lace.datalog.stratify import reachable, read_atom
@@ -34,7 +34,7 @@ def additivity(program: Program, goal: Predicate) -> Additivity:
     parts = split(unfold(program, {goal}, is_star, MAX_UNFOLDED_BODY))
     wanted = reachable(parts.program.rules, {goal})
     rules = [rule for rule in parts.program.rules if rule.head.predicate in wanted]
-    on_records = _hanging_on(rules, {star.predicate for star in parts.stars})
+    on_records = hanging_on(rules, {star.predicate for star in parts.stars})
     places = _record_places(rules, parts.stars, on_records)
     if not all(_rests_on_one(rule, on_records, places) for rule in rules):
         return Additivity(False, False)
@@ -51,7 +51,7 @@ def _reads(rule: Rule, among: Collection[Predicate]) -> list[tuple[Atom, bool]]:
     ]
 
 
-def _hanging_on(rules: list[Rule], stars: set[Predicate]) -> set[Predicate]:
+def hanging_on(rules: Sequence[Rule], stars: Collection[Predicate]) -> set[Predicate]:
     """The stars and every predicate that is derived from them."""
     found, before = set(stars), -1
     while len(found) != before:

@@ -7,10 +7,12 @@ commit and repairs itself after a crash: it compares what Delta names with what 
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from lace.spark.archive.filesystem import Files
 from lace.spark.archive.log import DataFile, State
@@ -25,9 +27,19 @@ def is_available() -> bool:
     return find_spec("deltalake") is not None
 
 
+def is_addressable(folder: Path) -> bool:
+    """Whether the library finds a folder: it takes `%41` in a path for an `A`, and would meet another folder there."""
+    path = str(folder.resolve())
+    return unquote(path) == path
+
+
 def describe(files: Files, state: State) -> int:
     """Bring the Delta logs of an archive on this machine up to a version; how many tables changed."""
     if files.folder is None or not is_available():
+        return 0
+    if not is_addressable(files.folder):
+        for table in DESCRIBED:  # what a lace wrote that did not know better was true of its first version
+            shutil.rmtree(files.folder / "data" / table / "_delta_log", ignore_errors=True)
         return 0
     return sum(_describe(files.folder / "data" / table, table, state.table(table)) for table in DESCRIBED)
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.errors import InvalidInput
 from lace.spark.archive import fewrun, tables
 from lace.spark.archive.archive import Archive
+from lace.spark.archive.choosing import Ends, Wanted, ends_of, records_for
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.run import rules_mark
 from lace.spark.jobs.evaluate import PeerPolicy
@@ -94,12 +95,12 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
         raise InvalidInput(
             "what this peer may have was not worked out: run first", rule="publish-order", found=peer.name
         )
-    unseen = _unseen(state, peer, mark)
+    unseen = _unseen(state, peer, selected)
     few = fewrun.unpublished(archive, state, unseen.files, unseen.batches, held_by(state, peer.name))
     if few is not None:
         rows, made = len(few.hashes), fewrun.write_published(archive, peer.name, few, place)
     else:
-        rows, made = _publish_by_jobs(archive, state, peer.name, unseen, place)
+        rows, made = _publish_by_jobs(archive, state, peer, unseen, place)
     counts = {f"published {peer.name}": rows}
     archive.progress(f"publish for {peer.name}", f"{rows:,} new records")
     seconds = round(time.monotonic() - began, 3)
@@ -108,37 +109,25 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
 
 
 def _publish_by_jobs(
-    archive: Archive, state: State, peer: str, unseen: _Unseen, place: Path
+    archive: Archive, state: State, peer: PeerPolicy, unseen: _Unseen, place: Path
 ) -> tuple[int, list[DataFile]]:
-    fresh = _fresh(archive, state, peer, unseen)
-    if not held_by(state, peer) and len(unseen.batches) == len(state.batch_ids):
-        ends = _ends(unseen.files)  # whole files: their commit knows
+    selected = _selected(archive, unseen)
+    given = held_by(state, peer.name)
+    if unseen.is_all and not given:
+        fresh, ends, is_all = selected, ends_of(unseen.files), True  # whole files: their commit knows
     else:
-        fresh = fresh.persist()
-        ends = _Ends(*fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0])
+        fresh = _not_given(archive, selected, unseen, given).persist()
+        ends = Ends(*fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0])
+        is_all = not given or ends.rows == selected.count()
     made: list[DataFile] = []
     if ends.rows:
-        files = tables.between(state.table("records"), "hash", ends.low, ends.high)
-        records = tables.read(archive.spark, archive.files, "records", files)
-        bundles = tables.chosen(records.select("hash", "stored"), fresh, ends.rows, archive.few.sent_to_tasks)
-        bundles.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
-        given = fresh.select(F.lit(peer).alias("peer"), partition_prefix(), "hash")
-        made = tables.write(archive.spark, archive.files, "published", given, by=("hash",), rows=ends.rows)
+        wanted = Wanted(fresh, ends, unseen.batches, is_all)
+        records = records_for(archive, state, peer, wanted)
+        records.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
+        named = fresh.select(F.lit(peer.name).alias("peer"), partition_prefix(), "hash")
+        made = tables.write(archive.spark, archive.files, "published", named, by=("hash",), rows=ends.rows, move=False)
     fresh.unpersist()
     return ends.rows, made
-
-
-class _Ends(NamedTuple):
-    """The least and the greatest of some hashes, and how many there are."""
-
-    low: str | None
-    high: str | None
-    rows: int
-
-
-def _ends(files: Sequence[DataFile]) -> _Ends:
-    low = min((file.low["hash"] for file in files), default=None)
-    return _Ends(low, max((file.high["hash"] for file in files), default=None), sum(file.rows for file in files))
 
 
 class _Unseen(NamedTuple):
@@ -146,26 +135,29 @@ class _Unseen(NamedTuple):
 
     files: list[DataFile]
     batches: list[str]
+    is_all: bool  # every row of the files counts, whatever its batch
 
 
-def _unseen(state: State, peer: PeerPolicy, mark: str) -> _Unseen:
-    files = [file for file in state.table("selected") if file.low.get("rules") == mark]
+def _unseen(state: State, peer: PeerPolicy, selected: StepResult) -> _Unseen:
+    """Of the batches that the selection has seen: the archive may have newer ones."""
+    files = [file for file in state.table("selected") if file.low.get("rules") == selected.mark]
     before = state.results.get(_key(peer.name))
     # Removed records may make others selected, and other rules any: then every selected row is looked at.
-    if before is None or (before.mark, before.removals) != (mark, state.removals):
-        return _Unseen(files, list(state.batch_ids))
+    if before is None or (before.mark, before.removals) != (selected.mark, state.removals):
+        return _Unseen(files, list(selected.batches), True)
     seen = set(before.batches)
     files = [file for file in files if not seen.issuperset(file.batches)]
-    return _Unseen(files, [batch for batch in state.batch_ids if batch not in seen])
+    return _Unseen(files, [batch for batch in selected.batches if batch not in seen], False)
 
 
-def _fresh(archive: Archive, state: State, peer: str, unseen: _Unseen) -> DataFrame:
-    """The hashes that a peer may have and was not given."""
-    selected = tables.read(archive.spark, archive.files, "selected", unseen.files)
-    if len(unseen.batches) < len(state.batch_ids):
-        selected = selected.where(F.col("batch").isin(*unseen.batches))
-    hashes = selected.select("hash")
-    held = held_by(state, peer)
+def _selected(archive: Archive, unseen: _Unseen) -> DataFrame:
+    """The hashes that a peer may have, of what it was not told of."""
+    rows = tables.read(archive.spark, archive.files, "selected", unseen.files)
+    return (rows if unseen.is_all else rows.where(F.col("batch").isin(*unseen.batches))).select("hash")
+
+
+def _not_given(archive: Archive, hashes: DataFrame, unseen: _Unseen, held: Sequence[DataFile]) -> DataFrame:
+    """Those of some hashes that are not among what a peer was given."""
     if not held:
         return hashes
     given = tables.read(archive.spark, archive.files, "published", held).select("hash")

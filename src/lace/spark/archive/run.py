@@ -19,6 +19,7 @@ from lace.limits import EngineLimits
 from lace.spark.archive import fewrun, rewrite, tables
 from lace.spark.archive.additive import additivity
 from lace.spark.archive.archive import Archive
+from lace.spark.archive.choosing import Wanted, ends_of, records_for
 from lace.spark.archive.fewrun import FewRecords
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.maintain import Maintainer, Records, maintainable
@@ -255,7 +256,7 @@ class _ArchiveRun:
         chosen = self._held("selected", "rules", rules) if anew else self.fresh.get(rules, [])
         new_to_it = self.state.batch_ids if anew or before is None else self._pending(before)
         few = self._few_of(rules, chosen, tuple(new_to_it)) if went is None else None
-        new = self._advertisements(peer, chosen) if few is None else self._list_few(peer, *few)
+        new = self._advertisements(peer, chosen, new_to_it) if few is None else self._list_few(peer, *few)
         self.added += new
         if anew and not new:
             self._drop("partitions", "peer", peer.name)
@@ -286,21 +287,19 @@ class _ArchiveRun:
         self.dropped += old
         return went if old else None
 
-    def _advertisements(self, peer: PeerPolicy, chosen: Sequence[DataFile]) -> list[DataFile]:
+    def _advertisements(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: Sequence[str]) -> list[DataFile]:
+        """What some files say is selected, which rules of one record select of some batches."""
         if not chosen:
             return []
         spark, files = self.archive.spark, self.archive.files
         hashes = tables.read(spark, files, "selected", chosen).select("hash")
-        rows = sum(file.rows for file in chosen)
-        low, high = min(file.low["hash"] for file in chosen), max(file.high["hash"] for file in chosen)
-        held = tables.between(self.state.table("records"), "hash", low, high)
-        wide = tables.as_wide(tables.read(spark, files, "records", held))
-        records = tables.chosen(wide, hashes, rows, self.archive.few.sent_to_tasks)
+        ends = ends_of(chosen)
+        records = records_for(self.archive, self.state, peer, Wanted(hashes, ends, batches))
         plan = peer.policy.plan
         fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
         source = plan.operands[peer.policy.local_index].origin
         listing = advertise.advertisements(records, source, fields).withColumn("peer", F.lit(peer.name))
-        return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=rows, keys=hashes)
+        return tables.write(spark, files, "advertisements", listing, by=("hash",), rows=ends.rows, move=False)
 
     def _few_of(
         self, rules: str, chosen: list[DataFile], batches: tuple[str, ...]
@@ -345,7 +344,7 @@ class _ArchiveRun:
             chosen = tables.read(spark, files, "advertisements", tables.holding(held, "prefix", touched))
             frame = advertise.partitions(chosen.where(F.col("prefix").isin(touched)))
             frame = frame.unionByName(old.where(~F.col("prefix").isin(touched)).select(*frame.columns))
-        shown = frame.withColumn("peer", F.lit(peer)).coalesce(1)
+        shown = frame.withColumn("peer", F.lit(peer)).repartition(1)  # no fewer tasks for the roots: their rows move
         self.added += tables.write(spark, files, "partitions", shown)
 
     # What is there, this run's changes counted

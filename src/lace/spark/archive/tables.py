@@ -43,8 +43,7 @@ from lace.spark.schemas import COMMENTS, LINK, WIDE
 _DATA = "data"
 _MONTH = "month"
 FILE_ROWS = 1_000_000
-HELD_HASHES = 250_000  # that a task makes a table of, some 30 MB
-_BEGINNING = 4  # characters of a hash: its type and its partition
+TASK_ROWS = 250_000  # of a listing that a task sorts, or hashes that it makes a table of: some 30 to 100 MB
 
 TS = StructField("ts", TimestampType())
 BATCH = StructField("batch", StringType())
@@ -150,9 +149,14 @@ def header_list(headers: Column) -> Column:
     return F.flatten(F.transform(F.map_entries(headers), occurrences))
 
 
+def readable(records: DataFrame) -> DataFrame:
+    """Records of an archive with all their columns, and headers as rules read them."""
+    return records.withColumn("headers", header_list(F.col("headers")))
+
+
 def as_wide(records: DataFrame) -> DataFrame:
     """Records of an archive as the wide table that rules are evaluated over."""
-    return records.withColumn("headers", header_list(F.col("headers"))).select(*WIDE.names)
+    return readable(records).select(*WIDE.names)
 
 
 # Writing
@@ -167,17 +171,17 @@ def write(
     by: Sequence[str] = (),
     rows: int = 0,
     file_rows: int = FILE_ROWS,
-    keys: DataFrame | None = None,
+    move: bool = True,
 ) -> list[DataFile]:
     """Rows as new files of a table; `by` are columns that the files shall be apart in, `rows` how many there may be.
 
-    To find out where the ranges of several files end, Spark computes all rows once more. Where these cost something,
-    `keys` are the values of the one column in `by`, from somewhere that is read for little.
+    Rows that are dear to `move` stay with the task that made them: each file is in order by itself, and a compaction
+    puts them apart.
     """
     folder = f"{_DATA}/{table}/{uuid.uuid4().hex}"
     chosen = frame.select(*SCHEMAS[table].names)
     if by:
-        chosen = _in_order(chosen, by, 1 + rows // file_rows, keys)
+        chosen = _in_order(chosen, by, rows, file_rows if move else None)
     bloom = BLOOM if "hash" in SCHEMAS[table].names else {}
     chosen.write.options(**bloom).mode("error").parquet(f"{files.uri}/{folder}")
     listed = files.listing(folder)
@@ -189,38 +193,16 @@ def write(
     return made
 
 
-def _in_order(frame: DataFrame, by: Sequence[str], parts: int, looked_at: DataFrame | None) -> DataFrame:
+def _in_order(frame: DataFrame, by: Sequence[str], rows: int, file_rows: int | None) -> DataFrame:
+    """Rows by some columns: in files of so many, or where they are if that is None."""
     keys = [F.date_trunc("month", "ts") if key == _MONTH else F.col(key) for key in by]
-    if parts == 1:  # ranges cost a job of their own, which one file does not need
+    if file_rows is None:
+        apart = frame.coalesce(1 + rows // TASK_ROWS)
+    elif rows < file_rows:  # ranges cost a job of their own, which one file does not need
         apart = frame.coalesce(1)
-    elif looked_at is None:
-        apart = frame.repartitionByRange(parts, *keys)
     else:
-        (key,) = by
-        apart = frame.repartitionById(parts, _range_of(key, _cuts(looked_at, key, parts)))
+        apart = frame.repartitionByRange(1 + rows // file_rows, *keys)
     return apart.sortWithinPartitions(*keys)
-
-
-def _cuts(frame: DataFrame, key: str, parts: int) -> list[str]:
-    """Where a column of hashes is cut into parts of about the same size, by how they begin."""
-    beginning = F.substring(key, 1, _BEGINNING).alias("beginning")
-    counted = sorted((row["beginning"], row["count"]) for row in frame.groupBy(beginning).count().collect())
-    each = sum(rows for _, rows in counted) / parts
-    cuts: list[str] = []
-    before = 0
-    for text, rows in counted:
-        if before >= each * (len(cuts) + 1):
-            cuts.append(text)
-        before += rows
-    return cuts
-
-
-def _range_of(key: str, cuts: Sequence[str]) -> Column:
-    """The number of the part that a value is in."""
-    place = F.lit(0)
-    for cut in cuts:
-        place = place + (F.col(key) >= cut).cast("int")
-    return place
 
 
 def chosen(many: DataFrame, hashes: DataFrame, rows: int, sent_to_tasks: int) -> DataFrame:
@@ -232,7 +214,7 @@ def chosen(many: DataFrame, hashes: DataFrame, rows: int, sent_to_tasks: int) ->
     if rows <= sent_to_tasks:
         return many.join(F.broadcast(hashes), on="hash", how="left_semi")
     # Said of the hashes, for a semi-join moves below a repartition of the rows, to as many parts as the session has.
-    apart = hashes.repartition(1 + rows // HELD_HASHES, "hash")
+    apart = hashes.repartition(1 + rows // TASK_ROWS, "hash")
     return many.join(apart.hint("shuffle_hash"), on="hash", how="left_semi")
 
 

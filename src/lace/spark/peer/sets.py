@@ -134,8 +134,12 @@ class ArchiveSet:
         """The columns that are advertised, of every record of the set."""
         if self.schema == NO_FIELDS:
             return self.hashes
-        files = self.state.table("records")
-        return self._fields(self._peer.rows("records", files).join(self.hashes, on="hash", how="left_semi"))
+        return self._fields(self._records())
+
+    def _records(self) -> DataFrame:
+        """All records of the set."""
+        held = self._peer.rows("records", self.state.table("records"))
+        return tables.chosen(held, self.hashes, len(self), self._peer.archive.few.sent_to_tasks)
 
     def _fields(self, records: DataFrame) -> DataFrame:
         names, wide = self._names, tables.as_wide(records)
@@ -193,8 +197,7 @@ class ArchiveSet:
 
     def _listed(self, source: str, prefixes: Sequence[str] | None = None) -> DataFrame:
         """(prefix, hash, digest, text)."""
-        records = self._peer.rows("records", self.state.table("records"))
-        chosen = tables.as_wide(records.join(self.hashes, on="hash", how="left_semi"))
+        chosen = tables.as_wide(self._records())
         chosen = chosen if prefixes is None else aggregates.under(chosen, prefixes)
         return advertisements(chosen, source, self._names, StreamLimits(max_fact_line_bytes=self.max_line_bytes))
 
