@@ -16,8 +16,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 
 # Tests start hundreds of processes: each would compile all of our modules again if none may keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
-# More workers than there are cores: three of them wait for a JVM for minutes, others for a browser, a server or a disk.
-WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 4)')
+# More workers than there are cores: two of them wait for a JVM for minutes, others for a browser, a server or a disk.
+WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 3)')
 
 # The seed of the night's examples: another every night, and known from the day.
 TONIGHT ?= $(shell date +%Y%m%d)
