@@ -36,5 +36,6 @@ def spark() -> Iterator[SparkSession]:
             "spark.driver.memory": quickly.HEAP,
         },
     )
+    quickly.remember_classes(session)
     yield session
     session.stop()

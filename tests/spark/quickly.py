@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
 # Compiled once and not well; classes of Spark, which nobody has tampered with, are loaded without being proven sound.
 FLAGS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
@@ -21,3 +23,13 @@ SETTINGS = {
     "spark.sql.ui.retainedExecutions": "10",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # several calls of the JVM for each column
 }
+
+
+def remember_classes(session: SparkSession) -> None:
+    """Each time a column is named PySpark asks which class `functions` is, and the JVM looks through hundreds of jars.
+
+    What is an attribute of its view of the JVM is not asked for.
+    """
+    sql = "org.apache.spark.sql.functions"
+    for name in ("functions", sql, "PythonUtils", "PythonSQLUtils", "org.apache.spark.storage.StorageLevel"):
+        setattr(session._jvm, name, getattr(session._jvm, name))
