@@ -35,8 +35,8 @@ settings.load_profile(os.environ.get("LACE_HYPOTHESIS_PROFILE", "default"))
 gc.disable()
 
 # Which tests of Spark share a session, and so one JVM: two groups of about equal length, each in a worker of its own.
-# One after another they would still run when all other tests are over; a third JVM would cost more to start and to warm
-# than it saves (decision 305). A file that asks for no session belongs to no group.
+# One after another they would still run when all other tests are over; a third JVM would have to be
+# started and warmed as well (decision 305). A file that asks for no session belongs to no group.
 ROOT = Path(__file__).parent.parent
 SECOND_JVM = ("test_executor.py", "test_few.py", "test_query.py", "test_reuse.py", "test_source.py")
 TOGETHER = {
