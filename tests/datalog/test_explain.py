@@ -109,6 +109,7 @@ def test_a_fact_on_a_circle_is_proven_from_outside_the_circle() -> None:
     assert [f.values for f in proof_nodes(proof) if f.predicate.name == "Start"] == [("c",)]
 
 
+@pytest.mark.long
 def test_a_proof_may_be_thousands_deep() -> None:
     edges = "\n".join(f"E('{n}','{n + 1}')" for n in range(3000))
     case = Explained(parse_program("R(X) :- First(X).\nR(Y) :- R(X), E(X,Y)."), [])
@@ -262,18 +263,19 @@ def islands(count: int, length: int) -> list[Fact]:
     return [Fact(edge, (f"{i}-{n}", f"{i}-{n + 1}")) for i in range(count) for n in range(length)]
 
 
-@pytest.mark.parametrize("goal", ["T('3-0','3-9')", "T('3-0',X)", "T('3-9','3-0')", "T('3-0','4-0')", "T(X,'3-0')"])
-def test_an_explanation_derives_only_what_its_goal_needs(goal: str) -> None:
+def test_an_explanation_derives_only_what_its_goal_needs() -> None:
     explained = Explained(parse_program(CLOSURE), [])
     base = Base(islands(4_000, 20))
-    derived = AskedFacts(explained.known.checked, base, EngineLimits())
-    known = Known(explained.known.checked, BaseFacts(base), derived, max_indexed_rows=0)
-    atom = parse_atom(goal)
-    row = known.first(atom)
-    assert (row is not None) == (goal in ("T('3-0','3-9')", "T('3-0',X)"))
-    explanation = why_not(known, atom) if row is None else why(known, Fact(atom.predicate, row))
-    assert explanation is not None
-    assert derived.rows_touched < evaluate(explained.known.checked, base).stats.rows_touched / 4
+    everything = evaluate(explained.known.checked, base).stats.rows_touched
+    for goal in ("T('3-0','3-9')", "T('3-0',X)", "T('3-9','3-0')", "T('3-0','4-0')", "T(X,'3-0')"):
+        derived = AskedFacts(explained.known.checked, base, EngineLimits())
+        known = Known(explained.known.checked, BaseFacts(base), derived, max_indexed_rows=0)
+        atom = parse_atom(goal)
+        row = known.first(atom)
+        assert (row is not None) == (goal in ("T('3-0','3-9')", "T('3-0',X)")), goal
+        explanation = why_not(known, atom) if row is None else why(known, Fact(atom.predicate, row))
+        assert explanation is not None, goal
+        assert derived.rows_touched < everything / 4, goal
 
 
 def test_a_goal_with_a_repeated_variable_is_explained_by_the_first_fact_that_has_one_value_twice() -> None:

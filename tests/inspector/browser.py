@@ -21,7 +21,7 @@ FLAGS = [
     "--disable-sync",
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PICTURES = Path(os.environ.get("LACE_SCREENSHOTS", Path(__file__).parent.parent.parent / "screenshots-out"))
+PICTURES = os.environ.get("LACE_SCREENSHOTS")  # painting a page without a graphics card takes longer than reading it
 FETCHED = Path(__file__).parent.parent.parent / "build" / "chromium" / "run"  # where `make chromium` puts one
 TO_GET_ONE = "apt-get install chromium, or without root: make chromium"
 LEFT_OUT = f"no Chromium here, so no story of the inspector was clicked through ({TO_GET_ONE})"
@@ -63,9 +63,10 @@ class Reader:
             self.troubles.append(f"asked elsewhere: {request.url}")
 
     def picture(self, name: str) -> None:
-        """Keep what is on the screen for people."""
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=PICTURES / f"{name}.png")
+        """Keep what is on the screen, if somebody wants to see it."""
+        if PICTURES:
+            Path(PICTURES).mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=Path(PICTURES) / f"{name}.png")
 
     def leave(self) -> None:
         """Go away; everything that went wrong counts."""

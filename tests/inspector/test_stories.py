@@ -1,6 +1,6 @@
 """Stories of people who look into a lace, clicked through in a real Chromium.
 
-Each leaves a picture in the folder that LACE_SCREENSHOTS names (screenshots-out without it).
+Each leaves pictures in the folder that LACE_SCREENSHOTS names, if it names one.
 """
 
 from __future__ import annotations

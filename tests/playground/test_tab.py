@@ -27,7 +27,7 @@ CONFORMANCE = {
 
 
 def questions() -> list[str]:
-    """Every scene to begin with, calm and in one of the weathers, and the way of each side's first record."""
+    """Every scene to begin with, calm and in one of the weathers, and the way of one side's first record."""
     asked = [{"ask": "begin"}]
     weathers: list[dict[str, bool]] = [{"cut": True}, {"corrupt": True}, {"delay": True}]
     for number, preset in enumerate(presets()):
@@ -36,9 +36,9 @@ def questions() -> list[str]:
         asked += [{"ask": "play", "scene": scene}]
         asked += [{"ask": "play", "scene": {**scene, "weather": weather.to_json()}}]
         begun = json.loads(Door().answer(json.dumps({"ask": "check", "scene": scene})))
-        for side in begun["stage"]["sides"]:
-            for record in side["records"][:1]:
-                asked += [{"ask": "why", "scene": scene, "record": record["hash"], "from": side["name"]}]
+        sides = [side for side in begun["stage"]["sides"] if side["records"]]
+        side = sides[number % len(sides)]
+        asked += [{"ask": "why", "scene": scene, "record": side["records"][0]["hash"], "from": side["name"]}]
     asked += [{"ask": "check", "scene": {"sides": [{"select": "SelectHave(P) :- Heve(P)."}, {}]}}, {"ask": "nothing"}]
     return [json.dumps(one) for one in asked]
 

@@ -25,7 +25,7 @@ def receive(text: str) -> Module:
     ("helper", "limit"),
     [
         ("H(P) :- " + ", ".join(["Have(P)"] * 65) + ".", "max_rule_literals"),
-        ("H(P) :- " + ", ".join(f"Field(P,'k{n}',_,V{n})" for n in range(20_000)) + ".", "max_rule_literals"),
+        ("H(P) :- " + ", ".join(f"Field(P,'k{n}',_,V{n})" for n in range(5_000)) + ".", "max_rule_literals"),
         ("\n".join(f"H{n}(P) :- Have(P)." for n in range(300)), "max_rules"),
         ("H(P) :- Field(P,'Group',_,'" + "x" * 1025 + "').", "max_value_bytes"),
         ("H(A,B,C,D,E,F,G,H,I) :- Have(A), Field(B,C,D,E), Field(F,G,H,I).", "max_tuple_arity"),

@@ -92,13 +92,22 @@ def test_no_more_threads_than_there_may_be_and_none_before_they_are_needed() -> 
 
 
 def test_one_thread_is_kept_for_those_whose_last_work_was_short() -> None:
-    """Two threads, a heavy account with ever more to do: a light one never waits for it to end."""
-    threads, hold = FairThreads(2, "test"), threading.Event()
+    """Two threads, a heavy account with ever more to do: a light one never waits for it to end, a stranger does."""
+    threads, hold, begun = FairThreads(2, "test"), threading.Event(), threading.Event()
     threads.submit("heavy", lambda: burn(0.1)).result(30)
-    crowd = [threads.submit("heavy", hold.wait) for _ in range(5)]
+    threads.submit("light", lambda: None).result(30)
+
+    def stay() -> bool:
+        begun.set()
+        return hold.wait()
+
+    crowd = [threads.submit("heavy", stay) for _ in range(5)]
+    assert begun.wait(30)
+    stranger = threads.submit("stranger", lambda: 6)  # who used least, and yet the thread that is free is not for it
     assert threads.submit("light", lambda: 5).result(30) == 5
-    assert not any(future.done() for future in crowd)
+    assert not any(future.done() for future in (stranger, *crowd))
     hold.set()
+    assert stranger.result(30) == 6
     assert all(future.result(30) for future in crowd)
     threads.shutdown()
 

@@ -149,7 +149,7 @@ def test_short_records_do_not_let_long_ones_past_the_bound(
     watch = Watch(monkeypatch, limits)
     for one, group in zip(laces, "uv", strict=True):
         put(one, group, range(120), size=1)
-        for name in range(8):
+        for name in range(400_000 // large):  # of one side twice what may be held of both
             one.put(name.to_bytes() * large, group=group, app="long", name=str(name))
     for outcome in run(laces, limits=limits):
         assert outcome.result.fixed_point

@@ -30,9 +30,12 @@ def spark() -> Iterator[SparkSession]:
         "local[2]",
         config={
             **quickly.SETTINGS,
-            "spark.driver.extraJavaOptions": f"{settings(2)['spark.driver.extraJavaOptions']} {quickly.FLAGS}",
-            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": " ".join(
+                (settings(2)["spark.driver.extraJavaOptions"], quickly.FLAGS, quickly.HEAP_FLAGS)
+            ),
+            "spark.driver.memory": quickly.HEAP,
         },
     )
+    quickly.remember_classes(session)
     yield session
     session.stop()
