@@ -127,6 +127,13 @@ def test_eviction_ends_below_the_budget_of_each_kind_and_never_takes_a_known_pee
         assert all(found.held_bytes or found.rests_s > LIMITS.max_rest_s for found in resting)
 
 
+def test_once_too_much_is_held_links_leave_until_it_is_half_of_that() -> None:
+    most = LIMITS.max_held_bytes
+    fitting = [Standing(number, PeerKind.ANONYMOUS, 0.0, most // 4, 0.0) for number in range(4)]
+    assert Admission(LIMITS).evicted(fitting) == []
+    assert len(Admission(LIMITS).evicted([*fitting, Standing(9, PeerKind.ANONYMOUS, 0.0, most // 4, 0.0)])) == 3
+
+
 def test_keys_that_nobody_knows_take_half_of_the_places_at_most_and_leave_each_other_the_rest() -> None:
     """Anybody can make a thousand: they must not keep out those who prove nothing, nor those we know."""
     admission = Admission(replace(LIMITS, max_links_per_peer=99), trusted=[Verifier.parse(VERIFIER_A)])

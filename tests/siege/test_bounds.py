@@ -222,6 +222,7 @@ class Gone:
 
     def __init__(self, step_ns: int = SECOND_NS) -> None:
         self.is_left, self.storing_bytes, self.step_ns, self.lost, self._now_ns = True, 0, step_ns, 0, 0
+        self.is_full = False
         self.waits = 0
         self.leftovers = Leftovers(self, self, self, self, self, 0.4)  # type: ignore[arg-type]
 
@@ -235,6 +236,25 @@ class Gone:
 
     def lose(self, now_ns: int) -> None:
         self.lost += 1
+
+
+def test_a_link_that_is_not_read_from_ends_a_moment_after_its_peer_has_gone() -> None:
+    gone = Gone()
+    look = gone.leftovers.are_unread_for_long
+    assert not look(holds_records=False)  # it is read from: whoever reads will see
+    gone.is_full, gone.is_left = True, False
+    assert not look(holds_records=False)
+    gone.is_left = True
+    assert not look(holds_records=True)
+    gone.storing_bytes = 1
+    assert not look(holds_records=False)
+    gone.storing_bytes = 0
+    assert look(holds_records=False)
+    assert gone.lost == 1
+    early = Gone(0)
+    early.is_full = True
+    assert not any(early.leftovers.are_unread_for_long(holds_records=False) for _ in range(9))
+    assert early.lost == 0
 
 
 def test_of_a_flood_that_cannot_be_told_from_a_link_little_is_read() -> None:

@@ -40,6 +40,17 @@ def crowd_of(hosts: int, each: int) -> list[Stream]:
     return [Stream(f"127.0.1.{host}", number) for number in range(each) for host in range(hosts)]
 
 
+def offered(queue: AcceptQueue[Stream], *streams: Stream) -> list[bool]:
+    """Which of them may wait; all come in one round of the loop."""
+
+    async def run() -> list[bool]:
+        found = [queue.offer(stream) for stream in streams]
+        await asyncio.sleep(0)
+        return found
+
+    return asyncio.run(run())
+
+
 def taken(queue: AcceptQueue[Stream], count: int) -> list[Stream]:
     async def run() -> list[Stream]:
         return [await queue.accept() for _ in range(count)]
@@ -49,11 +60,10 @@ def taken(queue: AcceptQueue[Stream], count: int) -> list[Stream]:
 
 def test_one_stream_does_not_wait_behind_a_crowd() -> None:
     queue, crowd = AcceptQueue[Stream](64), crowd_of(2, 30)
-    for stream in crowd:
-        assert queue.offer(stream)
+    assert all(offered(queue, *crowd))
     before = taken(queue, 10)
     lone = Stream("192.0.2.1")
-    assert queue.offer(lone)
+    assert all(offered(queue, lone))
     assert lone in taken(queue, 3)  # behind those networks at most that have had as few
     assert taken(queue, len(crowd) - 12) == [stream for stream in crowd if stream not in before][2:]
 
@@ -61,14 +71,13 @@ def test_one_stream_does_not_wait_behind_a_crowd() -> None:
 def test_where_there_is_no_room_the_last_of_the_largest_crowd_leaves() -> None:
     queue = AcceptQueue[Stream](8)
     few, many = crowd_of(1, 2), [Stream("192.0.2.9", number) for number in range(6)]
-    for stream in few + many:
-        assert queue.offer(stream)
+    assert all(offered(queue, *few, *many))
     lone = Stream("192.0.2.1")
-    assert queue.offer(lone)
+    assert all(offered(queue, lone))
     assert [stream.is_aborted for stream in many] == [False] * 5 + [True]
     assert not lone.is_aborted
     more = Stream("192.0.2.9", 7)
-    assert not queue.offer(more)  # a crowd makes no room for itself
+    assert not any(offered(queue, more))  # a crowd makes no room for itself
     assert more.is_aborted
     assert set(map(id, taken(queue, 8))) == set(map(id, [*few, *many[:5], lone]))
 
@@ -78,12 +87,33 @@ def test_those_who_have_gone_leave_first() -> None:
     queue = AcceptQueue[Stream](8)
     gone = [Stream(f"127.0.1.{host}", is_left=True) for host in range(6)]
     here = [Stream(f"127.0.2.{host}") for host in range(2)]
-    for stream in gone + here:
-        assert queue.offer(stream)
+    assert all(offered(queue, *gone, *here))
     lone = Stream("192.0.2.1")
-    assert queue.offer(lone)
+    assert all(offered(queue, lone))
     assert all(stream.is_aborted for stream in gone)
     assert taken(queue, 3) == [*here, lone]
+
+
+def test_it_is_asked_once_in_a_round_who_of_those_that_wait_has_gone() -> None:
+    """The system is asked for each of them: not for all of them at each newcomer of a crowd."""
+
+    class Asked(Stream):
+        times = 0
+
+        @property
+        def is_left(self) -> bool:  # type: ignore[override]
+            Asked.times += 1
+            return False
+
+        @is_left.setter
+        def is_left(self, _: bool) -> None:
+            pass
+
+    queue, crowd = AcceptQueue[Stream](8), [Asked("192.0.2.9", number) for number in range(40)]
+    assert sum(offered(queue, *crowd)) == 8
+    assert Asked.times == 8
+    offered(queue, *crowd_of(2, 2))  # in another round
+    assert Asked.times == 16
 
 
 def test_nobody_comes_after_the_end_and_who_waits_hears_of_it() -> None:
@@ -104,8 +134,7 @@ def test_nobody_comes_after_the_end_and_who_waits_hears_of_it() -> None:
 
 def test_what_waits_at_the_end_is_dropped() -> None:
     queue, streams = AcceptQueue[Stream](8), crowd_of(2, 2)
-    for stream in streams:
-        queue.offer(stream)
+    offered(queue, *streams)
     queue.close()
     assert all(stream.is_aborted for stream in streams)
 

@@ -175,6 +175,21 @@ def test_what_was_parsed_while_nobody_waited_is_not_held_against_anybody() -> No
     assert told.index("steady") <= 2 * 16  # its last piece may be ahead of the level
 
 
+def test_whoever_has_upgraded_says_its_first_words_though_a_crowd_asks_to_upgrade(tmp_path: Path) -> None:
+    """Requests wait for each other: frames do not wait for them, for each of them is charged as a hundred frames."""
+
+    async def play(client: Hostile, stream: ByteStream) -> None:
+        connection = cast(Any, stream)._connection
+        assert connection.requests is not connection.turns
+        connection.requests._waiting.append(Pretended("crowd", 10**9, [], connection.requests))
+        connection.requests.charge(connection.network, 1000.0)
+        await client.send(frame(b"hello"))
+        assert await stream.receive() == b"hello"
+        connection.requests._waiting.clear()
+
+    between(tmp_path, play)
+
+
 def test_where_too_many_doors_are_half_open_the_largest_crowd_gives_way() -> None:
     doorway = Doorway(TransportLimits(max_handshakes=8, max_handshakes_per_prefix=6), (), ())
     left: list[int] = []

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
-from lace.interlace.advertisement import Advertisement, Claims, ListingReader
+from lace.interlace.advertisement import Advertisement, Claims, ListingReader, require_record_ids
 from lace.interlace.agreement import Agreement
 from lace.interlace.effects import TakeClaims
 from lace.interlace.inputs import ChangesReceived
@@ -84,6 +84,7 @@ class BlockReader:
         if predicate == TICK_READY:
             self.ticks += column.firsts
         elif predicate == MAY_REQUEST:
+            require_record_ids(column.firsts)
             self.requested.update(dict.fromkeys(column.firsts))
         elif self._listing is not None and predicate == ADVERTISED:
             self._listing.add_records(column.firsts, *column.rest)

@@ -29,6 +29,7 @@ class Transfer:
         self._epoch = epoch
         self._requested = requested[: core.terms.max_service_records]  # the rest is deferred (050-XFER-01)
         self._are_listed = are_listed  # by us, of the set that was advertised last
+        self._named = 0 if are_listed else len(self._requested)  # by the peer
         self._crossed = False  # record bytes, in either direction
         self.is_batch_open = True  # the peer's records come before its availability block
 
@@ -40,6 +41,11 @@ class Transfer:
             self._end_service([])
 
     # --- what the peer asked for -------------------------------------------------------------------------------
+
+    @property
+    def unserved(self) -> int:
+        """How many records the peer named that have no answer yet; of those that we listed it named none."""
+        return self._named if self._requested else 0
 
     def serve(self) -> None:
         """WHAT_TO_SERVE is answered."""
@@ -70,6 +76,7 @@ class Transfer:
 
     def _end_service(self, unavailable: Sequence[str]) -> None:
         """P11: the end of the batch, then the availability block; both are always sent."""
+        self._requested = ()  # the peer may take its time with its own part
         self._core.emit(EndBlock())
         self._core.send_block(FactColumn(NOT_AVAILABLE, unavailable), self._epoch.tick_facts())
         self._core.sent = True

@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from lace.errors import LocalProtocolError
 from lace.interlace.advertise import Offers, summary_fact, uses_partitions
-from lace.interlace.advertisement import Claims, require_record_ids, with_format
+from lace.interlace.advertisement import Claims, with_format
 from lace.interlace.blocks import BlockReader
 from lace.interlace.compared import ComparedLoop
 from lace.interlace.core import Core
@@ -301,7 +301,6 @@ class Loop(ComparedLoop):
         if self._settle_doubts(block):
             return
         self.peer_requests = self._requested_of_us(block)
-        require_record_ids(list(block.requested))
         self._core.received = True
         self._conclude()
 

@@ -161,6 +161,11 @@ class InterlaceMachine:
         return self._block.size if self._block is not None else 0
 
     @property
+    def unserved_requests(self) -> int:
+        """How many records the peer named in its requests, for as long as they have no answer."""
+        return self._rounds.unserved if self._rounds is not None else 0
+
+    @property
     def listed_so_far(self) -> int:
         """Records that the block at hand lists: so many claims are coming at least, if nothing is wrong with it."""
         return self._block.listed if self._block is not None else 0

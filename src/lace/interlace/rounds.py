@@ -51,6 +51,13 @@ class Rounds:
         return self._transfer is not None and self._transfer.is_batch_open
 
     @property
+    def unserved(self) -> int:
+        """How many records the peer named in its requests, for as long as they have no answer."""
+        if self._transfer is not None:
+            return self._transfer.unserved
+        return len(self._loop.peer_requests) if self._loop is not None and not self._loop.is_asked_for_all else 0
+
+    @property
     def _running(self) -> Loop:
         if self._loop is None:
             raise LocalProtocolError("no loop is under way")

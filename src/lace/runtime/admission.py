@@ -160,7 +160,11 @@ class Admission:
         held = sum(link.held_bytes for link in staying)
         # At rest before at work, then the largest: what is lost is the least and the most is won.
         staying = sorted(staying, key=lambda link: (link.rests_s == 0, -link.held_bytes))
-        while held > self._limits.max_held_bytes and len(staying) > 1:
+        # Once it is too much, down to half of that: who stays has room to go on. Else one would leave now and then,
+        # and all others be read a little further for nothing.
+        most = self._limits.max_held_bytes
+        most = most // 2 if held > most else most
+        while held > most and len(staying) > 1:
             out = staying.pop(0)
             held -= out.held_bytes
             yield out.number

@@ -154,6 +154,11 @@ class Driver:
         self._stream.abort()
         self._after()
 
+    def tend(self) -> None:
+        """Look now and then whether the peer has gone while it is not read from."""
+        if self._leftovers.are_unread_for_long(holds_records=self.session.machine.expects_records):
+            self._after()
+
     async def _settle(self, sending: asyncio.Task[None], performing: asyncio.Task[None]) -> None:
         """A finished exchange flushes and closes; an aborted one closes without further bytes (050-ERR-20)."""
         outcome = self.session.outcome

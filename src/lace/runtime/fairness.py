@@ -150,12 +150,15 @@ class LinkThreads(Executor):
 
 
 class FairDoor:
-    """A few may be inside at a time, each in its own thread; whoever used least inside is next."""
+    """A few may be inside at a time, each in its own thread; whoever used least inside is next.
+
+    It is the only one that is woken: a hundred who look and lie down again cost more than what most of them wait for.
+    """
 
     def __init__(self, places: int) -> None:
         self._places = places
-        self._changed = threading.Condition()
-        self._waiting: FairQueue[object] = FairQueue()
+        self._lock = threading.Lock()
+        self._waiting: FairQueue[threading.Condition] = FairQueue()
 
     @contextmanager
     def inside(self, account: Hashable, check: Callable[[], None]) -> Iterator[None]:
@@ -165,23 +168,27 @@ class FairDoor:
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._places += 1
                 self._waiting.charge(account, thread_time() - started)
-                self._changed.notify_all()
+                self._call_next()
 
     def _enter(self, account: Hashable, check: Callable[[], None]) -> None:
-        me = object()
-        with self._changed:
+        me = threading.Condition(self._lock)
+        with self._lock:
             self._waiting.put(account, me)
             try:
                 while not (self._places and self._waiting.first() is me):
                     check()
-                    self._changed.wait(_LOOK_S)
+                    me.wait(_LOOK_S)
+                self._waiting.take()
+                self._places -= 1
             except BaseException:
                 self._waiting.withdraw(account, me)
-                self._changed.notify_all()
                 raise
-            self._waiting.take()
-            self._places -= 1
-            self._changed.notify_all()  # there may be a place for the next one too
+            finally:
+                self._call_next()  # there may be a place for another one too
+
+    def _call_next(self) -> None:
+        if self._places and self._waiting:
+            self._waiting.first().notify()

@@ -2,7 +2,8 @@
 
 Rule: they are read on for a moment. The end of a stream is told only after all that was sent before it, and that may be
 megabytes on each of many links: whoever floods and leaves would be worked for long after. A link that is overdrawn is
-read so slowly that few pieces last for many seconds: they end with the moment.
+read so slowly that few pieces last for many seconds: they end with the moment. So does a link that is not read from
+because too much of it, or of all strangers, is here: each would be read on when the one before has ended.
 """
 
 from __future__ import annotations
@@ -51,12 +52,26 @@ class Leftovers:
         self._session.lose(self._time.now_ns)
         return True
 
+    def are_unread_for_long(self, *, holds_records: bool) -> bool:
+        """Asked now and then: the same of a link that is not read from, so that nobody sees its peer go."""
+        if not self._is_left_for_long() or holds_records or self._waiting.storing_bytes or not self._waiting.is_full:
+            return False
+        self._session.lose(self._time.now_ns)
+        return True
+
     def _is_over(self, size: int) -> bool:
+        is_long = self._is_left_for_long()
+        if self._left_at_ns is None:
+            return False
+        self._pieces += 1
+        self._bytes += size
+        is_much = self._pieces > LAST_PIECES or self._bytes > LAST_BYTES or self._paying.waits > self._waits
+        return is_much and is_long
+
+    def _is_left_for_long(self) -> bool:
         if not getattr(self._stream, "is_left", False):  # an application's own transport need not tell
             return False
         if self._left_at_ns is None:
             self._left_at_ns, self._waits = self._time.now_ns, self._paying.waits
-        self._pieces += 1
-        self._bytes += size
-        is_much = self._pieces > LAST_PIECES or self._bytes > LAST_BYTES or self._paying.waits > self._waits
-        return is_much and self._time.now_ns - self._left_at_ns > self._worth_ns
+            return False
+        return self._time.now_ns - self._left_at_ns > self._worth_ns

@@ -158,6 +158,7 @@ class Node:
                 stream = await listener.accept()
             except TransportError:
                 return
+            self.pulse.wake()
             await asyncio.sleep(0)  # a link begins in every round of the loop, however many have come
             # Who gives terms peer by peer has thought of this one.
             offered = self._terms_for(stream, listener, terms) if isinstance(terms, Terms) else terms(stream.proof)
@@ -230,6 +231,8 @@ class Node:
         """Let those go who cost the others too much."""
         while not self._stopping.is_set():
             await self._pause(self._limits.tend_s)
+            for found in list(self._links.values()):
+                found.driver.tend()
             for number, why in self._admission.evicted(self._standings()):
                 self._limit(number, "rest" if "rested" in why else "memory", why)
 

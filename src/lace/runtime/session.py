@@ -114,6 +114,7 @@ class Session:
         self.bytes_out = 0
         self.unsent_bytes = 0  # of records put and not yet taken by `data_to_send`
         self.unsent_blocks = 0  # ended by us and not yet taken: a peer that reads lets few of them pile up
+        self.unsent_facts = 0  # of fact blocks, which are written as they are taken
         self.blocks_in = 0
         self.is_behind = False  # whether more is here that the machine would take
         self._has_ended = False
@@ -191,7 +192,7 @@ class Session:
     def close(self) -> None:
         """Nothing more comes in or goes out: let go of what waits, and of the reader that asks this session."""
         self._reader.record_gate = None
-        self._outgoing.clear()
+        self._forget_unsent()
         self._arrived.clear()
         self._items.clear()
 
@@ -347,6 +348,7 @@ class Session:
             ):
                 self._requests.append(effect)
             case asked.SendFacts(facts):
+                self.unsent_facts += len(facts)
                 self._outgoing.append(self._fact_pieces(facts, packs=self.machine.packs))
             case asked.SendResource(identifier, kind, text):
                 self._outgoing.append(encode_resource(identifier, kind, text, self.terms.stream_limits))
@@ -360,16 +362,21 @@ class Session:
             case asked.Finish(result):
                 self.outcome = Outcome(result)
             case asked.Abort(reason, detail, result):
-                self._outgoing.clear()  # 050-ERR-20: no further bytes
-                self.unsent_blocks = 0
+                self._forget_unsent()  # 050-ERR-20: no further bytes
                 self._arrived.clear()
                 self.outcome = Outcome(result, abort=reason.value, detail=detail)
             case _:
                 assert_never(effect)
 
+    def _forget_unsent(self) -> None:
+        self._outgoing.clear()
+        self.unsent_blocks = self.unsent_facts = 0
+
     def _fact_pieces(self, facts: Sequence[Fact], *, packs: bool) -> Iterator[bytes]:
         for start in range(0, len(facts), _FACTS_CHUNK):
-            lines = encode_facts(facts[start : start + _FACTS_CHUNK], self.terms.stream_limits)
+            chunk = facts[start : start + _FACTS_CHUNK]
+            self.unsent_facts -= len(chunk)
+            lines = encode_facts(chunk, self.terms.stream_limits)
             if packs:
                 yield from encode_packed(lines)
             else:

@@ -10,6 +10,7 @@ import asyncio
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.session import Session
 
+REQUEST_BYTES = 110  # of memory for one record that the peer named in a request, and for a line that it is not here
 CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings without fields
 LINE_FACTOR = 6  # of memory for each byte of a block that is being read: what its claims will take is taken now
 
@@ -27,6 +28,7 @@ class Waiting:
         self._strangers = strangers  # of all that strangers hold, claims as well; None for whom we know
         self._told_held = 0
         self.storing_bytes = 0  # received, and being judged or committed
+        self.is_full = False  # nothing is read from the peer now
         self.room = asyncio.Event()  # set whenever something may have become less
 
     async def wait_for_room(self) -> None:
@@ -38,7 +40,9 @@ class Waiting:
             crowded = crowded or self._holds_too_much()
             is_read = self._session.unsent_blocks <= self._limits.max_unsent_blocks
             if waiting <= self._limits.max_waiting_bytes and is_read and not crowded:
+                self.is_full = False
                 return
+            self.is_full = True
             self.room.clear()
             budgets = [budget for budget in (self._budget, self._strangers) if budget is not None]
             if crowded:
@@ -50,10 +54,12 @@ class Waiting:
 
     @property
     def held(self) -> int:
-        """About what this link keeps in memory: what waits both ways, the block at hand, claims that are not ours."""
-        session = self._session
-        claims = session.machine.foreign_claims * CLAIM_BYTES + session.machine.block_bytes * LINE_FACTOR
-        return session.buffered + self.storing_bytes + session.unsent_bytes + claims
+        """About what this link keeps in memory: what waits both ways, the block at hand, claims that are not ours,
+        requests that have no answer."""
+        session, machine = self._session, self._session.machine
+        claims = machine.foreign_claims * CLAIM_BYTES + machine.block_bytes * LINE_FACTOR
+        requests = (machine.unserved_requests + session.unsent_facts) * REQUEST_BYTES
+        return session.buffered + self.storing_bytes + session.unsent_bytes + claims + requests
 
     def _holds_too_much(self) -> bool:
         """Whether strangers together hold more than they may, and this one more than its share of that."""

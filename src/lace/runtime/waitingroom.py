@@ -7,6 +7,7 @@ all. Without it a place that becomes free goes to whoever dials most often, and 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ class WaitingRoom:
     def __init__(self, limits: WaitingLimits | None = None) -> None:
         self._limits = limits or WaitingLimits()
         self._waiting: list[_Waiting] = []
+        self._of_peer: Counter[str] = Counter()  # of them: a newcomer is not to be compared with each of a crowd
         self._looking: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -51,13 +53,14 @@ class WaitingRoom:
         """Whether a place was found in time; `takes_place` tries to take one, `links` says how many the peer has,
         `is_left` whether it is gone: then nothing is begun for it."""
         limits = self._limits
-        of_peer = self._count(peer)
+        of_peer = self._of_peer[peer]
         if of_peer >= limits.max_waiting_per_peer:
             return False
         if len(self._waiting) >= limits.max_waiting and not self._send_away(of_peer + 1):
             return False
         own = _Waiting(peer, takes_place, links, is_left)
         self._waiting.append(own)
+        self._of_peer[peer] += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._look())
         try:
@@ -67,33 +70,42 @@ class WaitingRoom:
             return False
         finally:
             if own in self._waiting:
-                self._waiting.remove(own)
+                self._leave(own)
 
     def is_passed_by(self, proven: str | None) -> bool:
         """Whether a newcomer may try at once: nobody waits, or it proved itself and has places kept for it."""
         return proven is not None or not self._waiting
 
-    def _count(self, peer: str) -> int:
-        return sum(peer == other.peer for other in self._waiting)
+    def _leave(self, waiting: _Waiting) -> None:
+        self._waiting.remove(waiting)
+        self._of_peer[waiting.peer] -= 1
+        if not self._of_peer[waiting.peer]:
+            del self._of_peer[waiting.peer]
 
     def _send_away(self, more_than: int) -> bool:
         """Have the last that waits of the largest crowd leave, if it is larger than this; whether one did."""
-        crowd, peer = max((self._count(other.peer), other.peer) for other in self._waiting)
+        crowd, peer = max((count, peer) for peer, count in self._of_peer.items())
         if crowd <= more_than:
             return False
         last = next(other for other in reversed(self._waiting) if other.peer == peer)
-        self._waiting.remove(last)
+        self._leave(last)
         last.found.set_result(False)
         return True
+
+    def _next(self) -> _Waiting:
+        firsts: dict[str, _Waiting] = {}  # of each peer, in the order in which they came
+        for waiting in self._waiting:
+            firsts.setdefault(waiting.peer, waiting)
+        return min(firsts.values(), key=lambda first: first.links())
 
     async def _look(self) -> None:
         """While anybody waits: one place after the other, each to whoever is next."""
         while self._waiting:
-            first = min(self._waiting, key=lambda waiting: waiting.links())
+            first = self._next()
             if first.found.done():  # it was cancelled a moment ago
-                self._waiting.remove(first)
+                self._leave(first)
             elif (is_left := first.is_left()) or first.takes_place():
-                self._waiting.remove(first)
+                self._leave(first)
                 first.found.set_result(not is_left)
                 await asyncio.sleep(0)  # one begins, or is told that it is late, in every round of the loop
             else:

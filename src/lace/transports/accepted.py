@@ -50,6 +50,7 @@ class AcceptQueue(Generic[S]):
         self._most = most
         self._waiting: FairQueue[S] = FairQueue()
         self._changed = asyncio.Event()
+        self._is_looked_through = False  # in this round of the event loop
         self.is_closed = False
 
     def offer(self, stream: S) -> bool:
@@ -65,16 +66,28 @@ class AcceptQueue(Generic[S]):
     def _has_room_for(self, network: str) -> bool:
         if len(self._waiting) < self._most:
             return True
-        left = [(other, stream) for other, stream in self._waiting if stream.is_left]
-        for other, stream in left:
-            self._waiting.withdraw(other, stream)
-            stream.abort()
-        if left:
+        if self._have_some_left():
             return True
         last = self._waiting.make_room(network)
         if last is not None:
             last.abort()
         return last is not None
+
+    def _have_some_left(self) -> bool:
+        """Drop those whose peer has gone; whether there were any. The system is asked for each of those that
+        wait, so this is done once for all newcomers of one round of the loop."""
+        if self._is_looked_through:
+            return False
+        self._is_looked_through = True
+        asyncio.get_running_loop().call_soon(self._look_again)
+        left = [(other, stream) for other, stream in self._waiting if stream.is_left]
+        for other, stream in left:
+            self._waiting.withdraw(other, stream)
+            stream.abort()
+        return bool(left)
+
+    def _look_again(self) -> None:
+        self._is_looked_through = False
 
     async def accept(self) -> S:
         """The next stream; TransportError once closed."""

@@ -141,4 +141,4 @@ class GuardedConnection(PacedConnection):
 
 def guarded(doorway: Doorway) -> type[GuardedConnection]:
     """What `serve` builds for each connection."""
-    return type("_GuardedConnection", (GuardedConnection,), {"doorway": doorway, "turns": Turns()})
+    return type("_GuardedConnection", (GuardedConnection,), {"doorway": doorway, "turns": Turns(), "requests": Turns()})

@@ -1,8 +1,10 @@
 """WebSocket frames at the pace of a server: what is below the stream costs the event loop too (060).
 
 Rule: all connections of a listener together have the event loop for a few milliseconds at a time, the network that used
-least first; what came faster waits unread. Frames that carry nothing (pings, pongs, empty messages) are allowed for as
-many as keep a connection alive, for each of them costs us as much as one that carries something and no account sees it.
+least first; what came faster waits unread. Requests to become a WebSocket take their turns apart from frames, for each
+leads to a hundred times the work of a frame: else whoever has just come would wait with its first words until every
+network of a crowd has had as much. Frames that carry nothing (pings, pongs, empty messages) are allowed for as many as
+keep a connection alive, for each of them costs us as much as one that carries something and no account sees it.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from time import thread_time
 from websockets.asyncio.server import ServerConnection
 from websockets.frames import Frame
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 
 from lace.transports.prefix import network_prefix
 from lace.transports.rounds import after_others
@@ -87,7 +90,8 @@ class Turns:
 class PacedConnection(ServerConnection):
     """A server connection that parses what it received in turn with others."""
 
-    turns: Turns
+    turns: Turns  # of frames
+    requests: Turns
     network = ""  # whom it counts for until an exchange begins
     cut_because = ""
     _is_full = False  # messages wait that nobody has taken
@@ -108,6 +112,10 @@ class PacedConnection(ServerConnection):
         self.recv_messages.pause = self._pause
         self.recv_messages.resume = self._resume
 
+    def _take_turns(self) -> None:
+        turns = self.requests if self.protocol.state is State.CONNECTING else self.turns
+        turns.take(self)
+
     @property
     def has_backlog(self) -> bool:
         """Whether there is something to parse, and room for what comes of it."""
@@ -115,7 +123,7 @@ class PacedConnection(ServerConnection):
 
     def data_received(self, data: bytes) -> None:
         self._backlog.append(data)
-        self.turns.take(self)
+        self._take_turns()
         if self._backlog:
             self.transport.pause_reading()
 
@@ -148,7 +156,7 @@ class PacedConnection(ServerConnection):
     def _resume(self) -> None:
         self._is_full = False
         if self._backlog:
-            self.turns.take(self)
+            self._take_turns()
         else:
             self.transport.resume_reading()
 
@@ -159,13 +167,13 @@ class PacedConnection(ServerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost, self._lost_by = True, exc
         if self._backlog:
-            self.turns.take(self)
+            self._take_turns()
         else:
             self._tell_lost()
 
     def process_event(self, event: Frame | Request | Response) -> None:
         if not isinstance(event, Frame):
-            self.turns.charge(self.network, _UPGRADE_S)
+            self.requests.charge(self.network, _UPGRADE_S)
         elif not self.cut_because and self._is_idle(event):
             self._count_idle()
         super().process_event(event)
