@@ -48,6 +48,13 @@ def encode_record(data: bytes) -> bytes:
     return data
 
 
+def encode_records(stored: Sequence[bytes]) -> Sequence[bytes]:
+    """The same of many, of which a first copy has very many."""
+    if sum([data.startswith(RECORD) for data in stored]) < len(stored):
+        raise LocalProtocolError("a stored record begins with its markline")
+    return stored
+
+
 def encode_resource(identifier: str, kind: str, text: bytes, limits: StreamLimits = DEFAULT_LIMITS) -> bytes:
     """A resource block with its terminating blank line."""
     marker = f"{identifier} {kind}".encode()

@@ -76,9 +76,13 @@ def canonical_bytes(advertisement: Advertisement, source: str, max_line_bytes: i
     return b"".join(lines)
 
 
-def canonical_listing(advertisements: Iterable[Advertisement], source: str, max_line_bytes: int) -> bytes:
-    """Canonical advertisement records one after the other."""
-    return b"".join(_canonical_each(advertisements, source, max_line_bytes))
+def canonical_listing(advertisements: Claims, source: str, max_line_bytes: int) -> bytes:
+    """Canonical advertisement records one after the other; where none has fields only the hashes differ."""
+    if not advertisements or any(map(itemgetter(1), advertisements)):
+        return b"".join(_canonical_each(advertisements, source, max_line_bytes))
+    before, after = _bare_line(source, "")
+    between = after + before
+    return (before + between.join([record for record, _ in advertisements]) + after).encode()
 
 
 def _canonical_each(claims: Iterable[Advertisement], source: str, max_line_bytes: int, domain: str = "") -> list[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from lace.interlace.effects import SendRecords
 from lace.limits import MIB
@@ -59,13 +60,13 @@ class Service:
 
     def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
         """What of a batch is sent; the first that does not fit ends the service."""
-        here = [(record, stored) for record, stored in batch if stored is not None]
-        size = sum([len(stored) for _, stored in here])
+        sizes = [(record, len(stored)) for record, stored in batch if stored is not None]
+        size = sum([length for _, length in sizes])
         bound = min(self._request.limit_bytes, self._request.budget_bytes)
-        if len(here) == len(batch) and self._total + size <= bound and not self.is_full:
+        if len(sizes) == len(batch) and self._total + size <= bound and not self.is_full:
             self._total += size
-            self.sent += [(record, len(stored)) for record, stored in here]
-            return here
+            self.sent += sizes
+            return cast("list[tuple[str, bytes]]", list(batch))
         return self._take_each(batch)
 
     def _take_each(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:

@@ -35,10 +35,10 @@ class Judging:
         self._calls = calls
         self._judges = judges  # wait for worker processes, which nothing else should wait behind
         self._waiting = waiting
-        self._under_way: asyncio.Queue[tuple[asyncio.Task[Any] | list[Arrived], int]] = asyncio.Queue(most)
+        self._under_way: asyncio.Queue[tuple[asyncio.Task[Any] | Sequence[Arrived], int]] = asyncio.Queue(most)
 
-    async def begin(self, batch: list[Arrived]) -> None:
-        size = sum([len(data) for _, data in batch])
+    async def begin(self, received: ReceivedRecords) -> None:
+        batch, size = received.records, received.size
         if len(batch) <= FEW and size <= _SHORT:
             await self._under_way.put((batch, size))
             return
@@ -48,7 +48,7 @@ class Judging:
     async def commit_next(self) -> Sequence[given.LocalInput]:
         """Commit the oldest batch, once it is judged, while the next ones are being judged."""
         begun, size = await self._under_way.get()
-        if isinstance(begun, list):
+        if not isinstance(begun, asyncio.Task):
             answers = await self._calls.call(partial(_judge_and_store, self._host, begun))
         else:
             answers = await self._calls.call(partial(store, self._host, await begun))
@@ -78,16 +78,15 @@ class Gathering:
         self._limits = limits
         self.is_waiting = False  # for more
 
-    async def batch(self, first: ReceivedRecords) -> list[Arrived]:
+    async def batch(self, first: ReceivedRecords) -> ReceivedRecords:
         """The records of a request, and of those that follow it."""
-        batch = list(first.records)
-        size = sum([len(data) for _, data in batch])
+        batch, size = list(first.records), first.size
         while size < self._limits.max_batch_bytes and await self._comes_more():
             more = self._work.popleft()
             if isinstance(more, ReceivedRecords):
                 batch += more.records
-                size += sum([len(data) for _, data in more.records])
-        return batch
+                size += more.size
+        return ReceivedRecords(batch, size)
 
     async def _comes_more(self) -> bool:
         """Whether the next request holds records too; waits for it a moment while records are outstanding."""
@@ -101,7 +100,7 @@ class Gathering:
         return bool(self._work) and isinstance(self._work[0], ReceivedRecords)
 
 
-def _judge_and_store(host: Host[Any], batch: list[Arrived], call: Call) -> Sequence[given.LocalInput]:
+def _judge_and_store(host: Host[Any], batch: Sequence[Arrived], call: Call) -> Sequence[given.LocalInput]:
     answers = store(host, host.judge(batch, call), call)
     quick = host.at_once
     if quick is not None and quick.shared is not None and any(isinstance(one, given.RecordsStored) for one in answers):

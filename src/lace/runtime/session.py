@@ -17,7 +17,7 @@ from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, Re
 from lace.iltp.packed import encode_packed
 from lace.iltp.reader import FACT_ITEM_BYTES, StreamReader
 from lace.iltp.resources import ResourceBook, ResourceKind, fault_of
-from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_record, encode_resource
+from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_records, encode_resource
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, canonical_listing
@@ -42,6 +42,7 @@ class ReceivedRecords:
     """StoreRecords of the machine together with the bytes that came."""
 
     records: Sequence[tuple[str, bytes]]
+    size: int  # bytes of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Session:
         self._reader.record_gate = self._admit_record
         self._outgoing: deque[bytes | Iterator[bytes]] = deque()
         self._requests: list[Request] = []
-        self._arrived: dict[str, bytes] = {}
+        self._arrived: Sequence[tuple[str, bytes]] = ()  # what the machine is being told of
         self._resources = ResourceBook()
         self._checked: CheckedResource | None = None  # the last one: a module takes more than its text
         self._items: deque[Item | list[RecordItem]] = deque()  # of the block being read
@@ -172,7 +173,7 @@ class Session:
 
     def put_records(self, stored: Sequence[bytes]) -> None:
         """Write records of a SendRecords request."""
-        pieces = list(map(encode_record, stored))
+        pieces = encode_records(stored)
         sizes = list(map(len, pieces))
         size = sum(sizes)
         self.unsent_bytes += size
@@ -193,7 +194,7 @@ class Session:
         """Nothing more comes in or goes out: let go of what waits, and of the reader that asks this session."""
         self._reader.record_gate = None
         self._forget_unsent()
-        self._arrived.clear()
+        self._arrived = ()
         self._items.clear()
 
     # --- what comes out ----------------------------------------------------------------------------------------
@@ -282,15 +283,14 @@ class Session:
             case EndOfStream():
                 told = given.StreamEnded(clean=True)
             case list():
-                for claimed, data in item:  # the first under a name counts; a second aborts
-                    self._arrived.setdefault(claimed, data)
+                self._arrived = item
                 told = given.RecordsReceived([(claimed, len(data)) for claimed, data in item])
             case RecordItem():
                 raise AssertionError("records come in lists")
             case _:
                 assert_never(item)
         self._carry_out(self.machine.receive(told, now_ns))
-        self._arrived.clear()  # what the machine wanted of it is handed over
+        self._arrived = ()  # what the machine wanted of it is handed over
         self._reader.accepts_packed = self._reader.accepts_packed or self.machine.packs
 
     def _give_module(self, fact: Fact, now_ns: int) -> bool:
@@ -358,15 +358,23 @@ class Session:
             case asked.SendChanges():
                 raise LocalProtocolError("changes travel only between two sides in one process")
             case asked.StoreRecords(hashes):
-                self._requests.append(ReceivedRecords([(record, self._arrived.pop(record)) for record in hashes]))
+                self._requests.append(self._received(hashes))
             case asked.Finish(result):
                 self.outcome = Outcome(result)
             case asked.Abort(reason, detail, result):
                 self._forget_unsent()  # 050-ERR-20: no further bytes
-                self._arrived.clear()
+                self._arrived = ()
                 self.outcome = Outcome(result, abort=reason.value, detail=detail)
             case _:
                 assert_never(effect)
+
+    def _received(self, hashes: Sequence[str]) -> ReceivedRecords:
+        """What came under some names: mostly all of it. The first under a name counts; a second aborts."""
+        records = self._arrived
+        if [claimed for claimed, _ in records] != hashes:
+            found = dict(reversed(records))
+            records = [(record, found[record]) for record in hashes]
+        return ReceivedRecords(records, sum([len(data) for _, data in records]))
 
     def _forget_unsent(self) -> None:
         self._outgoing.clear()

@@ -59,7 +59,7 @@ class Straight:
         """What a call into the session brought."""
         for request in self._session.requests():
             if isinstance(request, ReceivedRecords):
-                self._waiting.storing_bytes += sum([len(data) for _, data in request.records])
+                self._waiting.storing_bytes += request.size
             self.work.append(request)
         if self._session.outcome is not None:
             self._over.set()

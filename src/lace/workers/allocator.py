@@ -22,7 +22,8 @@ from lace.limits import MIB
 HEAPS = 2  # of all threads together: those that compute wait for each other anyway
 MAPPED_FROM_BYTES = 8 * MIB  # of who moves records: longer buffers are mapped, and go back when they are freed
 KEPT_BYTES = 32 * MIB  # at the end of a heap, for the next buffer
-LARGE = MIB  # of who serves: mapped from here, and no more kept
+LARGE = MIB  # of who serves: mapped from here
+SPARE_BYTES = 4 * MIB  # of who serves, kept at the end of a heap: a batch of records to send comes and goes in it
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # malloc.h of the GNU C library
 
@@ -34,7 +35,7 @@ def keep_freed_memory() -> bool:
 
 def give_back() -> bool:
     """Have what is freed go back to the system; whether the C library has such settings."""
-    return _set(LARGE, LARGE)
+    return _set(LARGE, SPARE_BYTES)
 
 
 def _set(mapped_from: int, kept: int) -> bool:

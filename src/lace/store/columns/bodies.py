@@ -89,10 +89,11 @@ class BodyTable:
         page: Bodies = []
         size = 0
         query = "SELECT id, body FROM records WHERE id > ? ORDER BY id LIMIT ?"
-        for record, body in self._connection.execute(query, (after, PAGE_RECORDS)):
+        for row in self._connection.execute(query, (after, PAGE_RECORDS)):
+            body = row[1]
             if not isinstance(body, bytes):
-                raise damaged(f"record {record}")
-            page.append((StoreRecordId(record), body))
+                raise damaged(f"record {row[0]}")
+            page.append(row)
             size += len(body)
             if size >= PAGE_BYTES:
                 break
