@@ -14,10 +14,9 @@ from typing import assert_never, cast
 
 from lace.errors import InvalidStream, LaceError, LocalProtocolError
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
-from lace.iltp.packed import encode_packed
 from lace.iltp.reader import FACT_ITEM_BYTES, StreamReader
 from lace.iltp.resources import ResourceBook, ResourceKind, fault_of
-from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_records, encode_resource
+from lace.iltp.writer import encode_preface, encode_resource
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.advertisement import Advertisement, canonical_listing
@@ -29,12 +28,10 @@ from lace.limits import MIB, EngineLimits, RecordLimits
 from lace.notation.fact import Fact
 from lace.notation.identifiers import LacegramId
 from lace.policy.operand import Module
+from lace.runtime.unsent import Unsent
 
-_WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
-_FACTS_CHUNK = 5000
 _FACTS_AT_ONCE = 32 * 1024  # bytes of fact lines that are read before others have their turn
 _BLOCKS_AT_ONCE = 64  # the same of blocks
-_BLANK = encode_blank()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ class Session:
         block_bytes = terms.limits.max_fact_block_size + MIB
         self._reader = StreamReader(terms.stream_limits, _framing(terms.record_limits), max_block_bytes=block_bytes)
         self._reader.record_gate = self._admit_record
-        self._outgoing: deque[bytes | Iterator[bytes]] = deque()
+        self.unsent = Unsent(terms.stream_limits)
         self._requests: list[Request] = []
         self._arrived: Sequence[tuple[str, bytes]] = ()  # what the machine is being told of
         self._resources = ResourceBook()
@@ -112,10 +109,6 @@ class Session:
         self._unasked: str | None = None
         self.outcome: Outcome | None = None
         self.bytes_in = 0
-        self.bytes_out = 0
-        self.unsent_bytes = 0  # of records put and not yet taken by `data_to_send`
-        self.unsent_blocks = 0  # ended by us and not yet taken: a peer that reads lets few of them pile up
-        self.unsent_facts = 0  # of fact blocks, which are written as they are taken
         self.blocks_in = 0
         self.is_behind = False  # whether more is here that the machine would take
         self._has_ended = False
@@ -124,7 +117,7 @@ class Session:
 
     def start(self, now_ns: int) -> None:
         """Our preface and setup; they wait for nobody (060-PREF-10)."""
-        self._outgoing.append(encode_preface())
+        self.unsent.put(encode_preface())
         self._carry_out(self.machine.start(now_ns))
 
     def receive_data(self, data: bytes, now_ns: int) -> None:
@@ -173,27 +166,17 @@ class Session:
 
     def put_records(self, stored: Sequence[bytes]) -> None:
         """Write records of a SendRecords request."""
-        pieces = encode_records(stored)
-        sizes = list(map(len, pieces))
-        size = sum(sizes)
-        self.unsent_bytes += size
-        if max(sizes, default=0) > _WRITE_BYTES:  # a long one is not copied to be joined to others
-            self._outgoing.extend(pieces)
-            return
-        count = max(1, len(pieces) * _WRITE_BYTES // max(1, size))  # of records to a write, if they are alike
-        self._outgoing.extend([b"".join(pieces[at : at + count]) for at in range(0, len(pieces), count)])
+        self.unsent.put_records(stored)
 
     def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
         """Write advertisement records of a SendListing request."""
         data = canonical_listing(advertisements, source, self.terms.max_line_bytes)
-        pieces = list(encode_packed(data)) if self.machine.packs else [data]
-        self._outgoing.extend(pieces)
-        self.unsent_bytes += sum(map(len, pieces))
+        self.unsent.put_lines(data, packs=self.machine.packs)
 
     def close(self) -> None:
         """Nothing more comes in or goes out: let go of what waits, and of the reader that asks this session."""
         self._reader.record_gate = None
-        self._forget_unsent()
+        self.unsent.clear()
         self._arrived = ()
         self._items.clear()
 
@@ -201,27 +184,17 @@ class Session:
 
     def data_to_send(self) -> bytes:
         """The next bytes for the peer, in pieces of a sensible size; empty if there are none now."""
-        if not self._outgoing:
-            return b""
-        pieces: list[bytes] = []
-        size = 0
-        while self._outgoing and size < _WRITE_BYTES:
-            head = self._outgoing[0]
-            piece = head if isinstance(head, bytes) else next(head, b"")
-            if isinstance(head, bytes) or not piece:
-                self._outgoing.popleft()
-            if head == _BLANK:
-                self.unsent_blocks -= 1
-            pieces.append(piece)
-            size += len(piece)
-        self.bytes_out += size
-        self.unsent_bytes = max(0, self.unsent_bytes - size)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return self.unsent.take()
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes that were taken for the peer."""
+        return self.unsent.taken
 
     @property
     def has_data(self) -> bool:
         """Whether there may be bytes for the peer."""
-        return bool(self._outgoing)
+        return bool(self.unsent)
 
     def requests(self) -> list[Request]:
         """What is to be done now, in order."""
@@ -348,13 +321,11 @@ class Session:
             ):
                 self._requests.append(effect)
             case asked.SendFacts(facts):
-                self.unsent_facts += len(facts)
-                self._outgoing.append(self._fact_pieces(facts, packs=self.machine.packs))
+                self.unsent.put_facts(facts, packs=self.machine.packs)
             case asked.SendResource(identifier, kind, text):
-                self._outgoing.append(encode_resource(identifier, kind, text, self.terms.stream_limits))
+                self.unsent.put(encode_resource(identifier, kind, text, self.terms.stream_limits))
             case asked.EndBlock():
-                self._outgoing.append(_BLANK)
-                self.unsent_blocks += 1
+                self.unsent.end_block()
             case asked.SendChanges():
                 raise LocalProtocolError("changes travel only between two sides in one process")
             case asked.StoreRecords(hashes):
@@ -362,7 +333,7 @@ class Session:
             case asked.Finish(result):
                 self.outcome = Outcome(result)
             case asked.Abort(reason, detail, result):
-                self._forget_unsent()  # 050-ERR-20: no further bytes
+                self.unsent.clear()  # 050-ERR-20: no further bytes
                 self._arrived = ()
                 self.outcome = Outcome(result, abort=reason.value, detail=detail)
             case _:
@@ -375,20 +346,6 @@ class Session:
             found = dict(reversed(records))
             records = [(record, found[record]) for record in hashes]
         return ReceivedRecords(records, sum([len(data) for _, data in records]))
-
-    def _forget_unsent(self) -> None:
-        self._outgoing.clear()
-        self.unsent_blocks = self.unsent_facts = 0
-
-    def _fact_pieces(self, facts: Sequence[Fact], *, packs: bool) -> Iterator[bytes]:
-        for start in range(0, len(facts), _FACTS_CHUNK):
-            chunk = facts[start : start + _FACTS_CHUNK]
-            self.unsent_facts -= len(chunk)
-            lines = encode_facts(chunk, self.terms.stream_limits)
-            if packs:
-                yield from encode_packed(lines)
-            else:
-                yield lines
 
 
 def _framing(limits: RecordLimits) -> RecordLimits:

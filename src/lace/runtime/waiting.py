@@ -38,7 +38,7 @@ class Waiting:
             # A link that holds nothing may always read: otherwise those that fill the budget would starve it.
             crowded = self._budget is not None and self._budget.held > self._budget.max_bytes and waiting > 0
             crowded = crowded or self._holds_too_much()
-            is_read = self._session.unsent_blocks <= self._limits.max_unsent_blocks
+            is_read = self._session.unsent.blocks <= self._limits.max_unsent_blocks
             if waiting <= self._limits.max_waiting_bytes and is_read and not crowded:
                 self.is_full = False
                 return
@@ -58,8 +58,8 @@ class Waiting:
         requests that have no answer."""
         session, machine = self._session, self._session.machine
         claims = machine.foreign_claims * CLAIM_BYTES + machine.block_bytes * LINE_FACTOR
-        requests = (machine.unserved_requests + session.unsent_facts) * REQUEST_BYTES
-        return session.buffered + self.storing_bytes + session.unsent_bytes + claims + requests
+        requests = (machine.unserved_requests + session.unsent.facts) * REQUEST_BYTES
+        return session.buffered + self.storing_bytes + session.unsent.bytes + claims + requests
 
     def _holds_too_much(self) -> bool:
         """Whether strangers together hold more than they may, and this one more than its share of that."""
@@ -79,7 +79,7 @@ class Waiting:
     @property
     def is_drained(self) -> bool:
         """Whether little of what was put is still unsent."""
-        return self._session.unsent_bytes <= self._limits.max_unsent_bytes
+        return self._session.unsent.bytes <= self._limits.max_unsent_bytes
 
     async def drained(self) -> None:
         """Wait until little of what was put is still unsent."""
