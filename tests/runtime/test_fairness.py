@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from functools import partial
 from time import thread_time
 
 import pytest
 
+from lace.runtime import fairness
 from lace.runtime.fairness import LONG_S, FairDoor, FairThreads, Pace
 
 
@@ -214,3 +217,39 @@ def test_who_waits_at_a_door_for_nobody_leaves_and_the_others_pass() -> None:
     staying.join(30)
     with door.inside("c", lambda: None):
         pass
+
+
+@pytest.mark.parametrize("places", [1, 2, 5])
+def test_at_a_door_everybody_who_may_enter_is_called_though_some_give_up(
+    places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks by himself: whoever was not called would stand there for ever."""
+    monkeypatch.setattr(fairness, "_LOOK_S", 600.0)
+    door, passed, most = FairDoor(places), list[int](), list[int]()
+    inside, counting = 0, threading.Lock()
+
+    def check(number: int) -> None:
+        if number % 4 == 3:
+            raise InterruptedError("nobody waits for it")
+
+    def pass_door(number: int) -> None:
+        nonlocal inside
+        for _ in range(5):
+            with suppress(InterruptedError), door.inside(number % 3, partial(check, number)):
+                with counting:
+                    inside += 1
+                    most.append(inside)
+                burn(0.0005)
+                with counting:
+                    inside -= 1
+                passed.append(number)
+
+    threads = [threading.Thread(target=pass_door, args=(number,), daemon=True) for number in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+    assert all(passed.count(number) == 5 for number in range(24) if number % 4 != 3)
+    assert max(most) <= places
+    assert len(door._waiting) == 0

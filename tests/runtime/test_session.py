@@ -23,7 +23,10 @@ from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime import session as session_module
+from lace.runtime.atonce import carry_out
+from lace.runtime.bounds import DriveLimits
 from lace.runtime.session import Session
+from lace.runtime.waiting import REQUEST_BYTES, Waiting
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
 
@@ -449,3 +452,73 @@ def test_a_field_that_fits_no_line_is_left_out_and_its_record_still_advertised()
     assert b"'A-Fits'" in alice.sent
     assert b"B-Does-Not" not in alice.sent[: alice.sent.index(record)]
     assert len(bob.outcome.result.received_hashes) == 1
+
+
+# --- what waits, and who is charged for it ----------------------------------------------------------------------------
+
+
+def asking_for(bogus: int) -> bytes:
+    """What a dialer writes that asks for many records that nobody has, beside one that is here."""
+    named = "".join(f"MayRequest('{validate(blob(b'%d' % n)).hash!s}')\n" for n in range(bogus)).encode()
+    said = recorded()
+    assert said.count(b"MayRequest('") == 1
+    return said.replace(b"MayRequest('", named + b"MayRequest('")
+
+
+@pytest.mark.parametrize("bogus", [0, 1, 300])
+def test_requests_are_counted_until_they_have_an_answer_and_the_answer_until_it_is_taken(bogus: int) -> None:
+    end = make_end(1, [DATA])
+    waiting = Waiting(end.session, DriveLimits(), None)
+    now_ns = MemoryLink([]).now_ns
+    end.session.start(now_ns)
+    end.perform(now_ns)
+    unserved, answered = [0], [0]
+    for at in range(0, len(said := asking_for(bogus)), 64):
+        end.session.receive_data(said[at : at + 64], now_ns)
+        while requests := end.session.requests():
+            for request in requests:
+                unserved.append(end.session.machine.unserved_requests)
+                held = waiting.held
+                assert held >= unserved[-1] * REQUEST_BYTES
+                carry_out(end.session, end.host, request, now_ns)
+        answered.append(end.session.unsent.facts)
+        assert waiting.held >= answered[-1] * REQUEST_BYTES
+        end.perform(now_ns)
+        assert end.session.unsent.facts == 0
+    assert max(unserved) == bogus + 1
+    assert max(answered) >= bogus  # that they are not available
+    assert end.session.machine.unserved_requests == 0
+    end.session.close()
+
+
+def test_nothing_is_counted_of_what_will_not_be_said() -> None:
+    end = make_end(1, [DATA])
+    now_ns = MemoryLink([]).now_ns
+    end.session.start(now_ns)
+    end.session.unsent.put_records([HELLO_WORLD])
+    assert end.session.unsent.bytes == len(HELLO_WORLD)
+    assert end.session.unsent.blocks > 0
+    assert end.session.unsent.facts > 0
+    end.session.close()
+    unsent = end.session.unsent
+    assert (unsent.bytes, unsent.blocks, unsent.facts, bool(unsent), unsent.take()) == (0, 0, 0, False, b"")
+
+
+@pytest.mark.parametrize("wanted", [["a"], ["b"], ["b", "a"], ["a", "b"], []])
+def test_the_first_under_a_name_is_what_came_under_it(wanted: list[str]) -> None:
+    session = make_end(1).session
+    session._arrived = [("a", b"first"), ("b", b"other"), ("a", b"second")]
+    expected = {"a": b"first", "b": b"other"}
+    received = session._received(wanted)
+    assert list(received.records) == [(name, expected[name]) for name in wanted]
+    assert received.size == 5 * len(wanted)
+
+
+@pytest.mark.parametrize("name", ["B.short.H3", "B." + "." * 43 + ".H3", "", "a b"])
+def test_what_is_no_record_id_is_refused_as_soon_as_it_is_read(name: str) -> None:
+    """Not after a million lines: the block has not ended."""
+    said = recorded()
+    at = said.index(b"MayRequest('")
+    end = play(said[:at] + f"MayRequest('{name}')\n".encode(), eof=False)
+    assert end.outcome.abort
+    assert end.have == {str(validate(DATA).hash)}
