@@ -38,7 +38,7 @@ def ends_of(files: Sequence[DataFile]) -> Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRecords:
     """Records that were selected for a peer."""
 
     hashes: DataFrame
@@ -47,7 +47,7 @@ class Wanted:
     is_all: bool = True  # of what its rules select of these batches
 
 
-def records_for(archive: Archive, state: State, peer: PeerPolicy, wanted: Wanted) -> DataFrame:
+def records_for(archive: Archive, state: State, peer: PeerPolicy, wanted: WantedRecords) -> DataFrame:
     """Some of the records that a peer may have, headers as rules read them."""
     test = _test(peer)
     if test is not None and test.is_exact:

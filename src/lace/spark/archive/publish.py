@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.errors import InvalidInput
 from lace.spark.archive import fewrun, tables
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.choosing import Ends, Wanted, ends_of, records_for
+from lace.spark.archive.choosing import Ends, WantedRecords, ends_of, records_for
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.run import rules_mark
 from lace.spark.jobs.evaluate import PeerPolicy
@@ -121,7 +121,7 @@ def _publish_by_jobs(
         is_all = not given or ends.rows == selected.count()
     made: list[DataFile] = []
     if ends.rows:
-        wanted = Wanted(fresh, ends, unseen.batches, is_all)
+        wanted = WantedRecords(fresh, ends, unseen.batches, is_all)
         records = records_for(archive, state, peer, wanted)
         records.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
         named = fresh.select(F.lit(peer.name).alias("peer"), partition_prefix(), "hash")

@@ -19,7 +19,7 @@ from lace.limits import EngineLimits
 from lace.spark.archive import fewrun, rewrite, tables
 from lace.spark.archive.additive import additivity
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.choosing import Wanted, ends_of, records_for
+from lace.spark.archive.choosing import WantedRecords, ends_of, records_for
 from lace.spark.archive.fewrun import FewRecords
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.maintain import Maintainer, Records, maintainable
@@ -294,7 +294,7 @@ class _ArchiveRun:
         spark, files = self.archive.spark, self.archive.files
         hashes = tables.read(spark, files, "selected", chosen).select("hash")
         ends = ends_of(chosen)
-        records = records_for(self.archive, self.state, peer, Wanted(hashes, ends, batches))
+        records = records_for(self.archive, self.state, peer, WantedRecords(hashes, ends, batches))
         plan = peer.policy.plan
         fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
         source = plan.operands[peer.policy.local_index].origin
