@@ -16,7 +16,7 @@ from lace.records.model import ValidRecord
 from lace.records.validate import validate
 from lace.spark.archive import choosing, tables
 from lace.spark.archive.archive import Archive, FewLimits
-from lace.spark.archive.choosing import Wanted, ends_of, records_for
+from lace.spark.archive.choosing import WantedRecords, ends_of, records_for
 from lace.spark.archive.publish import publish
 from lace.spark.archive.run import rules_mark, run
 from lace.spark.jobs.evaluate import PeerPolicy
@@ -128,11 +128,11 @@ def test_the_order_of_batches_does_not_matter(spark: SparkSession, tmp_path: Pat
     assert found[0] == found[1] == found[2]
 
 
-def wanted(archive: Archive, one: PeerPolicy) -> Wanted:
+def wanted(archive: Archive, one: PeerPolicy) -> WantedRecords:
     state = archive.log.state()
     files = [file for file in state.table("selected") if file.low["rules"] == rules_mark(one)]
     hashes = tables.read(archive.spark, archive.files, "selected", files).select("hash")
-    return Wanted(hashes, ends_of(files), state.batch_ids)
+    return WantedRecords(hashes, ends_of(files), state.batch_ids)
 
 
 def test_rules_of_one_record_move_no_row_and_others_only_rows_that_may_be_wanted(
