@@ -35,11 +35,12 @@ help: ## list the targets
 demo: $(STAMP) ## see what lace does, step by step, in a folder of its own
 	@$(RUN) tools/demo.py
 
-# Types are checked beside the tests, so that no core waits for mypy, which has but one; what it finds is told last.
+# Types are checked beside the tests, so that no core waits for mypy, which has but one; if it finds something, that is
+# told last.
 test: $(STAMP) lint ## lint, types, and every test
 	@$(VENV)/bin/mypy >$(VENV)/types.txt 2>&1 & types=$$!; \
 	$(MAKE) --no-print-directory tests; tests=$$?; \
-	wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
+	wait $$types; types=$$?; [ $$types = 0 ] || cat $(VENV)/types.txt; exit $$((tests | types))
 
 tests: $(STAMP) $(COLLECTED)
 	$(RUN) -m pytest -n $(WORKERS) -m "not nightly"

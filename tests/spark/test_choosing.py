@@ -110,6 +110,7 @@ def test_rules_and_joins_list_and_publish_the_same_whatever_came_and_went(
     assert "nothing" not in counts
 
 
+@pytest.mark.slow  # by day the life of an archive above has several batches, each compared with all from scratch
 def test_the_order_of_batches_does_not_matter(spark: SparkSession, tmp_path: Path) -> None:
     parts = [RECORDS[:20], RECORDS[20:23], RECORDS[23:]]
     found = []
