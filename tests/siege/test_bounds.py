@@ -222,7 +222,8 @@ class Gone:
 
     def __init__(self, step_ns: int = SECOND_NS) -> None:
         self.is_left, self.storing_bytes, self.step_ns, self.lost, self._now_ns = True, 0, step_ns, 0, 0
-        self.is_full = False
+        self.is_full = self.is_deaf = self.awaits_records = False
+        self.machine = self
         self.waits = 0
         self.leftovers = Leftovers(self, self, self, self, self, 0.4)  # type: ignore[arg-type]
 
@@ -236,6 +237,20 @@ class Gone:
 
     def lose(self, now_ns: int) -> None:
         self.lost += 1
+
+
+def test_of_a_peer_that_hears_nothing_more_next_to_nothing_is_read_unless_records_are_awaited() -> None:
+    def read(gone: Gone, pieces: int = 60) -> int:
+        return next((number for number in range(1, pieces + 1) if gone.is_given_up()), 0)
+
+    hears, deaf, awaits, stores = Gone(0), Gone(0), Gone(0), Gone(0)
+    deaf.is_deaf = awaits.is_deaf = stores.is_deaf = True
+    awaits.awaits_records, stores.storing_bytes = True, 1
+    assert (read(hears), read(awaits), read(stores)) == (0, 0, 0)
+    assert read(deaf) == 5  # the end of an exchange in lockstep takes one
+    assert deaf.lost == 1
+    awaits.awaits_records, stores.storing_bytes = False, 0
+    assert (read(awaits), read(stores)) == (1, 1)
 
 
 def test_a_link_that_is_not_read_from_ends_a_moment_after_its_peer_has_gone() -> None:

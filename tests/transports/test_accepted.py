@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -171,3 +173,36 @@ def standing(listener: object) -> int:
         return sum(map(len, listener._doorway._half_open.values()))
     assert isinstance(listener, PipeListener)
     return len(listener._accepted._waiting)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the state of a connection")
+@pytest.mark.parametrize("leaves", ["half", "reset", "stays"])
+def test_who_says_no_more_may_still_listen_and_whose_end_is_torn_down_does_not(leaves: str, tmp_path: Path) -> None:
+    async def run() -> tuple[bool, bool, bytes]:
+        async with await listen(any_port("tcp", tmp_path), plain_options()) as listener:
+            assert isinstance(listener.address, TcpAddress)
+            peer = socket.create_connection((listener.address.host, listener.address.port), timeout=5)
+            stream = await listener.accept()
+            assert not stream.is_deaf
+            peer.sendall(b"last words")
+            if leaves == "half":
+                peer.shutdown(socket.SHUT_WR)
+            elif leaves == "reset":
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                peer.close()
+            await asyncio.sleep(0.05)
+            found = stream.is_left, stream.is_deaf
+            if leaves != "reset":
+                await stream.send(b"to you")
+                assert peer.recv(100) == b"to you"
+            said = b"" if leaves == "reset" else await stream.receive()
+            stream.abort()
+            peer.close()
+            return *found, said
+
+    expected = {
+        "half": (True, False, b"last words"),
+        "reset": (True, True, b""),
+        "stays": (False, False, b"last words"),
+    }
+    assert asyncio.run(run()) == expected[leaves]

@@ -125,6 +125,11 @@ class InterlaceMachine:
         return self.is_batch_open and bool(self._core.requests.outstanding)
 
     @property
+    def awaits_records(self) -> bool:
+        """Whether some that we asked for, or take unasked (070), have not come yet, be it their time or not."""
+        return bool(self._core.requests.outstanding)
+
+    @property
     def is_batch_open(self) -> bool:
         """Whether records of the peer come now."""
         return self._rounds is not None and self._rounds.is_batch_open

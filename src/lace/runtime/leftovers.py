@@ -3,7 +3,8 @@
 Rule: they are read on for a moment. The end of a stream is told only after all that was sent before it, and that may be
 megabytes on each of many links: whoever floods and leaves would be worked for long after. A link that is overdrawn is
 read so slowly that few pieces last for many seconds: they end with the moment. So does a link that is not read from
-because too much of it, or of all strangers, is here: each would be read on when the one before has ended.
+because too much of it, or of all strangers, is here: each would be read on when the one before has ended. Of a peer that
+hears nothing more, and of whom no record is awaited, next to nothing is read: whatever it leads to is said to nobody.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from lace.transports.base import ByteStream
 
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
 LAST_BYTES = 256 * 1024  # if they are no more than this: a listing that nobody will be answered is long
+LAST_UNHEARD = 4  # pieces of a peer that hears nothing more: the end of an exchange in lockstep is in the first
 
 
 class Leftovers:
@@ -47,7 +49,8 @@ class Leftovers:
 
         Records are read to the end, and nothing is given up while some are being stored.
         """
-        if holds_records or self._waiting.storing_bytes or not self._is_over(size):
+        is_over = self._is_over(size) or self._is_for_nobody
+        if holds_records or self._waiting.storing_bytes or not is_over:
             return False
         self._session.lose(self._time.now_ns)
         return True
@@ -67,6 +70,13 @@ class Leftovers:
         self._bytes += size
         is_much = self._pieces > LAST_PIECES or self._bytes > LAST_BYTES or self._paying.waits > self._waits
         return is_much and is_long
+
+    @property
+    def _is_for_nobody(self) -> bool:
+        """Whether what is left cannot be answered, nor bring a record."""
+        if self._pieces <= LAST_UNHEARD or self._session.machine.awaits_records:
+            return False
+        return getattr(self._stream, "is_deaf", False)
 
     def _is_left_for_long(self) -> bool:
         if not getattr(self._stream, "is_left", False):  # an application's own transport need not tell

@@ -20,7 +20,7 @@ from lace.transports.prefix import network_of
 
 ACCEPTED_AT_ONCE = 24  # in one round of the event loop: fewer wait long behind a crowd, more hold it up
 WAITING_OUTSIDE = 128
-_CLOSED = (7, 8)  # of the states of a TCP connection: closed, and closed by the other side
+_CLOSED, _CLOSED_THERE = 7, 8  # of the states of a TCP connection: closed, and closed by the other side
 
 
 class _Acceptable(Protocol):
@@ -118,10 +118,21 @@ def let_wait(server: _AnyServer, most: int = WAITING_OUTSIDE) -> None:
 
 def has_hung_up(transport: asyncio.BaseTransport) -> bool:
     """Whether the other side of a TCP connection has closed it: asyncio tells that once all was read (Linux only)."""
+    return _state(transport) in (_CLOSED, _CLOSED_THERE)
+
+
+def is_torn_down(transport: asyncio.BaseTransport) -> bool:
+    """Whether a TCP connection is no more: the other side was told something that nobody was there to take (Linux
+    only)."""
+    return _state(transport) == _CLOSED
+
+
+def _state(transport: asyncio.BaseTransport) -> int:
+    """Of a TCP connection, as the system has it; 0 of any other."""
     sock = transport.get_extra_info("socket")
     if sys.platform != "linux" or sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return False
+        return 0
     try:
-        return bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _CLOSED)
+        return int(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0])
     except OSError:
-        return True
+        return _CLOSED

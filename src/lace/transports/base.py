@@ -83,6 +83,10 @@ class AcceptedStream(ByteStream, Protocol):
     def is_left(self) -> bool:
         """Whether the peer is known to be gone, or to say no more, though bytes of it may wait here."""
 
+    @property
+    def is_deaf(self) -> bool:
+        """Whether it is known that the peer hears nothing more, though bytes of it may wait here."""
+
 
 class Listener(Protocol):
     """A bound endpoint that accepts streams."""

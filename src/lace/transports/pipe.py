@@ -11,7 +11,7 @@ from typing import Self
 
 from lace.errors import TransportError
 from lace.iltp.address import Address
-from lace.transports.accepted import AcceptQueue, has_hung_up
+from lace.transports.accepted import AcceptQueue, has_hung_up, is_torn_down
 from lace.transports.base import READ_BYTES, WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 
 DEFAULT_LIMITS = TransportLimits()
@@ -78,6 +78,10 @@ class PipeStream:
     @property
     def is_left(self) -> bool:
         return self._writer.is_closing() or self._reader.at_eof() or has_hung_up(self._writer.transport)
+
+    @property
+    def is_deaf(self) -> bool:
+        return self._writer.is_closing() or is_torn_down(self._writer.transport)
 
     async def _finish(self) -> None:
         if self._after_close is not None:

@@ -24,7 +24,7 @@ from websockets.protocol import State
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
-from lace.transports.accepted import ACCEPTED_AT_ONCE, AcceptQueue, has_hung_up, let_wait
+from lace.transports.accepted import ACCEPTED_AT_ONCE, AcceptQueue, has_hung_up, is_torn_down, let_wait
 from lace.transports.base import WRITE_BUFFER_BYTES, TransportLimits, TransportProof
 from lace.transports.doorway import Doorway, GuardedConnection, Refused, guarded
 from lace.transports.frames import PacedConnection
@@ -112,6 +112,10 @@ class WebSocketStream:
     @property
     def is_left(self) -> bool:
         return self._connection.state is not State.OPEN or has_hung_up(self._connection.transport)
+
+    @property
+    def is_deaf(self) -> bool:
+        return self._connection.state is State.CLOSED or is_torn_down(self._connection.transport)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
