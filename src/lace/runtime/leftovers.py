@@ -3,8 +3,9 @@
 Rule: they are read on for a moment. The end of a stream is told only after all that was sent before it, and that may be
 megabytes on each of many links: whoever floods and leaves would be worked for long after. A link that is overdrawn is
 read so slowly that few pieces last for many seconds: they end with the moment. So does a link that is not read from
-because too much of it, or of all strangers, is here: each would be read on when the one before has ended. Of a peer that
-hears nothing more, and of whom no record is awaited, next to nothing is read: whatever it leads to is said to nobody.
+because too much of it, or of all strangers, is here: each would be read on when the one before has ended. Of a peer
+that hears nothing more, and of whom no record is awaited, next to nothing is read: whatever it leads to is said to
+nobody.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ class Leftovers:
 
         Records are read to the end, and nothing is given up while some are being stored.
         """
-        is_over = self._is_over(size) or self._is_for_nobody
-        if holds_records or self._waiting.storing_bytes or not is_over:
+        if holds_records or self._waiting.storing_bytes:
+            return False
+        if not self._is_over(size) and not self._is_for_nobody:
             return False
         self._session.lose(self._time.now_ns)
         return True
