@@ -19,7 +19,7 @@ from lace.transports.base import ByteStream
 
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
 LAST_BYTES = 256 * 1024  # if they are no more than this: a listing that nobody will be answered is long
-LAST_UNHEARD = 4  # pieces of a peer that hears nothing more: the end of an exchange in lockstep is in the first
+LAST_UNHEARD = 16  # blocks of a peer that hears nothing more: the end of an exchange, or the whole of a short one
 
 
 class Leftovers:
@@ -42,7 +42,7 @@ class Leftovers:
         self._worth_ns = worth_s * SECOND_NS
         self._left_at_ns: int | None = None  # when it was first seen that the peer is gone
         self._pieces = self._bytes = 0  # that were read since
-        self._waits = 0  # for an account to be level again, before that
+        self._waits = self._blocks = 0  # for an account to be level again, and blocks that were taken, before that
 
     def are_given_up(self, size: int, *, holds_records: bool) -> bool:
         """A piece of this size was read. Whether the peer is gone for longer than what it left is worth: then the
@@ -76,7 +76,8 @@ class Leftovers:
     @property
     def _is_for_nobody(self) -> bool:
         """Whether what is left cannot be answered, nor bring a record."""
-        if self._pieces <= LAST_UNHEARD or self._session.machine.awaits_records:
+        is_much = self._left_at_ns is not None and self._session.blocks_in > self._blocks + LAST_UNHEARD
+        if not is_much or self._session.machine.awaits_records:
             return False
         return getattr(self._stream, "is_deaf", False)
 
@@ -85,5 +86,6 @@ class Leftovers:
             return False
         if self._left_at_ns is None:
             self._left_at_ns, self._waits = self._time.now_ns, self._paying.waits
+            self._blocks = self._session.blocks_in
             return False
         return self._time.now_ns - self._left_at_ns > self._worth_ns
