@@ -240,22 +240,19 @@ class Gone:
 
 
 def test_of_a_peer_that_hears_nothing_more_next_to_nothing_is_read_unless_records_are_awaited() -> None:
-    def read(gone: Gone, blocks: int = 60) -> int:
-        """How many blocks are taken before it is given up."""
-        for taken in range(1, blocks + 1):
-            gone.blocks_in += 1
-            if gone.is_given_up():
-                return taken
-        return 0
+    def read(gone: Gone, blocks_in: int = 13) -> int:
+        """How many pieces are taken before it is given up."""
+        gone.blocks_in = blocks_in
+        return next((number for number in range(1, 61) if gone.is_given_up()), 0)
 
-    hears, deaf, awaits, stores = Gone(0), Gone(0), Gone(0), Gone(0)
-    deaf.is_deaf = awaits.is_deaf = stores.is_deaf = True
+    hears, deaf, awaits, stores, short = Gone(0), Gone(0), Gone(0), Gone(0), Gone(0)
+    deaf.is_deaf = awaits.is_deaf = stores.is_deaf = short.is_deaf = True
     awaits.awaits_records, stores.storing_bytes = True, 1
-    assert (read(hears), read(awaits), read(stores)) == (0, 0, 0)
-    assert read(deaf) == 18  # a short exchange is in them; the first was taken before anybody looked
+    assert (read(hears), read(awaits), read(stores), read(short, 12)) == (0, 0, 0, 0)
+    assert read(deaf) == 5  # the end of an exchange in lockstep takes one
     assert deaf.lost == 1
     awaits.awaits_records, stores.storing_bytes = False, 0
-    assert (read(awaits), read(stores)) == (1, 18)  # what is read while records are stored is not held against it
+    assert (read(awaits), read(stores)) == (1, 5)  # what is read while records are stored is not held against it
 
 
 def test_a_link_that_is_not_read_from_ends_a_moment_after_its_peer_has_gone() -> None:

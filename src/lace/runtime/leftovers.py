@@ -19,7 +19,8 @@ from lace.transports.base import ByteStream
 
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
 LAST_BYTES = 256 * 1024  # if they are no more than this: a listing that nobody will be answered is long
-LAST_UNHEARD = 16  # blocks of a peer that hears nothing more: the end of an exchange, or the whole of a short one
+LAST_UNHEARD = 4  # pieces of a peer that hears nothing more: the end of an exchange in lockstep is in the first
+SHORT_EXCHANGE = 12  # blocks: who says all of one ahead is read to its end, whether it is there to hear of it or not
 
 
 class Leftovers:
@@ -42,7 +43,7 @@ class Leftovers:
         self._worth_ns = worth_s * SECOND_NS
         self._left_at_ns: int | None = None  # when it was first seen that the peer is gone
         self._pieces = self._bytes = 0  # that were read since
-        self._waits = self._blocks = 0  # for an account to be level again, and blocks that were taken, before that
+        self._waits = 0  # for an account to be level again, before that
 
     def are_given_up(self, size: int, *, holds_records: bool) -> bool:
         """A piece of this size was read. Whether the peer is gone for longer than what it left is worth: then the
@@ -76,8 +77,9 @@ class Leftovers:
     @property
     def _is_for_nobody(self) -> bool:
         """Whether what is left cannot be answered, nor bring a record."""
-        is_much = self._left_at_ns is not None and self._session.blocks_in > self._blocks + LAST_UNHEARD
-        if not is_much or self._session.machine.awaits_records:
+        session = self._session
+        is_much = self._pieces > LAST_UNHEARD and session.blocks_in > SHORT_EXCHANGE
+        if not is_much or session.machine.awaits_records:
             return False
         return getattr(self._stream, "is_deaf", False)
 
@@ -86,6 +88,5 @@ class Leftovers:
             return False
         if self._left_at_ns is None:
             self._left_at_ns, self._waits = self._time.now_ns, self._paying.waits
-            self._blocks = self._session.blocks_in
             return False
         return self._time.now_ns - self._left_at_ns > self._worth_ns
