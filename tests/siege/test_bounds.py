@@ -240,10 +240,10 @@ class Gone:
 
 
 def test_of_a_peer_that_hears_nothing_more_next_to_nothing_is_read_unless_records_are_awaited() -> None:
-    def read(gone: Gone, blocks_in: int = 13) -> int:
+    def read(gone: Gone, blocks_in: int = 13, pieces: int = 60) -> int:
         """How many pieces are taken before it is given up."""
         gone.blocks_in = blocks_in
-        return next((number for number in range(1, 61) if gone.is_given_up()), 0)
+        return next((number for number in range(1, pieces + 1) if gone.is_given_up()), 0)
 
     hears, deaf, awaits, stores, short = Gone(0), Gone(0), Gone(0), Gone(0), Gone(0)
     deaf.is_deaf = awaits.is_deaf = stores.is_deaf = short.is_deaf = True
@@ -251,6 +251,7 @@ def test_of_a_peer_that_hears_nothing_more_next_to_nothing_is_read_unless_record
     assert (read(hears), read(awaits), read(stores), read(short, 12)) == (0, 0, 0, 0)
     assert read(deaf) == 5  # the end of an exchange in lockstep takes one
     assert deaf.lost == 1
+    assert read(short, 12, 200) == 16 * 1024 // 100 + 1 - 60  # what it left is long, though little of it was worked off
     awaits.awaits_records, stores.storing_bytes = False, 0
     assert (read(awaits), read(stores)) == (1, 5)  # what is read while records are stored is not held against it
 

@@ -20,7 +20,8 @@ from lace.transports.base import ByteStream
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
 LAST_BYTES = 256 * 1024  # if they are no more than this: a listing that nobody will be answered is long
 LAST_UNHEARD = 4  # pieces of a peer that hears nothing more: the end of an exchange in lockstep is in the first
-SHORT_EXCHANGE = 12  # blocks: who says all of one ahead is read to its end, whether it is there to hear of it or not
+SHORT_EXCHANGE = 12  # blocks: who says all of one ahead is read to its end, whether it is there to hear of it or not,
+SHORT_BYTES = 16 * 1024  # if that is no more than this
 
 
 class Leftovers:
@@ -78,8 +79,8 @@ class Leftovers:
     def _is_for_nobody(self) -> bool:
         """Whether what is left cannot be answered, nor bring a record."""
         session = self._session
-        is_much = self._pieces > LAST_UNHEARD and session.blocks_in > SHORT_EXCHANGE
-        if not is_much or session.machine.awaits_records:
+        is_short = session.blocks_in <= SHORT_EXCHANGE and self._bytes <= SHORT_BYTES
+        if self._pieces <= LAST_UNHEARD or is_short or session.machine.awaits_records:
             return False
         return getattr(self._stream, "is_deaf", False)
 
