@@ -14,7 +14,7 @@ import pytest
 from lace.errors import TransportError
 from lace.iltp.address import TcpAddress, WebSocketAddress
 from lace.transports.accepted import ACCEPTED_AT_ONCE, AcceptQueue
-from lace.transports.base import TransportProof
+from lace.transports.base import HeardStream, TransportProof
 from lace.transports.dial import listen
 from lace.transports.pipe import PipeListener
 from lace.transports.websocket import WebSocketListener
@@ -183,6 +183,7 @@ def test_who_says_no_more_may_still_listen_and_whose_end_is_torn_down_does_not(l
             assert isinstance(listener.address, TcpAddress)
             peer = socket.create_connection((listener.address.host, listener.address.port), timeout=5)
             stream = await listener.accept()
+            assert isinstance(stream, HeardStream)
             assert not stream.is_deaf
             peer.sendall(b"last words")
             if leaves == "half":

@@ -15,7 +15,7 @@ from lace.runtime.clock import SteadyTai
 from lace.runtime.paying import Paying
 from lace.runtime.session import Session
 from lace.runtime.waiting import Waiting
-from lace.transports.base import ByteStream
+from lace.transports.base import ByteStream, HeardStream
 
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
 LAST_BYTES = 256 * 1024  # if they are no more than this: a listing that nobody will be answered is long
@@ -37,6 +37,7 @@ class Leftovers:
         worth_s: float,
     ) -> None:
         self._stream = stream
+        self._heard = stream if isinstance(stream, HeardStream) else None
         self._session = session
         self._waiting = waiting
         self._paying = paying
@@ -82,7 +83,7 @@ class Leftovers:
         is_short = session.blocks_in <= SHORT_EXCHANGE and self._bytes <= SHORT_BYTES
         if self._pieces <= LAST_UNHEARD or is_short or session.machine.awaits_records:
             return False
-        return getattr(self._stream, "is_deaf", False)
+        return self._heard is not None and self._heard.is_deaf
 
     def _is_left_for_long(self) -> bool:
         if not getattr(self._stream, "is_left", False):  # an application's own transport need not tell

@@ -76,16 +76,21 @@ class PromptStream(Protocol):
         """Hand bytes over where `is_prompt`; what the peer does not take now waits here."""
 
 
+@runtime_checkable
+class HeardStream(Protocol):
+    """A stream that may know that its peer hears nothing more."""
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the peer's end is known to be torn down, though bytes of it may wait here."""
+
+
 class AcceptedStream(ByteStream, Protocol):
     """A stream that somebody else opened, and may have left before it was served."""
 
     @property
     def is_left(self) -> bool:
         """Whether the peer is known to be gone, or to say no more, though bytes of it may wait here."""
-
-    @property
-    def is_deaf(self) -> bool:
-        """Whether it is known that the peer hears nothing more, though bytes of it may wait here."""
 
 
 class Listener(Protocol):
