@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,11 +17,15 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
+from lace.errors import InvalidInput
 from lace.notation import b64a
 from lace.notation.digest import digest
-from lace.spark.archive import tables
+from lace.spark.archive import find, tables
+from lace.spark.archive.archive import ArchiveLookup
 from lace.spark.archive.filesystem import LocalFiles
-from lace.spark.archive.log import DataFile
+from lace.spark.archive.log import DataFile, State
+from lace.spark.archive.moments import micros, parse_moment, second, second_at
+from lace.spark.schemas import arrow_schema
 
 VALUES = st.text("abc", max_size=3)
 
@@ -102,3 +109,91 @@ def test_rows_are_chosen_by_few_hashes_and_by_many(
     assert "SortMergeJoin" not in plan
     if limit != 1000:
         assert found.rdd.getNumPartitions() == 1 + len(wanted) // 30
+
+
+# Times
+
+MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2286, 11, 20), timezones=st.just(UTC))
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+@given(MOMENTS, ZONES)
+def test_a_time_is_the_same_however_it_is_written(moment: datetime, zone: timezone) -> None:
+    local = moment.astimezone(zone)
+    texts = (moment.isoformat(), moment.replace(tzinfo=None).isoformat(" "), local.isoformat(), local.isoformat(" "))
+    assert {parse_moment(text, "time") for text in texts} == {moment}
+    assert datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros(moment)) == moment
+    assert second(local) == second_at(micros(moment) // 1_000_000)
+
+
+@given(MOMENTS, MOMENTS)
+def test_seconds_order_like_times(one: datetime, other: datetime) -> None:
+    assert second(min(one, other)) <= second(max(one, other))
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "0001-01-01T00:00+14:00"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="a time: 2026-11-16, 2026-11-16T12:00 or") as caught:
+        parse_moment(text, "lookup-time")
+    assert (caught.value.rule, caught.value.found) == ("lookup-time", text)
+
+
+@contextmanager
+def in_zone(spark: SparkSession, zone: str) -> Iterator[None]:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    assert before is not None
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def coordinates_at(folder: Path, times: list[datetime]) -> list[DataFile]:
+    """One file for each time."""
+    schema = arrow_schema(tables.SCHEMAS["coordinates"])
+    for number, time in enumerate(times):
+        row = dict.fromkeys(schema.names) | {"hash": f"P.{number}.H3", "group": "u", "ts": time}
+        place = folder / "data" / "coordinates" / str(number)
+        place.mkdir(parents=True)
+        parquet_files.write_table(pa.Table.from_pylist([row], schema), place / "part-00000.parquet")
+    return tables.by_footers(folder, "coordinates", LocalFiles(folder).listing("data"))
+
+
+@pytest.mark.spark
+def test_lookups_by_time_miss_no_file_whatever_form_and_zone_the_times_are_in(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    noon = datetime(2026, 3, 1, 12, 0, 5, 500_000, tzinfo=UTC)
+    midnight = datetime(2026, 3, 2, tzinfo=UTC)
+    files = tuple(coordinates_at(tmp_path, [noon, midnight]))
+    state, here = State(files=files), LocalFiles(tmp_path)
+
+    def asked(question: ArchiveLookup) -> tuple[list[str], int]:
+        rows, read = find.lookup(
+            lambda _, table, chosen: tables.read(spark, here, table, list(chosen)), state, question
+        )
+        return sorted(row["hash"] for row in rows.collect()), len(read)
+
+    first, last = "P.0.H3", "P.1.H3"
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        with in_zone(spark, zone):
+            assert asked(ArchiveLookup(since="2026-03-01T12:00:05.25", until="2026-03-01")) == ([], 0)
+            assert asked(ArchiveLookup(since="2026-03-01T12:00:05.25", until="2026-03-01T13:00")) == ([first], 1)
+            assert asked(ArchiveLookup(since="2026-03-01 12:00:05.75", until="2026-03-01 12:00:06")) == ([], 1)
+            assert asked(ArchiveLookup(since="2026-03-01T21:00:05.5+09:00")) == ([first, last], 2)
+            assert asked(ArchiveLookup(since="2026-03-02", until="2026-03-02")) == ([last], 1)
+            assert asked(ArchiveLookup(group="u", until="2026-03-01T12:00:05.500000")) == ([first], 1)
+    with pytest.raises(InvalidInput, match="found last week"):
+        asked(ArchiveLookup(since="last week"))
+
+
+@pytest.mark.spark
+def test_a_file_is_described_alike_by_its_footer_and_by_a_job_in_any_zone(spark: SparkSession, tmp_path: Path) -> None:
+    summer = datetime(2026, 3, 29, 1, 30, 0, 999_999, tzinfo=UTC)  # when the clocks of Berlin leap
+    files = coordinates_at(tmp_path, [summer, datetime(1970, 1, 1, tzinfo=UTC)])
+    here = LocalFiles(tmp_path)
+    for zone in ("UTC", "Europe/Berlin"):
+        with in_zone(spark, zone):
+            assert tables._by_reading(spark, here, "coordinates", here.listing("data")) == files
+    assert files[0].low["ts"] == files[0].high["ts"] == "2026-03-29 01:30:00"

@@ -55,7 +55,7 @@ class ArchiveLookup:
     group: str | None = None
     app: str | None = None
     name: str | None = None
-    since: str | None = None  # timestamps, UTC
+    since: str | None = None  # times in ISO 8601, UTC unless they say their zone; both belong to what is asked for
     until: str | None = None
 
 

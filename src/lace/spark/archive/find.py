@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 
 from lace.spark.archive.archive import ArchiveLookup
 from lace.spark.archive.log import DataFile, State
+from lace.spark.archive.moments import micros, parse_moment, second
 from lace.spark.archive.tables import between, holding
 
 _COORDINATE = ("group", "app", "name")
@@ -28,15 +29,18 @@ def lookup(frame: Frame, state: State, question: ArchiveLookup) -> tuple[DataFra
         value = getattr(question, column)
         if value is not None:
             files = holding(files, column, [value])
-    if question.since is not None or question.until is not None:
-        files = between(files, "ts", question.since, question.until)
+    since, until = (
+        None if text is None else parse_moment(text, "lookup-time") for text in (question.since, question.until)
+    )
+    if since is not None or until is not None:
+        files = between(files, "ts", since and second(since), until and second(until))
     rows = frame(state, "coordinates", files)
     for column in _COORDINATE:
         value = getattr(question, column)
         if value is not None:
             rows = rows.where(F.col(column) == value)
-    if question.since is not None:
-        rows = rows.where(F.col("ts") >= F.lit(question.since).cast("timestamp"))
-    if question.until is not None:
-        rows = rows.where(F.col("ts") <= F.lit(question.until).cast("timestamp"))
+    if since is not None:
+        rows = rows.where(F.col("ts") >= F.timestamp_micros(F.lit(micros(since))))
+    if until is not None:
+        rows = rows.where(F.col("ts") <= F.timestamp_micros(F.lit(micros(until))))
     return rows, files

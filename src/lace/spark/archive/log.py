@@ -16,6 +16,7 @@ from typing import Any
 
 from lace.errors import InvalidInput, LaceError, StoreError
 from lace.spark.archive.filesystem import Files
+from lace.spark.archive.moments import parse_moment
 
 FORMAT = 1
 FOLDER = "log"
@@ -173,11 +174,7 @@ class Log:
             if int(as_of) not in versions:
                 raise InvalidInput(f"versions are 1 to {versions[-1]}", rule="archive-version", found=str(as_of))
             return int(as_of)
-        try:
-            moment = datetime.fromisoformat(as_of)
-        except ValueError:
-            raise InvalidInput("a version number or a time (2026-11-16T12:00)", rule="as-of", found=as_of) from None
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = parse_moment(as_of, "as-of", "a version number or a time")
         before = [commit.version for commit in self.commits() if datetime.fromisoformat(commit.time) <= moment]
         if not before:
             raise InvalidInput("the archive is younger than that", rule="as-of", found=as_of)

@@ -18,11 +18,11 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow.parquet as parquet_files
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 from pyspark.sql.types import (
     ArrayType,
@@ -38,6 +38,7 @@ from pyspark.sql.types import (
 from lace.notation.tai import LEAP_SECONDS
 from lace.spark.archive.filesystem import Files, ListedFile
 from lace.spark.archive.log import DataFile
+from lace.spark.archive.moments import second, second_at
 from lace.spark.schemas import COMMENTS, LINK, WIDE
 
 _DATA = "data"
@@ -113,6 +114,7 @@ ORDERS: dict[str, Sequence[str]] = {
     "advertisements": ("peer", "hash"),
     "relations": ("rules", "predicate"),
     "published": ("peer", "hash"),
+    "quarantine": ("bundle", "offset"),
 }
 # What files are pruned by.
 STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules", "predicate", "removal")
@@ -261,7 +263,7 @@ def _by_footer(folder: Path, table: str, item: ListedFile) -> DataFile | None:
 def _plain(value: object) -> str:
     """A least or greatest value as Spark prints it, so that both ways of describing a file agree."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return second(value)
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
@@ -273,19 +275,19 @@ def _by_reading(spark: SparkSession, files: Files, table: str, parquet: Sequence
     """The same by a job, wherever the files are."""
     columns = _statistics(table)
     frame = spark.read.schema(SCHEMAS[table]).parquet(*(f"{files.uri}/{item.name}" for item in parquet))
-    text = {name: F.col(name).cast("string") for name in columns}
-    text |= {"ts": F.date_format("ts", "yyyy-MM-dd HH:mm:ss")} if "ts" in columns else {}
+    # A timestamp as a number: as a text it would be in the zone of the session.
+    ends = {name: F.unix_seconds(name) if name == "ts" else F.col(name).cast("string") for name in columns}
     batches = F.collect_set("batch") if _batch_column(table) else F.array()
-    found = frame.groupBy(F.element_at(F.split("_metadata.file_path", "/"), -1).alias("file")).agg(
+    found = frame.groupBy(file_of_row().alias("file")).agg(
         F.count(F.lit(1)).alias("rows"),
         batches.alias("batches"),
-        *(F.min(text[name]).alias(f"low_{name}") for name in columns),
-        *(F.max(text[name]).alias(f"high_{name}") for name in columns),
+        *(F.min(ends[name]).alias(f"low_{name}") for name in columns),
+        *(F.max(ends[name]).alias(f"high_{name}") for name in columns),
     )
     rows = {row["file"]: row for row in found.collect()}
     made = []
     for item in parquet:
-        row = rows.get(item.name.rpartition("/")[2])
+        row = rows.get(short_name(item.name))
         if row is not None:
             made.append(
                 DataFile(
@@ -294,11 +296,16 @@ def _by_reading(spark: SparkSession, files: Files, table: str, parquet: Sequence
                     rows=row["rows"],
                     bytes=item.size,
                     batches=tuple(sorted(row["batches"] or [])),
-                    low={name: row[f"low_{name}"] for name in columns if row[f"low_{name}"] is not None},
-                    high={name: row[f"high_{name}"] for name in columns if row[f"high_{name}"] is not None},
+                    low=_ends(row, "low", columns),
+                    high=_ends(row, "high", columns),
                 )
             )
     return made
+
+
+def _ends(row: Row, end: str, columns: Iterable[str]) -> dict[str, str]:
+    found = {name: row[f"{end}_{name}"] for name in columns}
+    return {name: second_at(value) if name == "ts" else value for name, value in found.items() if value is not None}
 
 
 # Reading
@@ -309,6 +316,16 @@ def read(spark: SparkSession, files: Files, table: str, chosen: Sequence[DataFil
     if not chosen:
         return spark.createDataFrame([], SCHEMAS[table])
     return spark.read.schema(SCHEMAS[table]).parquet(*(f"{files.uri}/{file.path}" for file in chosen))
+
+
+def file_of_row() -> Column:
+    """The short name of the file that a row of some files stands in."""
+    return F.substring_index("_metadata.file_path", "/", -2)
+
+
+def short_name(path: str) -> str:
+    """A file's name with that of its folder: every addition that needs no Spark calls its one file the same."""
+    return "/".join(path.rsplit("/", 2)[-2:])
 
 
 def between(chosen: Iterable[DataFile], column: str, low: str | None, high: str | None) -> list[DataFile]:
