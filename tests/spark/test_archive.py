@@ -125,6 +125,35 @@ def test_results_follow_what_is_new_and_what_goes_as_if_worked_out_from_scratch(
     assert {listed.name for listed in archive.files.listing("data")} == live
 
 
+def test_a_removal_from_files_of_equal_names_counts_and_rewrites_what_it_touches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = make_records(12, seed=8)
+    archive = Archive(str(tmp_path / "root"), lambda: spark)
+    archive.init()
+    for number in range(3):  # without Spark: one file each, all of one name
+        write_bundle(tmp_path / f"{number}.bundle", records[number * 4 : number * 4 + 4])
+        (tmp_path / f"{number}.bad").write_bytes(b"nonsense %d" % number)
+        archive.add([tmp_path / f"{number}.bundle", tmp_path / f"{number}.bad"])
+    before = {file.path for file in archive.log.state().files}
+    gone = [records[5], records[6]]
+    state = archive.remove([str(valid.hash) for valid in gone])
+    (commit,) = archive.log.commits([state.version])
+    assert commit.counts == {"removed": 2, "files": 2}  # of records and of coordinates, both of the second addition
+    assert len(before - {file.path for file in state.files}) == 2
+    assert {row["hash"] for row in archive.table("records").collect()} == hashes(records) - hashes(gone)
+
+    state = archive.compact()  # a bad file a day would be a small file a day
+    assert [len(state.table(name)) for name in ("records", "coordinates", "quarantine")] == [1, 1, 1]
+    bad = archive.table("quarantine").orderBy("bundle").collect()
+    assert [bytes(row["stored"]) for row in bad] == [b"nonsense 0", b"nonsense 1", b"nonsense 2"]
+    assert archive.add([tmp_path / f"{number}.bad" for number in range(3)]) == state
+    (tmp_path / "copy.bad").write_bytes(b"nonsense 1")
+    (tmp_path / "more.bundle").write_bytes(records[0].stored + b"nonsense 2")
+    counts = archive.add([tmp_path / "copy.bad", tmp_path / "more.bundle"]).batches[-1].counts
+    assert (counts["valid"], counts["quarantined"], counts["repeats"]) == (0, 0, 2)
+
+
 def test_lookups_open_only_files_that_may_hold_the_answer(spark: SparkSession, tmp_path: Path) -> None:
     records = make_records(120, seed=3)
     write_bundle(tmp_path / "a.bundle", records)

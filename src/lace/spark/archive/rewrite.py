@@ -84,10 +84,9 @@ def cut(
 
 def touched_files(frame: DataFrame, held: Sequence[DataFile], gone: DataFrame, key: str) -> list[tuple[DataFile, int]]:
     """The files with rows whose key is in `gone`, and how many."""
-    of_file = F.element_at(F.split("_metadata.file_path", "/"), -1).alias("file")
-    hit = frame.select(key, of_file).join(F.broadcast(gone), on=key, how="left_semi")
+    hit = frame.select(key, tables.file_of_row().alias("file")).join(F.broadcast(gone), on=key, how="left_semi")
     found = {row["file"]: row["count"] for row in hit.groupBy("file").count().collect()}
-    return [(file, found[name]) for file in held if (name := file.path.rpartition("/")[2]) in found]
+    return [(file, found[name]) for file in held if (name := tables.short_name(file.path)) in found]
 
 
 def unreferenced(archive: Archive, state: State, versions: int) -> tuple[list[str], int]:
