@@ -33,7 +33,7 @@ def lookup(frame: Frame, state: State, question: ArchiveLookup) -> tuple[DataFra
         None if text is None else parse_moment(text, "lookup-time") for text in (question.since, question.until)
     )
     if since is not None or until is not None:
-        files = between(files, "ts", since and second(since), until and second(until))
+        files = between(files, "ts", *(None if end is None else second(end) for end in (since, until)))
     rows = frame(state, "coordinates", files)
     for column in _COORDINATE:
         value = getattr(question, column)
