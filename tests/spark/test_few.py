@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -33,7 +36,9 @@ from lace.records.model import ValidRecord
 from lace.records.validate import validate
 from lace.spark.archive import few
 from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.delta import describe
 from lace.spark.archive.fewrun import FewRecords
+from lace.spark.archive.log import State
 from lace.spark.archive.publish import publish
 from lace.spark.archive.rowfacts import FACT_COLUMNS, facts_of_rows
 from lace.spark.archive.run import is_up_to_date, rules_mark, run
@@ -177,6 +182,69 @@ def test_an_archive_may_have_any_name_and_is_described_to_other_readers_after_ea
         paths = [f"data/records/{path}" for path in pa.table(named)["path"].to_pylist()]
         assert sorted(paths) == sorted(file.path for file in archive.log.state().table("records"))
     check(archive, RECORDS[:12])
+
+
+def named_by_delta(archive: Archive, table: str) -> list[str]:
+    folder = f"{archive.uri}/data/{table}"
+    return sorted(uri.rpartition(f"/{table}/")[2] for uri in DeltaTable(folder).file_uris())
+
+
+def named_by_log(archive: Archive, table: str) -> list[str]:
+    return sorted(file.path.removeprefix(f"data/{table}/") for file in archive.log.state().table(table))
+
+
+def test_a_writer_that_comes_late_leaves_the_newest_version_to_other_readers(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    write_bundle(tmp_path / "a.bundle", RECORDS[:5])
+    write_bundle(tmp_path / "b.bundle", RECORDS[5:9])
+    late = archive.add([tmp_path / "a.bundle"])
+    archive.add([tmp_path / "b.bundle"])
+    describe(archive.files, archive.log, late)  # as if it had slept between its commit and this
+    assert named_by_delta(archive, "records") == named_by_log(archive, "records")
+    assert len(named_by_log(archive, "records")) == 2
+
+
+def test_writers_that_describe_an_archive_at_once_all_succeed_and_leave_the_newest_version(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    states = []
+    for number in range(4):
+        write_bundle(tmp_path / f"{number}.bundle", RECORDS[number * 3 : number * 3 + 3])
+        states.append(archive.add([tmp_path / f"{number}.bundle"]))
+    for turn in range(8):
+        if turn % 2:  # tables to be made, and tables to be changed
+            shutil.rmtree(tmp_path / "root" / "data" / "records" / "_delta_log")
+        start = threading.Barrier(len(states))
+
+        def write(state: State, start: threading.Barrier = start) -> None:
+            start.wait()
+            describe(archive.files, archive.log, state)
+
+        with ThreadPoolExecutor(len(states)) as pool:
+            list(pool.map(write, states))
+        for table in ("records", "coordinates"):
+            assert named_by_delta(archive, table) == named_by_log(archive, table)
+    assert DeltaTable(f"{archive.uri}/data/records").to_pyarrow_table().num_rows == 12
+
+
+def test_commands_that_cannot_begin_say_so_without_starting_spark(tmp_path: Path) -> None:
+    root = str(tmp_path / "west")
+    Archive(root, no_spark).init()
+    write_bundle(tmp_path / "a.bundle", RECORDS[:3])
+
+    def lace(*arguments: str) -> str:
+        done = CliRunner().invoke(app, ["archive", *arguments])
+        assert "starting" not in done.output
+        return done.output
+
+    assert "a record hash is B, P or S" in lace("remove", root, "nohash")
+    assert "a record hash is B, P or S" in lace("gc", root, "--keep", str(tmp_path / "a.bundle"), "--why", "nohash")
+    assert "there is no archive here" in lace("follow", str(tmp_path / "none"), "--inbox", str(tmp_path))
+    lace("add", root, str(tmp_path / "a.bundle"))
+    (records,) = [line.split() for line in lace("status", root).splitlines() if line.startswith("records")]
+    assert records[1:3] == ["3", "1"]
+    assert (float(records[3]) > 1, records[4]) == (True, "KiB")  # no table that holds something is 0.0 of anything
 
 
 @pytest.mark.parametrize("name", ["%41", "A/a%20b", "%ff"])

@@ -113,7 +113,7 @@ class Archive:
                 return state
             try:
                 after = self.log.commit(state, change)
-                describe(self.files, after)
+                describe(self.files, self.log, after)
                 return after
             except LostRace:
                 self.progress(change.operation, f"version {state.version + 1} went to another writer: again")

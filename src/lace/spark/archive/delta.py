@@ -1,7 +1,8 @@
 """Delta Lake metadata beside the tables of an archive, for engines that are not Spark.
 
 Rule: the archive's own log is the truth; this says the same again, table by table. It is brought up to date after a
-commit and repairs itself after a crash: it compares what Delta names with what the archive names.
+commit and repairs itself after a crash: it compares what Delta names with what the archive names. Whoever has described
+a version looks whether it still is the newest: of several writers the last one to write here leaves the newest behind.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from lace.errors import StoreError
 from lace.spark.archive.filesystem import Files
-from lace.spark.archive.log import DataFile, State
+from lace.spark.archive.log import DataFile, Log, State
 
+_TRIES = 20  # each writer that is in the way takes some milliseconds
 DESCRIBED = ("records", "coordinates", "selected", "advertisements", "partitions")
 
 
@@ -33,25 +36,41 @@ def is_addressable(folder: Path) -> bool:
     return unquote(path) == path
 
 
-def describe(files: Files, state: State) -> int:
-    """Bring the Delta logs of an archive on this machine up to a version; how many tables changed."""
+def describe(files: Files, log: Log, state: State) -> None:
+    """Bring the Delta logs of an archive on this machine up to its newest version, which was `state` a moment ago."""
     if files.folder is None or not is_available():
-        return 0
+        return
     if not is_addressable(files.folder):
         for table in DESCRIBED:  # what a lace wrote that did not know better was true of its first version
             shutil.rmtree(files.folder / "data" / table / "_delta_log", ignore_errors=True)
-        return 0
-    return sum(_describe(files.folder / "data" / table, table, state.table(table)) for table in DESCRIBED)
+        return
+    from deltalake.exceptions import DeltaError
+
+    trouble: DeltaError | None = None
+    for _ in range(_TRIES):
+        try:
+            for table in DESCRIBED:
+                _describe(files.folder / "data" / table, table, state.table(table))
+            trouble = None
+        except DeltaError as error:  # another writer was first: what it wrote has to be looked at again
+            trouble = error
+        described, state = state.version, log.state()
+        if trouble is None and state.version == described:
+            return
+    if trouble is not None:
+        raise StoreError(
+            f"{files.uri}: version {state.version} stands, but its Delta Lake metadata could not be written: {trouble}"
+        ) from trouble
 
 
-def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> bool:
+def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> None:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
     wanted = {file.path.removeprefix(f"data/{table}/"): file for file in held}
     there = DeltaTable(str(folder)) if DeltaTable.is_deltatable(str(folder)) else None
     if there is None and not wanted:
-        return False
+        return
     # An address may spell the folder in another way than we do (`%20`); what we wrote stands behind it.
     named = set() if there is None else {uri.rpartition(f"/{table}/")[2] for uri in there.file_uris()}
     adds: list[Any] = [
@@ -68,12 +87,11 @@ def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> bool:
     ]
     if there is None:
         create_table_with_add_actions(str(folder), _schema(table), adds, name=f"lace {table}")
-        return True
+        return
     now = round(time.time() * 1000)
     removes = [RemoveAction(path=p, deletion_timestamp=now, data_change=True) for p in sorted(named - set(wanted))]
     if adds or removes:
         there.create_write_transaction([*adds, *removes], mode="append", schema=_schema(table))
-    return bool(adds or removes)
 
 
 def _schema(table: str) -> Any:
