@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import fields
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -114,6 +114,19 @@ def test_every_partition_has_its_cell() -> None:
     ))  # fmt: skip
     assert html.count("<rect") == 4096
     assert {f"class=h{step}" for step in (1, 2, 3, 4)} <= set(re.findall(r"class=h\d", html))
+
+
+@pytest.mark.parametrize(("counts", "shades"), [([1, 1, 1], "444"), ([1, 2], "24"), ([1, 25, 26, 75, 100], "11234")])
+def test_the_fullest_partition_is_darkest_and_others_by_quarters_of_it(counts: list[int], shades: str) -> None:
+    cells = [(f"0{ALPHABET[at]}", count) for at, count in enumerate(counts)]
+    html = page(replace(report(), by_partition=cells, missing_by_archive={}))
+    assert "".join(re.findall(r"class=h(\d)", html)) == shades
+
+
+def test_what_takes_less_than_a_second_is_not_said_to_take_none() -> None:
+    html = page(replace(report(), steps=[StepRow(step="add", seconds=[61.25, 0.036], result={})]))
+    assert ">36 ms</td>" in html
+    assert re.findall('title="([0-9.]+ m?s)"', html) == ["61.2 s", "36 ms"]
 
 
 @pytest.mark.long

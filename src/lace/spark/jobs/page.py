@@ -47,7 +47,7 @@ def page(report: ArchiveReport) -> str:
         _flow(holdings),
         _section("Quarantine", _quarantine(report), tone="warn" if report.quarantined else ""),
         _flow(peers),
-        _section("Steps", _steps(report), "seconds of the last runs, newest right"),
+        _section("Steps", _steps(report), "how long the last runs took, newest right"),
         _section("Tables", _tables(report)),
         _section("About this report", _facts(report)),
     ]
@@ -187,7 +187,7 @@ def _heat(counts: Counts) -> str:
         return ""
     most = max(count for _, count in known)
     cells = "".join(
-        f'<rect class=h{min(4, 1 + 4 * (count - 1) // most)} x="{place[prefix[1]] * _CELL}" '
+        f'<rect class=h{_shade(count, most)} x="{place[prefix[1]] * _CELL}" '
         f'y="{place[prefix[0]] * _CELL}" width="{_CELL - 1}" height="{_CELL - 1}">'
         f"<title>{escape(prefix)}: {count:,}</title></rect>"
         for prefix, count in known
@@ -198,6 +198,15 @@ def _heat(counts: Counts) -> str:
     return f'<svg class=heat {box} role=img aria-label="{legend}">{cells}</svg><p class=note>{legend}</p>'
 
 
+def _shade(count: int, most: int) -> int:
+    """1 to 4, by quarters of the most: what holds the most is darkest, even where that is one record."""
+    return max(1, -(-4 * count // most))
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+
+
 def _steps(report: ArchiveReport) -> str:
     if not report.steps:
         return ""
@@ -205,11 +214,11 @@ def _steps(report: ArchiveReport) -> str:
     rows = []
     for row in report.steps:
         runs = "".join(
-            f'<i style="height:{max(4, 100 * seconds / longest):.0f}%" title="{seconds:.1f} s"></i>'
+            f'<i style="height:{max(4, 100 * seconds / longest):.0f}%" title="{_seconds(seconds)}"></i>'
             for seconds in row.seconds[-_RUNS_SHOWN:]
         )
         result = ", ".join(f"{_text(name)} {count:,}" for name, count in row.result.items())
-        rows.append([_text(row.step), f"<div class=spark>{runs}</div>", f"{row.seconds[-1]:.1f} s", result])
+        rows.append([_text(row.step), f"<div class=spark>{runs}</div>", _seconds(row.seconds[-1]), result])
     return _table(["step", "last runs", "last", "result"], rows, frozenset({2}))
 
 
