@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +19,8 @@ from pyspark.sql import SparkSession
 
 from lace.cli.app import app
 from lace.datalog import engine
+from lace.datalog.parser import parse_program
+from lace.datalog.validate import check_program
 from lace.errors import InvalidInput
 from lace.facts.derive import derive_facts
 from lace.notation.tai import TAI
@@ -28,9 +34,10 @@ from lace.spark.archive.archive import Archive, ArchiveLookup, FewLimits
 from lace.spark.archive.filesystem import HadoopFiles
 from lace.spark.archive.follow import MicroBatch, follow
 from lace.spark.archive.log import State
-from lace.spark.archive.retention import decide
+from lace.spark.archive.retention import KEEP, decide
 from lace.spark.archive.run import is_up_to_date, run, selected
 from lace.spark.jobs.evaluate import PeerPolicy
+from spark import quickly
 from spark.archives import make_records, write_bundle
 from spark.test_pipeline import check_partitions, peer
 
@@ -341,6 +348,7 @@ def test_the_command_from_init_to_gc(spark: SparkSession, tmp_path: Path, monkey
     write_bundle(tmp_path / "a.bundle", records)
     (tmp_path / "peer.lace").write_text("SelectHave(P) :- Have(P), Field(P,'Group',_,'u').\n" + CLAIMS)
     (tmp_path / "keep.lace").write_text("Keep(P) :- Have(P), Field(P,'Group',_,'u').\n")
+    (tmp_path / "kept.lace").write_text("Kept(P) :- Have(P).\n")
 
     def lace(*arguments: str, code: int = 0) -> list[dict[str, object]]:
         done = CliRunner().invoke(app, ["archive", *arguments])
@@ -363,9 +371,29 @@ def test_the_command_from_init_to_gc(spark: SparkSession, tmp_path: Path, monkey
     parts = [set(published(folder)) for folder in sorted((tmp_path / "out" / "bob").iterdir())]
     assert parts == [hashes([v for v in some if v.parts.group == "u"]) for some in (records[:30], more)]
     lace("gc", "west", code=2)
-    lace("gc", "west", "--keep", "keep.lace")
-    told = {str(line["table"]): line for line in lace("status", "west", "--json") if "table" in line}
+    lace("gc", "west", "--versions", "1", "--all", code=2)
+    lace("gc", "west", "--keep", "kept.lace", code=1)
     ours = [valid for valid in records if valid.parts.group == "u"]
+    theirs = [valid for valid in records if valid.parts.group != "u"]
+    stranger = make_records(1, seed=99)[0]
+    asked = [arg for valid in (ours[0], theirs[0], stranger) for arg in ("--why", str(valid.hash))]
+    summary, rule, *lines = lace("gc", "west", "--keep", "keep.lace", "--all", *asked, "--json")
+    assert (summary["kept"], summary["removed"]) == (len(ours), len(theirs))
+    assert rule == {
+        "rule": "Keep(P) :- Have(P), Field(P,'Group',_,'u').", "place": "keep.lace:1", "keeps": len(ours)
+    }  # fmt: skip
+    assert [(line["asked"], line["here"], line["kept_by"]) for line in lines[:3]] == [
+        (str(ours[0].hash), True, ["keep.lace:1"]), (str(theirs[0].hash), True, []), (str(stranger.hash), False, [])
+    ]  # fmt: skip
+    assert {line["hash"] for line in lines[3:]} == hashes(theirs)  # every one, not the oldest alone
+    page = CliRunner().invoke(app, ["archive", "gc", "west", "--keep", "keep.lace", *asked]).output
+    for wanted in (
+        f"{ours[0].hash}  stays: keep.lace:1", f"{theirs[0].hash}  goes: no rule of keep.lace derives Keep for it",
+        f"{stranger.hash}  it is not in this archive", "(no coordinate)", "nothing was removed: --apply does it",
+    ):  # fmt: skip
+        assert wanted in page
+    assert page.count("\nB.") + page.count("\nP.") + page.count("\nS.") == 3 + min(20, len(theirs))
+    told = {str(line["table"]): line for line in lace("status", "west", "--json") if "table" in line}
     assert (told["records"]["rows"], told["selected"]["rows"]) == (36, len(ours))
     assert lace("gc", "west", "--keep", "keep.lace", "--apply", "--json")[0]["removed"] == 36 - len(ours)
     lace("report", "west", "--archive", "east=b.bundle")
@@ -373,8 +401,7 @@ def test_the_command_from_init_to_gc(spark: SparkSession, tmp_path: Path, monkey
     told_of = json.loads((tmp_path / "west" / "report.json").read_text())
     assert [(row["may_have"], row["given"], row["lacks"]) for row in told_of["peers"]] == [(len(ours), len(ours), 0)]
     lacking = {name: sum(count for _, count in counts) for name, counts in told_of["missing_by_archive"].items()}
-    theirs = hashes(more)
-    assert lacking == {"here": len(theirs - hashes(ours)), "east": len(hashes(ours) - theirs)}
+    assert lacking == {"here": len(hashes(more) - hashes(ours)), "east": len(hashes(ours) - hashes(more))}
     operations = [line["operation"] for line in lace("log", "west", "--json")]
     assert operations == ["gc", "publish", "run", "add", "publish", "run", "add", "init"]
     held = Archive("west", lambda: spark, few=ALL_BY_SPARK)
@@ -383,3 +410,51 @@ def test_the_command_from_init_to_gc(spark: SparkSession, tmp_path: Path, monkey
         decide(held, "Keep(P) :- Have(P), Field(P,'Group',_,'nobody').")
     with pytest.raises(InvalidInput, match="derive Keep"):
         decide(held, "Kept(P) :- Have(P).")
+
+
+def test_each_rule_says_what_it_keeps_also_where_keeping_rests_on_keeping(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(60, seed=4)
+    write_bundle(tmp_path / "a.bundle", records)
+    archive = Archive(str(tmp_path / "root"), lambda: spark)
+    archive.init()
+    archive.add([tmp_path / "a.bundle"])
+    rules = (
+        "Keep(P) :- Have(P), Field(P,'App',_,'ding').\nOld(P) :- Field(P,'Group',_,'nobody').\n"
+        "Keep(T) :- Keep(P), RecordLink(P,_,_,_,T).\nKeep(P) :- Old(P).\n"
+    )
+    found = decide(archive, rules, name="keep.lace")
+    facts = {fact for valid in records for fact in derive_facts(valid)}
+    kept = {row[0] for row in engine.evaluate(check_program(parse_program(rules)), facts).rows(KEEP)} & hashes(records)
+    first = hashes([valid for valid in records if valid.parts.app == "ding"])
+    linked = {fact.values[4] for fact in facts if fact.predicate.name == "RecordLink" and fact.values[0] in kept}
+    assert first < kept  # something is kept for being linked alone
+    assert found.kept == len(kept)
+    assert [(rule.place, rule.keeps) for rule in found.rules] == [
+        ("keep.lace:1", len(first)), ("keep.lace:3", len(linked & hashes(records))), ("keep.lace:4", 0)
+    ]  # fmt: skip
+    assert {line[0] for line in found.going()} == hashes(records) - kept
+    for fate in found.fates(sorted(hashes(records))):
+        by = [rule.place for rule in fate.kept_by]
+        assert by == ["keep.lace:1"] * (fate.hash in first) + ["keep.lace:3"] * (fate.hash in linked)
+        assert fate.here
+
+
+@pytest.mark.long
+def test_ctrl_c_ends_whoever_follows_an_inbox_without_a_word_of_sparks(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"))
+    archive.init()
+    (tmp_path / "in").mkdir()
+    write_bundle(tmp_path / "in" / "a.bundle", make_records(5, seed=6))
+    environment = {**os.environ, **quickly.IN_ENVIRONMENT, "MASTER": "local[1]"}
+    command = [sys.executable, "-m", "lace.cli", "archive", "follow", archive.uri, "--inbox", str(tmp_path / "in")]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("version 2: 1 file, 5 new records, 0 in quarantine; ")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=300)  # the JVM has the other ends of both pipes: it is gone too
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert said.endswith("interrupted\n")
+    assert archive.log.state().version == 2

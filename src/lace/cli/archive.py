@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.groups import SummaryGroup
-from lace.cli.output import json_option, print_fields, print_json, print_table, say
+from lace.cli.leaving import leave_when_interrupted
+from lace.cli.output import count_of, human_size, json_option, print_fields, print_json, print_table, say
 from lace.cli.pipeline import NamedPath, policies, policy_options
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def open_archive(
         lossy = (master or os.environ.get("MASTER") or "").startswith("spark://")
         folder = f"{uri if '://' in uri else Path(uri).absolute()}/data/checkpoints"
         kept = {"spark.checkpoint.dir": folder, "spark.cleaner.referenceTracking.cleanCheckpoints": "true"}
-        return spark_session(master, app_name="lace archive", config=kept if lossy else {})
+        started = spark_session(master, app_name="lace archive", config=kept if lossy else {})
+        leave_when_interrupted()
+        return started
 
     few = None if few_mib is None else FewLimits(bytes=few_mib << 20)
     return Archive(uri, session, progress=progress, few=few)
@@ -133,7 +136,7 @@ def _show(state: State, as_json: bool) -> None:
         return
     print_fields([("version", state.version), ("batches", len(state.batches))])
     shown = [
-        (name, f"{rows:,}", f"{len(files):,}", f"{sum(file.bytes for file in files) / 1e6:,.1f} MB")
+        (name, f"{rows:,}", f"{len(files):,}", human_size(sum(file.bytes for file in files)))
         for name, rows, files in sizes
     ]
     if shown:
@@ -150,7 +153,7 @@ def _show(state: State, as_json: bool) -> None:
 
 def _behind(state: State, batches: Sequence[str]) -> str:
     missing = len(set(state.batch_ids) - set(batches))
-    return f"{missing:,} batches" if missing else "-"
+    return count_of(missing, "batch", "batches") if missing else "-"
 
 
 @command.command("log")
@@ -232,7 +235,9 @@ def compact(uri: str, small_mib: int, master: str | None, as_json: bool) -> None
 @json_option
 def remove(uri: str, hashes: Sequence[str], master: str | None, as_json: bool) -> None:
     """Remove records by hash. Older versions still hold them until `gc --versions` removes their files."""
-    _show(open_archive(uri, master).remove(list(hashes)), as_json)
+    from lace.notation.identifiers import RecordHash
+
+    _show(open_archive(uri, master).remove([RecordHash.parse(text) for text in hashes]), as_json)
 
 
 @command.command("gc")
@@ -240,53 +245,37 @@ def remove(uri: str, hashes: Sequence[str], master: str | None, as_json: bool) -
 @click.option("--keep", type=click.Path(exists=True, path_type=Path), help="Rule file that derives Keep(P).")
 @click.option("--versions", type=click.IntRange(min=1), help="Delete the files that only older versions need.")
 @click.option("--apply", is_flag=True, help="Do it; without this what would go is only shown.")
+@click.option("--all", "show_all", is_flag=True, help="Show every record that would go, not the oldest alone.")
+@click.option("--why", multiple=True, metavar="HASH", help="Say what becomes of this record, and by which rules.")
 @_MASTER
 @json_option
-def gc(uri: str, keep: Path | None, versions: int | None, apply: bool, master: str | None, as_json: bool) -> None:
-    """Remove what no rule keeps, and the files of old versions. Shows what would go; --apply does it."""
+def gc(
+    uri: str,
+    keep: Path | None,
+    versions: int | None,
+    apply: bool,
+    show_all: bool,
+    why: Sequence[str],
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Remove what no rule keeps, and the files of old versions. Shows what would go; --apply does it.
+
+    Says how many records each rule keeps, and what would go by coordinate.
+    """
     if keep is None and versions is None:
         raise click.UsageError("give --keep RULES, --versions N, or both")
+    if keep is None and (show_all or why):
+        raise click.UsageError("--all and --why go with --keep RULES")
+    from lace.cli.retention import retain, vacuum
+    from lace.notation.identifiers import RecordHash
+
+    asked = [RecordHash.parse(text) for text in why]
     archive = open_archive(uri, master)
     if keep is not None:
-        _retain(archive, keep, apply, as_json)
+        retain(archive, keep, apply, show_all, asked, as_json)
     if versions is not None:
-        _vacuum(archive, versions, apply, as_json)
-
-
-def _retain(archive: Archive, keep: Path, apply: bool, as_json: bool) -> None:
-    from lace.spark.archive.retention import decide
-
-    found = decide(archive, keep.read_text(encoding="utf-8"), name=str(keep))
-    why = f"no rule of {keep} derives Keep for it"
-    if as_json:
-        print_json({"kept": found.kept, "removed": found.removed_rows, "applied": apply})
-        for record, place, when in found.first:
-            print_json({"hash": record, "coordinate": place, "ts": when, "because": why})
-    else:
-        print_fields([("kept", f"{found.kept:,}"), ("to remove", f"{found.removed_rows:,}"), ("because", why)])
-        if found.first:
-            say("")
-            print_table(["of", "to remove"], [(place, f"{n:,}") for place, n in found.by_coordinate])
-            say("\nthe oldest of them:")
-            print_table(["hash", "coordinate", "time"], found.first)
-    if apply and found.removed_rows:
-        archive.remove(found.removed, "gc")
-    elif found.removed_rows:
-        say("nothing was removed: --apply does it", err=True)
-
-
-def _vacuum(archive: Archive, versions: int, apply: bool, as_json: bool) -> None:
-    from lace.spark.archive.rewrite import unreferenced
-
-    gone, oldest = unreferenced(archive, archive.log.state(), versions)
-    if as_json:
-        print_json({"files": len(gone), "oldest_version": oldest, "applied": apply})
-    else:
-        say(f"{len(gone):,} files that only versions before {oldest} need")
-    if apply:
-        archive.vacuum(versions)
-    else:
-        say("no file was removed: --apply does it", err=True)
+        vacuum(archive, versions, apply, as_json)
 
 
 @command.command("follow")
@@ -322,6 +311,7 @@ def follow(
     from lace.spark.archive.run import run as run_steps
 
     archive, peers = open_archive(uri, master, few_mib=few_mib), policies(options)
+    archive.log.state()  # that there is none is told before a stream begins
 
     def told(batch: MicroBatch) -> None:
         if as_json:
@@ -329,8 +319,9 @@ def follow(
             return
         rate = batch.records / batch.seconds if batch.seconds else 0.0
         say(
-            f"version {batch.version}: {batch.files:,} files, {batch.records:,} new records, {batch.quarantined:,} in "
-            f"quarantine; {rate:,.0f} a second, lag {batch.lag_seconds:.1f} s"
+            f"version {batch.version}: {count_of(batch.files, 'file')}, {count_of(batch.records, 'new record')}, "
+            f"{batch.quarantined:,} in quarantine; {rate:,.{1 if rate < 10 else 0}f} a second, "
+            f"lag {batch.lag_seconds:.1f} s"
         )
 
     after = (lambda _: run_steps(archive, peers)) if peers else (lambda _: None)

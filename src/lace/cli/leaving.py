@@ -12,7 +12,10 @@ import signal
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn, TypeVar
+
+import click
 
 from lace.cli.output import say
 
@@ -40,3 +43,23 @@ def run_until_interrupted(work: Coroutine[Any, Any, T]) -> T:
         return await work
 
     return asyncio.run(guarded())
+
+
+def leave_when_interrupted() -> None:
+    """From now until this command is over Ctrl-C ends the process, whatever it waits for.
+
+    For a command that waits for a JVM: PySpark's own handler speaks to it in the middle of what was being said, and all
+    that a user would see is how that goes wrong. The JVM ends when nobody holds the other end of its pipe.
+    """
+    with suppress(ValueError):  # only the main thread is told of signals
+        before = signal.signal(signal.SIGINT, _leave)
+        context = click.get_current_context(silent=True)
+        if context is not None:
+            context.call_on_close(partial(signal.signal, signal.SIGINT, before))
+
+
+def _leave(number: int, _: object) -> NoReturn:
+    with suppress(RuntimeError, OSError):  # it may be in the middle of a write
+        sys.stdout.flush()
+    os.write(2, b"interrupted\n")
+    os._exit(SIGNALLED + number)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.groups import SummaryGroup
+from lace.cli.leaving import leave_when_interrupted
 from lace.cli.output import json_option, print_json, print_table, say
 from lace.cli.policies import chosen_exposures, chosen_selector, read_rules
 
@@ -138,6 +139,7 @@ def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
 
     tell("spark", "starting")
     spark = spark_session(options["master"], app_name="lace pipeline")
+    leave_when_interrupted()
     manifest = Pipeline(spark, settings, tell).run(steps)
     _show(manifest, options["output"], options["as_json"])
 

@@ -10,6 +10,7 @@ import click
 
 from lace.cli.arguments import opened_for_rules
 from lace.cli.cores import read_ahead, use_two_cores
+from lace.cli.leaving import leave_when_interrupted
 from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, print_warning, say, shown_hash
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
@@ -115,6 +116,7 @@ def _query_on_spark(
 
     name, text = rules
     spark = spark_session(master, app_name="lace query")
+    leave_when_interrupted()
     if facts_file is not None:
         facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
         answer = query_facts(spark, facts, text, goal, name=name, limits=limits)

@@ -1,27 +1,49 @@
 """Retention by rules: what `Keep(P)` derives stays, the rest may go.
 
-Rule: nothing is removed that a rule keeps, and a rule file that keeps nothing is refused: it is more often a mistake
-than a wish.
+Rule: nothing is removed that a rule keeps, every decision can be explained by the rules that made it, and a rule file
+that keeps nothing is refused: it is more often a mistake than a wish.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.datalog.annotations import read_annotated
-from lace.datalog.syntax import Predicate
+from lace.datalog.formatting import format_rule
+from lace.datalog.syntax import Atom, Positive, Predicate, Program, Rule, Variable
 from lace.datalog.validate import LOCAL_PROFILE, check_program
 from lace.errors import InvalidInput
 from lace.limits import EngineLimits
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive
 from lace.spark.executor import evaluate
+from lace.spark.relations import union
 
 KEEP = Predicate("Keep", 1)
+NOWHERE = "(no coordinate)"  # of a Blob that no Plex names
 _SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRule:
+    """One rule that derives Keep, where it stands, and how many records it keeps."""
+
+    text: str
+    place: str
+    keeps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one record, and by which rules."""
+
+    hash: str
+    here: bool
+    kept_by: tuple[KeepRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,33 +51,91 @@ class Decision:
     """What would go and stay, and why."""
 
     kept: int
+    rules: tuple[KeepRule, ...]
+    kept_by: DataFrame  # rule (its number in `rules`), hash
     removed: DataFrame  # hash, group, app, name, ts
     removed_rows: int
     by_coordinate: list[tuple[str, int]]
     first: list[tuple[str, str, str]]  # hash, coordinate, time
+
+    def going(self) -> Iterator[tuple[str, str, str]]:
+        """Every record that would go, the oldest first."""
+        return map(_line, _oldest_first(self.removed).toLocalIterator())
+
+    def fates(self, hashes: Sequence[str]) -> list[Fate]:
+        """What becomes of some records."""
+        if not hashes:
+            return []
+        wanted = F.col("hash").isin([str(text) for text in hashes])
+        by_rule = {(row["hash"], row["rule"]) for row in self.kept_by.where(wanted).collect()}
+        going = {row["hash"] for row in self.removed.where(wanted).select("hash").collect()}
+        return [
+            Fate(text, bool(rules) or text in going, rules)
+            for text in hashes
+            for rules in [tuple(rule for at, rule in enumerate(self.rules) if (text, at) in by_rule)]
+        ]
 
 
 def decide(archive: Archive, rules: str, name: str = "<rules>", limits: EngineLimits | None = None) -> Decision:
     """What some rules keep of an archive as it is."""
     bounds = limits or EngineLimits()
     checked = check_program(read_annotated(rules, name=name).program, LOCAL_PROFILE, bounds)
-    if KEEP not in {rule.head.predicate for rule in checked.program.rules}:
+    keeping = [rule for rule in checked.program.rules if rule.head.predicate == KEEP]
+    if not keeping:
         raise InvalidInput("retention rules derive Keep(P)", rule="retention-goal", place=name)
+    each = [Predicate(f"_kept_by_{number}", KEEP.arity) for number in range(len(keeping))]
+    apart = check_program(_apart(checked.program, each), LOCAL_PROFILE, bounds)
     records = archive.table("records")
-    found = evaluate(checked, {}, spark=archive.spark, records=tables.as_wide(records), goals=[KEEP], limits=bounds)
-    kept = found.frame(KEEP).toDF("hash")
+    found = evaluate(apart, {}, spark=archive.spark, records=tables.as_wide(records), goals=each, limits=bounds)
     rows = records.select("hash", "group", "app", "name", "ts")
-    staying = rows.join(kept, on="hash", how="left_semi").count()
-    if not staying:
+    derived = union(
+        found.frame(one).select(F.lit(number).alias("rule"), F.col("c0").alias("hash"))
+        for number, one in enumerate(each)
+    )
+    kept_by = derived.join(rows.select("hash"), on="hash", how="left_semi").persist()
+    kept = kept_by.select("hash").distinct()
+    counts = {row["rule"]: row["count"] for row in kept_by.groupBy("rule").count().collect()}
+    if not counts:
         raise InvalidInput("these rules keep no record at all", rule="retention-empty", place=name)
     removed = rows.join(kept, on="hash", how="left_anti").persist()
-    place = F.concat_ws("//", F.lit(""), F.coalesce("group", F.lit("")), F.coalesce("app", F.lit("")), F.lit(""))
-    groups = removed.groupBy(place.alias("place")).count().orderBy(F.desc("count"), "place").limit(_SHOWN).collect()
-    first = removed.orderBy("ts", "hash").limit(_SHOWN).select("hash", place.alias("place"), "name", "ts").collect()
+    groups = removed.groupBy(_place().alias("place")).count().orderBy(F.desc("count"), "place").limit(_SHOWN).collect()
     return Decision(
-        kept=staying,
+        kept=kept.count(),
+        rules=tuple(
+            KeepRule(format_rule(rule), f"{name}:{rule.place.line}", counts.get(at, 0))
+            for at, rule in enumerate(keeping)
+        ),
+        kept_by=kept_by,
         removed=removed,
         removed_rows=removed.count(),
         by_coordinate=[(row["place"], row["count"]) for row in groups],
-        first=[(row["hash"], f"{row['place']}{row['name'] or ''}", str(row["ts"] or "")) for row in first],
+        first=[_line(row) for row in _oldest_first(removed).limit(_SHOWN).collect()],
     )
+
+
+def _apart(program: Program, each: Sequence[Predicate]) -> Program:
+    """The same program with a predicate of its own for every rule that derives Keep, so that each can be asked for."""
+    own = iter(each)
+    rules: list[Rule] = []
+    for rule in program.rules:
+        if rule.head.predicate != KEEP:
+            rules.append(rule)
+            continue
+        one = next(own)
+        record = (Variable("P"),)
+        rules.append(replace(rule, head=replace(rule.head, predicate=one)))
+        rules.append(Rule(Atom(KEEP, record), (Positive(Atom(one, record)),), rule.place))
+    return replace(program, rules=tuple(rules))
+
+
+def _place() -> Column:
+    whole = F.concat_ws("//", F.lit(""), F.coalesce("group", F.lit("")), F.coalesce("app", F.lit("")), F.lit(""))
+    return F.when(F.col("group").isNull() & F.col("app").isNull(), NOWHERE).otherwise(whole)
+
+
+def _oldest_first(rows: DataFrame) -> DataFrame:
+    return rows.orderBy("ts", "hash").select("hash", _place().alias("place"), "name", "ts")
+
+
+def _line(row: Row) -> tuple[str, str, str]:
+    return row["hash"], f"{row['place']}{row['name'] or ''}", str(row["ts"] or "")
