@@ -232,6 +232,10 @@ def check_other_readers(spark: SparkSession, archive: Archive) -> None:
     finally:
         spark.sql("drop table if exists west")
         spark.sql("drop table if exists west_before")
+    with pytest.raises(Exception, match="this is an archive and no folder of bundles"):  # not a row of rubbish each
+        spark.read.format("lace").load(root).count()
+    with pytest.raises(InvalidInput, match="tables of an archive are records, "):
+        archive.table("rubbish")
     assert "v_quarantine" in archive.create_views("v_")
     assert spark.sql("select count(*) from v_records").first()[0] == len(expected)
 

@@ -241,6 +241,8 @@ def test_commands_that_cannot_begin_say_so_without_starting_spark(tmp_path: Path
     assert "a record hash is B, P or S" in lace("remove", root, "nohash")
     assert "a record hash is B, P or S" in lace("gc", root, "--keep", str(tmp_path / "a.bundle"), "--why", "nohash")
     assert "there is no archive here" in lace("follow", str(tmp_path / "none"), "--inbox", str(tmp_path))
+    assert "this is an archive and no folder of bundles" in lace("add", root, root)
+    assert f"where  {root}\n" in lace("add", root, str(tmp_path))  # wherever it is among what was named
     lace("add", root, str(tmp_path / "a.bundle"))
     (records,) = [line.split() for line in lace("status", root).splitlines() if line.startswith("records")]
     assert records[1:3] == ["3", "1"]

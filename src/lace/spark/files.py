@@ -19,6 +19,7 @@ from lace.store import StoreRecordId, open_store
 from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, RejectedBytes
 
 STORE_SUFFIX = ".lace"
+_FIRST_COMMIT = ("log", "00000001.json")  # of an archive
 _HIDDEN = (".", "_")
 _TASKS = 16  # tasks that an input of middling size is cut into, so that every core has work
 _LEAST_SHARE_BYTES = 4 << 20  # less than this is not worth a task, nor a batch of signatures
@@ -68,12 +69,26 @@ def input_files(paths: Iterable[Path]) -> list[Path]:
     found: set[Path] = set()
     for path in (given.absolute() for given in paths):
         if path.is_dir():
-            found |= {file for file in path.rglob("*") if file.is_file() and not _is_aside(file, path)}
+            inside = {file for file in path.rglob("*") if file.is_file() and not _is_aside(file, path)}
+            _refuse_archives(inside)
+            found |= inside
         elif path.is_file():
             found.add(path)
         else:
             raise InvalidInput("there is no such file or directory", rule="input-path", place=str(path))
     return sorted(found)
+
+
+def _refuse_archives(files: Iterable[Path]) -> None:
+    """An archive's files are no bundles: every one of them would be told to be a broken record."""
+    for file in files:
+        if file.parts[-2:] == _FIRST_COMMIT:
+            raise InvalidInput(
+                "this is an archive and no folder of bundles: format lace reads its tables with the option table "
+                "(records, quarantine, …), and `lace archive publish` makes bundles of it",
+                rule="input-archive",
+                place=str(file.parent.parent),
+            )
 
 
 def _is_aside(file: Path, root: Path) -> bool:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from lace.errors import InvalidInput
 from lace.spark.archive.filesystem import open_files
 from lace.spark.archive.log import Log
-from lace.spark.archive.tables import SCHEMAS
+from lace.spark.archive.tables import columns_of
 from lace.spark.schemas import arrow_schema
 
 _BATCH_ROWS = 4096
@@ -24,10 +24,7 @@ _BATCH_ROWS = 4096
 
 def table_schema(options: Mapping[str, str]) -> StructType:
     """The columns of the table that some options name."""
-    name = options["table"]
-    if name not in SCHEMAS:
-        raise InvalidInput(f"tables of an archive are {', '.join(SCHEMAS)}", rule="lace-table", found=name)
-    return SCHEMAS[name]
+    return columns_of(options["table"])
 
 
 @dataclass

@@ -35,6 +35,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lace.errors import InvalidInput
 from lace.notation.tai import LEAP_SECONDS
 from lace.spark.archive.filesystem import Files, ListedFile
 from lace.spark.archive.log import DataFile
@@ -118,6 +119,13 @@ ORDERS: dict[str, Sequence[str]] = {
 }
 # What files are pruned by.
 STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules", "predicate", "removal")
+
+
+def columns_of(table: str) -> StructType:
+    """The columns of a table, InvalidInput for a name that is none's."""
+    if table not in SCHEMAS:
+        raise InvalidInput(f"tables of an archive are {', '.join(SCHEMAS)}", rule="lace-table", found=table)
+    return SCHEMAS[table]
 
 
 def timestamp(tai: Column) -> Column:
@@ -313,9 +321,10 @@ def _ends(row: Row, end: str, columns: Iterable[str]) -> dict[str, str]:
 
 def read(spark: SparkSession, files: Files, table: str, chosen: Sequence[DataFile]) -> DataFrame:
     """Some files of a table."""
+    schema = columns_of(table)
     if not chosen:
-        return spark.createDataFrame([], SCHEMAS[table])
-    return spark.read.schema(SCHEMAS[table]).parquet(*(f"{files.uri}/{file.path}" for file in chosen))
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*(f"{files.uri}/{file.path}" for file in chosen))
 
 
 def file_of_row() -> Column:
