@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -38,6 +40,7 @@ from lace.spark.archive import few
 from lace.spark.archive.archive import Archive, FewLimits
 from lace.spark.archive.delta import describe
 from lace.spark.archive.fewrun import FewRecords
+from lace.spark.archive.follow import MicroBatch, follow
 from lace.spark.archive.log import State
 from lace.spark.archive.publish import publish
 from lace.spark.archive.rowfacts import FACT_COLUMNS, facts_of_rows
@@ -226,6 +229,47 @@ def test_writers_that_describe_an_archive_at_once_all_succeed_and_leave_the_newe
         for table in ("records", "coordinates"):
             assert named_by_delta(archive, table) == named_by_log(archive, table)
     assert DeltaTable(f"{archive.uri}/data/records").to_pyarrow_table().num_rows == 12
+
+
+def test_an_inbox_with_little_is_emptied_once_without_spark_in_order_and_through_a_crash(tmp_path: Path) -> None:
+    inbox, done = tmp_path / "inbox", tmp_path / "done"
+    inbox.mkdir()
+    for name, at, records in (("z", 1, RECORDS[:10]), ("a", 2, RECORDS[5:20]), ("k", 3, RECORDS[20:24])):
+        write_bundle(inbox / f"{name}.bundle", records)
+        os.utime(inbox / f"{name}.bundle", (at, at))
+    (inbox / "empty.bundle").touch()
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    seen: list[MicroBatch] = []
+    once = partial(follow, archive, inbox, told=seen.append, every_seconds=None)
+
+    def crash(_: State) -> None:
+        raise RuntimeError("after the commit")
+
+    with pytest.raises(RuntimeError, match="after the commit"):
+        once(after=crash, max_files=1)
+    assert (archive.log.state().version, seen) == (2, [])
+    once(max_files=1)
+    assert [(batch.number, batch.files, batch.records, batch.version) for batch in seen] == [
+        (0, 1, 10, 3),
+        (1, 1, 4, 4),
+    ]
+    assert all(batch.lag_seconds > 1e9 for batch in seen)  # they are from 1970
+    once()
+    assert (archive.log.state().version, len(seen)) == (4, 2)
+
+    write_bundle(inbox / "late.bundle", RECORDS[24:30])  # files that are read already are moved away with it
+    once(done=done)
+    assert (seen[-1].files, seen[-1].records, archive.log.state().version) == (5, 6, 5)
+    assert sorted(path.name for path in done.glob("*.bundle")) == [
+        "a.bundle", "empty.bundle", "k.bundle", "late.bundle", "z.bundle"
+    ]  # fmt: skip
+    assert list(inbox.iterdir()) == []  # indexes go with their bundles
+
+    write_bundle(inbox / "much.bundle", RECORDS[30:])
+    bounded = Archive(archive.uri, no_spark, few=FewLimits(bytes=100))
+    with pytest.raises(SparkWasAsked):
+        follow(bounded, inbox, every_seconds=None)
 
 
 def test_commands_that_cannot_begin_say_so_without_starting_spark(tmp_path: Path) -> None:

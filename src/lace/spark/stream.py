@@ -77,7 +77,7 @@ class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 index_path(bundle).unlink(missing_ok=True)  # first: without its bundle it would never be cleaned
                 bundle.unlink()
             else:
-                _move_apart(bundle, Path(self.options.done_folder))
+                move_apart(bundle, Path(self.options.done_folder))
 
     def _files(self) -> list[Path]:
         return input_files(map(local_path, self.options.paths))
@@ -95,7 +95,7 @@ def _stamp(stat: os.stat_result) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}"
 
 
-def _move_apart(bundle: Path, folder: Path) -> None:
+def move_apart(bundle: Path, folder: Path) -> None:
     """Move a bundle and its index into a folder, beside others that had its name."""
     folder.mkdir(parents=True, exist_ok=True)
     names = (f"{bundle.stem}~{number}{bundle.suffix}" if number else bundle.name for number in count())

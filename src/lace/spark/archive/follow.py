@@ -1,22 +1,26 @@
 """Follow an inbox: every bundle that is moved into a folder is added, one commit a micro-batch.
 
 Rule: Structured Streaming decides which files come when, and remembers it in a checkpoint; the archive decides what is
-new in them. A micro-batch that a crash makes run twice finds all its records there and commits nothing.
+new in them. A micro-batch that a crash makes run twice finds all its records there and commits nothing. So little as
+needs no Spark needs no stream either: what is there now is taken in the same order, and the archive remembers it alone.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from lace.spark.archive import few
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.log import State
+from lace.spark.archive.log import Input, State
+from lace.spark.files import input_files
 from lace.spark.manifest import fingerprint
 from lace.spark.source import FORMAT
+from lace.spark.stream import move_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,8 @@ def follow(
     committed are moved to `done`, if that is given.
     """
 
-    def take(frame: DataFrame, number: int) -> None:
+    def take(paths: Sequence[Path], number: int) -> None:
         began = time.monotonic()
-        paths = [Path(row["bundle"]) for row in frame.select("bundle").distinct().collect()]
-        if not paths:
-            return
         before = archive.log.state()
         state = archive.add(paths)
         after(state)
@@ -75,11 +76,25 @@ def follow(
             )
         )
 
+    if every_seconds is None and (waiting := _few_waiting(archive, inbox, all_of_them=done is not None)) is not None:
+        for number, at in enumerate(range(0, len(waiting), max_files)):
+            taken = waiting[at : at + max_files]
+            take(taken, number)
+            if done is not None:
+                for path in taken:
+                    move_apart(path, done.absolute())
+        return
+
+    def take_batch(frame: DataFrame, number: int) -> None:
+        paths = [Path(row["bundle"]) for row in frame.select("bundle").distinct().collect()]
+        if paths:
+            take(paths, number)
+
     reader = archive.spark.readStream.format(FORMAT).schema("bundle string")
     if done is not None:
         reader = reader.option("cleanSource", "archive").option("sourceArchiveDir", str(done.absolute()))
     stream = reader.option("validate", "none").option("maxFilesPerTrigger", str(max_files)).load(str(inbox.absolute()))
-    writer = stream.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint_uri(archive, inbox))
+    writer = stream.writeStream.foreachBatch(take_batch).option("checkpointLocation", checkpoint_uri(archive, inbox))
     trigger = (
         writer.trigger(availableNow=True)
         if every_seconds is None
@@ -90,3 +105,21 @@ def follow(
         query.awaitTermination()
     finally:
         query.stop()
+
+
+def _few_waiting(archive: Archive, inbox: Path, *, all_of_them: bool) -> list[Path] | None:
+    """The files of an inbox that were not read, or all of them, oldest first; None if they are too much for this way.
+
+    A file that was read and not moved away, since a crash came between, is found there by the archive.
+    """
+    state = archive.log.state()
+    there = {
+        path: Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns)
+        for path, stat in ((path, path.stat()) for path in input_files([inbox]))
+    }
+    read = {item for batch in state.batches for item in batch.inputs.values()}
+    new = {path: item for path, item in there.items() if item.size and item not in read}
+    if not few.can_add(archive.few, archive.files, state, new.values()):
+        return None
+    wanted = there if all_of_them else new
+    return sorted(wanted, key=lambda path: (wanted[path].modified_ns, path))
