@@ -31,7 +31,8 @@ def command(path: Path, as_json: bool) -> ExitCode:
     else:
         for lost in report.lost:
             say(f"lost: record {lost.id} {lost.hash}: {lost.reason}")
-        carved = f", {report.carved:,} of them found outside its tables" if report.carved else ""
-        say(f"kept {count_of(report.kept, 'record')}{carved}; lost {len(report.lost):,}")
+        say(f"kept {count_of(report.kept, 'record')}; lost {len(report.lost):,}")
+        if report.carved:
+            say(f"{count_of(report.carved, 'record')} of these stood in no table: removed ones may be among them")
         say(f"the damaged file is {report.damaged_file}", err=True)
     return ExitCode.BAD if report.lost else ExitCode.OK
