@@ -247,10 +247,12 @@ class Node:
 
     async def _run_link(self, stream: ByteStream, terms: Terms, *, dialled: bool, cursor_key: str) -> Outcome:
         self._numbers += 1
-        info = LinkInfo(self._numbers, str(stream.proof.address), stream.proof.peer, dialled)
+        proof = stream.proof
+        account = self._admission.account(proof)
+        info = LinkInfo(self._numbers, str(proof.address), proof.peer, dialled, account)
         driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key))
-        kind = PeerKind.KNOWN if dialled else self._admission.kind(stream.proof)
-        link = self._links[info.number] = OpenLink(info, driver, self._admission.account(stream.proof), kind)
+        kind = PeerKind.KNOWN if dialled else self._admission.kind(proof)
+        link = self._links[info.number] = OpenLink(info, driver, account, kind)
         self._opened(info)
         try:
             if self._stopping.is_set():
@@ -277,7 +279,7 @@ class Node:
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
         is_known = self._knows(stream.proof, info.dialled)
-        account, rates = self._admission.account(stream.proof), self._rates_for(stream.proof, info.dialled)
+        account, rates = info.account, self._rates_for(stream.proof, info.dialled)
         make_tap = self._reports.hooks.make_tap
         return Driver(
             stream,
