@@ -37,7 +37,9 @@ from lace.runtime.host import HostBounds
 from lace.runtime.metrics import MAX_LIMITED_PEERS, Metrics, serve_metrics
 from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
 from lace.runtime.session import Outcome
+from lace.store import open_store
 from lace.store.base import RecordStore
+from lace.store.columns.upkeep import compact
 from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
 from runtime.memory_link import End
@@ -313,6 +315,40 @@ def test_the_counters_can_be_scraped(tmp_path: Path) -> None:
             assert 'lace_connections_total{kind="accepted"} 1\n' in page
             writer.close()
             metrics.close()
+
+    asyncio.run(run())
+
+
+def test_a_store_that_was_written_anew_is_told_once_and_a_newcomer_is_not_left_waiting(tmp_path: Path) -> None:
+    async def run() -> None:
+        path = tmp_path / "a.lace"
+        told: list[str] = []
+        with open_store(path, create=True) as store:
+            node = make_node(store, Hooks(on_trouble=told.append))
+            address = await node.listen(UnixAddress(str(tmp_path / "s.sock")), terms_of())
+            compact(path)
+            for _ in range(2):
+                stream = await dial(address, TransportOptions(clock=CLOCK.tai))
+                assert await asyncio.wait_for(stream.receive(), PATIENCE_S) == b""
+                stream.abort()
+            assert node.outdated.is_set()
+            await asyncio.sleep(10 * 0.02)  # as many looks at the store
+            assert len(told) <= 3
+            assert all("open it again" in text for text in told)
+            await node.shutdown()
+
+    asyncio.run(run())
+
+
+def test_a_link_ends_when_the_store_is_written_anew(tmp_path: Path) -> None:
+    async def run() -> None:
+        path = tmp_path / "a.lace"
+        with open_store(path, create=True) as store:
+            async with serving(store, tmp_path) as server:
+                await exchange_once(server.address, [blob(b"peer")])
+                assert not server.node.outdated.is_set()
+                compact(path)
+                await asyncio.wait_for(server.node.outdated.wait(), PATIENCE_S)
 
     asyncio.run(run())
 

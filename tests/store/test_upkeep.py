@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from lace.errors import NotFound, StoreDamaged, StoreError
+from lace.errors import NotFound, StoreDamaged, StoreError, StoreReplaced
 from lace.facts.predicates import RECORD_PREDICATES
-from lace.limits import RecordLimits
+from lace.limits import RecordLimits, StoreLimits
 from lace.store import SQLiteStore, open_store
+from lace.store.columns import upkeep
 from lace.store.columns.leafpages import LeafPages
 from lace.store.columns.rebuild import CURSOR_GAP
 from lace.store.columns.salvage import repair
@@ -124,6 +128,51 @@ def test_compacting_keeps_every_answer_and_nothing_of_what_was_deleted(tmp_path:
     assert laces_in(tmp_path) == ["a.lace"]
 
 
+def secret_removed(store: SQLiteStore) -> list[bytes]:
+    """Put a record and delete it; what nothing else says."""
+    headers = (("Confidential", "do not keep"),)
+    secret = plex("whispered/name", group="hidden-group", headers=headers, data=b"sesame")
+    store.put([secret, plex("stays")])
+    store.delete(secret.hash)
+    return [b"whispered/name", b"hidden-group", b"Confidential", b"do not keep", b"sesame"]
+
+
+def left_of(path: Path, words: list[bytes]) -> list[tuple[str, bytes]]:
+    files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
+    return [(file.name, word) for file in files for word in words if word in file.read_bytes()]
+
+
+def test_what_was_removed_leaves_a_file_that_others_have_open(tmp_path: Path) -> None:
+    """Whoever compacts is not the last to close it then, and only the last copies the log into the file."""
+    path = tmp_path / "a.lace"
+    filled(path)
+    with open_store(path) as other:
+        words = secret_removed(other)
+        other.snapshot()
+        compact(path)
+        assert left_of(path, words) == []
+    assert left_of(path, words) == []
+
+
+def test_whoever_reads_while_a_lace_is_compacted_keeps_what_was_removed_and_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.lace"
+    filled(path)
+    with open_store(path) as store:
+        words = secret_removed(store)
+    monkeypatch.setattr(upkeep, "SQLiteStore", partial(SQLiteStore, limits=StoreLimits(busy_timeout_ms=50)))
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM state").fetchone()
+    with pytest.raises(StoreError, match="another program is reading it: what was removed stays"):
+        compact(path)
+    assert left_of(path, words)
+    reader.close()
+    compact(path)
+    assert left_of(path, words) == []
+
+
 def test_whoever_has_a_compacted_lace_open_is_told_to_open_it_again(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     filled(path)
@@ -131,7 +180,7 @@ def test_whoever_has_a_compacted_lace_open_is_told_to_open_it_again(tmp_path: Pa
         cursor = store.cursor()
         compact(path)
         for question in (store.snapshot, store.cursor, lambda: store.get(plex().hash), lambda: store.put([plex("x")])):
-            with pytest.raises(StoreError, match="open it again"):
+            with pytest.raises(StoreReplaced, match="open it again"):
                 question()
     with open_store(path) as store:
         assert store.changes(cursor) is None
@@ -335,6 +384,31 @@ def test_a_plain_copy_is_taken_as_it_is_by_repairing(tmp_path: Path) -> None:
     repair(copied, LIMITS)
     with open_store(copied) as store:
         assert store.check_integrity() == []
+
+
+HOLDING = """
+import sys
+from lace.store import open_store
+with open_store(sys.argv[1], read_only=sys.argv[2] == "reads") as store:
+    print(store.stat().records, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("way", ["reads", "writes"])
+def test_a_lace_that_another_program_has_open_is_not_put_aside(tmp_path: Path, way: str) -> None:
+    """It would store what comes in the damaged file, and end by deleting the log of the new one."""
+    path = tmp_path / "a.lace"
+    left = filled(path)
+    words = [sys.executable, "-c", HOLDING, str(path), way]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == f"{len(left)}\n"
+        with pytest.raises(StoreError, match="another program has it open"):
+            repair(path, LIMITS)
+        assert laces_in(tmp_path) == ["a.lace"]
+        other.communicate()
+    assert repair(path, LIMITS).kept == len(left)
 
 
 def test_what_is_not_there_or_no_lace_cannot_be_repaired(tmp_path: Path) -> None:

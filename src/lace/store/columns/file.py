@@ -15,7 +15,7 @@ from threading import RLock
 from typing import TypeVar
 from weakref import finalize
 
-from lace.errors import StoreError, StoreFull
+from lace.errors import StoreError, StoreFull, StoreReplaced
 from lace.limits import StoreLimits
 from lace.store.columns import openers, state
 from lace.store.columns.connect import connect, store_errors
@@ -107,7 +107,7 @@ class StoreFile:
         """StoreError if the codes have other meanings than when the file was opened."""
         now = self.connection.execute("SELECT generation FROM state").fetchone()
         if now != (self._generation,):
-            raise StoreError(f"{self.path}: the store was compacted or repaired meanwhile: open it again")
+            raise StoreReplaced(f"{self.path}: the store was compacted or repaired meanwhile: open it again")
 
     def state(self) -> StoreState:
         """The counters of this moment."""

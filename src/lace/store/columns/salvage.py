@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -27,6 +28,7 @@ from lace.store.columns.state import StoreState
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints
 FILES = ("", "-wal", "-shm")
+SHARED_FIRST, SHARED_BYTES = 0x40000002, 510  # what SQLite locks in a file that it has open
 IN_ONE_PIECE = RecordLimits(max_data_bytes=PAGE_BYTES)  # longer ones are interrupted by numbers of pages
 
 
@@ -47,6 +49,7 @@ class RepairReport:
     carved: int = 0  # of those: found in the file, but in none of its tables; a deleted one may be among them
     lost: list[Lost] = field(default_factory=list)
     settings: int = 0
+    lost_settings: bool = False  # not even how many there were is known
     damaged_file: Path | None = None
 
 
@@ -54,6 +57,7 @@ def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = l
     """Put a whole store in the place of a damaged one, which is kept as `<name>.damaged`."""
     if not path.exists():
         raise NotFound(f"{path}: there is no store")
+    _require_unused(path)
     aside = free_name(path.with_name(f"{path.name}.damaged"))
     part = path.with_name(f".{path.name}.repair")
     _remove(part)
@@ -69,6 +73,22 @@ def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = l
             os.replace(f"{path}{suffix}", f"{aside}{suffix}")
     os.replace(part, path)
     return report
+
+
+def _require_unused(path: Path) -> None:
+    """StoreError if another program has a file open: it would go on writing to the one that is put aside.
+
+    SQLite has a lock on some bytes far behind the end of every file that it has open, damaged or not.
+    """
+    try:
+        import fcntl
+    except ImportError:  # where there is none, nobody can rename a file that is open
+        return
+    with suppress(PermissionError), path.open("rb+") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_BYTES, SHARED_FIRST)
+        except BlockingIOError:
+            raise StoreError(f"{path}: another program has it open: end that one first; nothing was changed") from None
 
 
 def free_name(path: Path) -> Path:
@@ -117,6 +137,7 @@ class _Salvage(Closing):
         try:
             rows = self._connection.execute("SELECT namespace, key, value, sum FROM settings").fetchall()
         except UNREADABLE:
+            self._report.lost_settings = True
             return
         for namespace, key, value, said in rows:
             try:
