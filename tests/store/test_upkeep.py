@@ -188,6 +188,28 @@ def test_whoever_has_a_compacted_lace_open_is_told_to_open_it_again(tmp_path: Pa
         assert store.check_integrity() == []
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_whoever_has_a_lace_open_that_was_moved_or_restored_is_told(tmp_path: Path, read_only: bool) -> None:
+    """What it stored would be in a file that nobody finds again."""
+    path, kept = tmp_path / "a.lace", tmp_path / "kept.lace"
+    filled(path)
+    backup(path, kept)
+    with open_store(path, read_only=read_only) as store:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        with pytest.raises(StoreReplaced, match="another file stands in its place, or none"):
+            store.cursor()
+        restore(kept, path)
+        with pytest.raises(StoreReplaced, match="another file stands in its place"):
+            store.snapshot() if read_only else store.put([plex("lost")])
+        with open_store(path) as again:
+            again.put([plex("found")])
+            store.close()  # takes nothing away from the file that has its name now
+            with open_store(path, read_only=True) as third:
+                assert third.have(plex("found").hash)
+                assert not third.have(plex("lost").hash)
+
+
 def test_repairing_a_whole_lace_changes_no_answer(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     left = filled(path)
