@@ -173,6 +173,10 @@ class CursorExpired(StoreError):
     """Changes cannot be told from this cursor on: the store forgot the removals since, or it is another store."""
 
 
+class StoreReplaced(StoreError):
+    """The store was written anew by another program (compacted, repaired, restored): it has to be opened again."""
+
+
 class StoreDamaged(StoreError):
     """What a store holds is not what was written to it; repairing keeps every record that can still be read."""
 

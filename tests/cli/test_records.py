@@ -273,6 +273,23 @@ def test_repair_keeps_what_can_be_read_and_names_what_cannot(stage: Path) -> Non
     assert json.loads(lace("repair", "a.lace", "--json").stdout)["damaged"] == "a.lace.damaged2"
 
 
+def test_repair_finds_the_records_of_a_lace_whose_beginning_was_overwritten(stage: Path) -> None:
+    names = ["1", "2", "long"]
+    hashes = [put("good" * (60_000 if name == "long" else 1), name=name) for name in names]
+    data = Path("a.lace").read_bytes()
+    Path("a.lace").write_bytes(bytes(16384) + data[16384:])
+    result = lace("get", "a.lace", hashes[0])
+    assert result.exit_code == ExitCode.STORE
+    assert "`lace repair` looks for records in it" in result.stderr
+    result = lace("repair", "a.lace")
+    assert result.exit_code == ExitCode.OK
+    assert "kept 3 records; lost 0" in result.stdout
+    assert "removed ones may be among them" in result.stdout
+    assert "`lace key know` names them again" in result.stdout
+    assert lace("get", "a.lace", hashes[2]).stdout == "good" * 60_000
+    assert lace("verify", "a.lace").exit_code == ExitCode.OK
+
+
 @pytest.mark.parametrize(
     "arguments, code, said",
     [

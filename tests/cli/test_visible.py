@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
+import re
+import subprocess
 import sys
 import unicodedata
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +24,7 @@ from lace.cli.app import app
 from lace.cli.files import TerminalWriter
 from lace.cli.logbook import Logbook
 from lace.cli.output import Shown, json_line, say, shown, styled, visible, visible_line
+from lace.porcelain.search import index
 
 CLI = Path(output.__file__).parent
 STEERING = [chr(code) for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0))]
@@ -101,6 +106,45 @@ def test_a_record_with_escapes_is_listed_harmlessly(tmp_path: Path) -> None:
         assert said.exit_code == 0, said.output
         if "--json" in command:
             assert is_harmless(said.output, kept="\n")
+
+
+def on_a_terminal(folder: Path, *words: str) -> str:
+    """What a command writes to a real terminal, without the styles that are ours."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "400", "LACE_HOME": str(folder / "home")}
+    command = [sys.executable, "-m", "lace.cli", *words]
+    child = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # a terminal whose last user is gone gives an error
+        while piece := os.read(ours, 1 << 16):
+            said += piece
+    os.close(ours)
+    assert child.wait(60) in (0, 1), said
+    return re.sub(r"\x1b\[[0-9;]*m", "", said.decode().replace("\r\n", "\n"))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="no terminals of this kind")
+def test_no_command_that_prints_records_steers_a_real_terminal(tmp_path: Path) -> None:
+    content = "\x1b]0;title\x07\x1b[2Jevil \u202e boat".encode() + b"\x9b31m\r"
+    with api.open(tmp_path / "x.lace", create=True) as opened:
+        record = opened.put(
+            content, group="u", app="ding", name="a\u202eevil\u2066", headers={"Title": "evil\x9b boat"}
+        )
+        index(opened)
+    question = "Titled(P,T,N) :- Field(P,'Title',_,T), Field(P,'Name',_,N)."
+    for words in (
+        ["ls", "x.lace"], ["ls", "x.lace", "--json"], ["ls", "x.lace", "--columns", "Title"], ["get", "x.lace", record],
+        ["cat", "x.lace", record], ["facts", "x.lace"], ["find", "x.lace", "boat"], ["query", "x.lace", question],
+        ["query", "x.lace", question, "--json"], ["explain", "x.lace", question, "Titled(P,T,N)"],
+        ["why", "x.lace", record], ["export", "x.lace"], ["get", "x.lace", "//u//ding//b\u202eevil"],
+    ):  # fmt: skip
+        said = on_a_terminal(tmp_path, *words)
+        assert "evil" in said, words
+        assert is_harmless(said, kept="\n\t"), (words, said)
 
 
 @pytest.mark.parametrize("path", sorted(CLI.glob("*.py")), ids=lambda path: path.name)

@@ -34,10 +34,12 @@ from lace.limits import MIB
 from lace.records.validate import validate
 from lace.runtime.bounds import DriveLimits
 from lace.runtime.host import HostBounds
-from lace.runtime.metrics import serve_metrics
+from lace.runtime.metrics import MAX_LIMITED_PEERS, Metrics, serve_metrics
 from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
 from lace.runtime.session import Outcome
+from lace.store import open_store
 from lace.store.base import RecordStore
+from lace.store.columns.upkeep import compact
 from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
 from runtime.memory_link import End
@@ -305,7 +307,7 @@ def test_the_counters_can_be_scraped(tmp_path: Path) -> None:
             metrics = await serve_metrics(server.node.metrics, 0)
             port = metrics.sockets[0].getsockname()[1]
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % port)
             page = (await reader.read()).decode()
             assert "200 OK" in page
             assert "lace_records_received_total 1\n" in page
@@ -315,6 +317,83 @@ def test_the_counters_can_be_scraped(tmp_path: Path) -> None:
             metrics.close()
 
     asyncio.run(run())
+
+
+def test_a_store_that_was_written_anew_is_told_once_and_a_newcomer_is_not_left_waiting(tmp_path: Path) -> None:
+    async def run() -> None:
+        path = tmp_path / "a.lace"
+        told: list[str] = []
+        with open_store(path, create=True) as store:
+            node = make_node(store, Hooks(on_trouble=told.append))
+            address = await node.listen(UnixAddress(str(tmp_path / "s.sock")), terms_of())
+            compact(path)
+            for _ in range(2):
+                stream = await dial(address, TransportOptions(clock=CLOCK.tai))
+                assert await asyncio.wait_for(stream.receive(), PATIENCE_S) == b""
+                stream.abort()
+            assert node.outdated.is_set()
+            await asyncio.sleep(10 * 0.02)  # as many looks at the store
+            assert len(told) <= 3
+            assert all("open it again" in text for text in told)
+            await node.shutdown()
+
+    asyncio.run(run())
+
+
+def test_a_link_ends_when_the_store_is_written_anew(tmp_path: Path) -> None:
+    async def run() -> None:
+        path = tmp_path / "a.lace"
+        with open_store(path, create=True) as store:
+            async with serving(store, tmp_path) as server:
+                await exchange_once(server.address, [blob(b"peer")])
+                assert not server.node.outdated.is_set()
+                compact(path)
+                await asyncio.wait_for(server.node.outdated.wait(), PATIENCE_S)
+
+    asyncio.run(run())
+
+
+def test_the_peers_that_were_limited_last_have_counters_of_their_own() -> None:
+    metrics = Metrics()
+    for number in range(MAX_LIMITED_PEERS):
+        metrics.count_limited(f"10.0.0.{number}", "loops")
+    metrics.count_limited("10.0.0.0", "bytes")
+    metrics.count_limited("10.0.0.0", "bytes")
+    metrics.count_limited('a "peer"', "rest")
+    rows = [line for line in metrics.lines() if line.startswith("lace_peer_limited_total")]
+    assert len(rows) == MAX_LIMITED_PEERS + 1  # one has two
+    assert rows[-3:] == [
+        'lace_peer_limited_total{peer="10.0.0.0",kind="bytes"} 2',
+        'lace_peer_limited_total{peer="10.0.0.0",kind="loops"} 1',
+        'lace_peer_limited_total{peer="a \\"peer\\"",kind="rest"} 1',
+    ]
+    assert 'lace_limited_total{kind="loops"} 64' in metrics.text()
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        ("Host: localhost:9464\r\n", 200), ("host: [::1]\r\n", 200), ("", 200),
+        ("Host: evil.example:9464\r\n", 403), ("Host: localhost.evil.example\r\n", 403),
+        ("Host: localhost\r\nHost: evil.example\r\n", 403),
+        ("Host: localhost\r\nOrigin: https://evil.example\r\n", 403),
+    ],
+)  # fmt: skip
+def test_the_counters_are_not_for_a_web_page(headers: str, status: int) -> None:
+    """A name that was made to point at this machine is the page's own, so its browser lets it read the answer."""
+
+    async def run() -> bytes:
+        served = await serve_metrics(Metrics(), 0)
+        reader, writer = await asyncio.open_connection(*served.sockets[0].getsockname())
+        writer.write(f"GET /metrics HTTP/1.1\r\n{headers}\r\n".encode())
+        page = await reader.read()
+        writer.close()
+        served.close()
+        return page
+
+    page = asyncio.run(run())
+    assert page.startswith(f"HTTP/1.1 {status} ".encode())
+    assert (b"lace_connections_active" in page) == (status == 200)
 
 
 def test_worker_processes_judge_what_threads_would(tmp_path: Path) -> None:

@@ -225,6 +225,34 @@ def test_a_follower_hears_what_the_server_stores_and_goes_on_after_a_restart(hom
         follower.stdout.close()
 
 
+def test_a_server_and_a_follower_go_on_when_their_laces_are_compacted(home: Path) -> None:
+    near, far = make_lace(home / "near.lace", DIALER), make_lace(home / "far.lace", ACCEPTOR)
+    address = f"unix:{home}/s.sock"
+    follower = subprocess.Popen(
+        command("follow", str(near), address, "--expose", "all", "--json"),
+        stdout=subprocess.PIPE, text=True, env=environment(home),
+    )  # fmt: skip
+    assert follower.stdout is not None
+    try:
+        with served(home, str(far), address, "--expose", "all"):
+            wait_for(follower, "FixedPoint")
+            lace("compact", str(far))
+            wait_for(follower, '"end"')
+            wait_for(follower, "FixedPoint")
+            lace("compact", str(near))
+            wait_for(follower, '"end"')
+            lace("put", str(far), "-g", "u", "-a", "a", "-n", "later", str(Path(__file__)))
+            lace("put", str(near), "-g", "u", "-a", "a", "-n", "there", str(Path(__file__)))
+            deadline = time.monotonic() + PATIENCE_S
+            while len(hashes(near) & hashes(far)) < 7 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert hashes(near) == hashes(far)
+    finally:
+        follower.send_signal(signal.SIGTERM)
+        assert follower.wait(PATIENCE_S) == ExitCode.OK
+        follower.stdout.close()
+
+
 def wait_for(process: subprocess.Popen[str], text: str) -> str:
     """The next line of a process that holds a text."""
     assert process.stdout is not None

@@ -80,6 +80,7 @@ def test_a_peer_brings_as_many_records_as_it_may_and_its_exchange_goes_on(store:
     assert usage(store, "peer 127.0.0.1").records == 3
     assert any("quota of peer 127.0.0.1: 3 of 3 records are used" in why for why in served.limited)
     assert 'lace_limited_total{kind="quota"}' in served.metrics
+    assert 'lace_peer_limited_total{peer="127.0.0.1",kind="quota"} ' in served.metrics
 
 
 def test_bytes_that_no_advertisement_told_are_counted_when_they_come(store: RecordStore) -> None:

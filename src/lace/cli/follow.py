@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.failure import ExitCode
-from lace.cli.leaving import leave_at_once
+from lace.cli.leaving import first_of, leave_at_once
 from lace.cli.links import captured, make_node
 from lace.cli.localpeer import follow_locally, require_lace
 from lace.cli.output import json_option, print_json, say
@@ -39,33 +40,39 @@ def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
     if isinstance(asked.address, Path):
         return follow_locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json, ticks=ticks)
     terms = asked.terms(is_open=True)
-    with opened_side(asked.path, asked.master) as side:
-        asyncio.run(_follow(side, asked, terms, as_json=as_json, ticks=ticks))
+    hooks = _print_events(as_json=as_json, ticks=ticks)
+    with ExitStack() as opened_first:  # what is not there is told before anything else is made
+        side = opened_first.enter_context(opened_side(asked.path, asked.master))
+        with captured(asked.trace, hooks):
+            goes_on = asyncio.run(_follow(side, asked, terms, hooks))
+            opened_first.close()
+            while goes_on:
+                with opened_side(asked.path, asked.master) as side:
+                    goes_on = asyncio.run(_follow(side, asked, terms, hooks))
     return ExitCode.OK
 
 
-async def _follow(side: Side, asked: PeerChoices, terms: Terms, *, as_json: bool, ticks: bool) -> None:
-    from lace.runtime.node import Hooks
+async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks) -> bool:
+    """Follow until somebody ends it, or the lace was written anew and has to be opened again; whether it has."""
     from lace.workers.allocator import keep_freed_memory
 
     keep_freed_memory()
-    hooks = Hooks()
-    _print_events(hooks, as_json=as_json, ticks=ticks)
-    with captured(asked.trace, hooks):
-        node = make_node(side.store, asked.link(), hooks, side.limits(), make_host=side.make_host)
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        node.keep_in_background(asked.address, terms)
-        await stop.wait()
-        if not await node.shutdown():
-            leave_at_once("an evaluation was still running and is given up", ExitCode.OK)
+    node = make_node(side.store, asked.link(), hooks, side.limits(), make_host=side.make_host)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    node.keep_in_background(asked.address, terms)
+    await first_of(stop, node.outdated)
+    if not await node.shutdown():
+        leave_at_once("an evaluation was still running and is given up", ExitCode.OK)
+    return not stop.is_set()
 
 
-def _print_events(hooks: Hooks, *, as_json: bool, ticks: bool) -> None:
+def _print_events(*, as_json: bool, ticks: bool) -> Hooks:
     from lace.cli.events import event_fields, event_text
     from lace.interlace.events import Ticked
+    from lace.runtime.node import Hooks
 
     def tell(what: str, said: str, **fields: object) -> None:
         if as_json:
@@ -86,5 +93,9 @@ def _print_events(hooks: Hooks, *, as_json: bool, ticks: bool) -> None:
         how = f": {outcome.abort} ({outcome.detail})" if outcome.abort else ""
         tell("end", f"disconnected{how}", abort=outcome.abort or None, detail=outcome.detail or None)
 
-    hooks.on_open, hooks.on_event, hooks.on_end = on_open, on_event, on_end
-    hooks.on_trouble = lambda text: tell("trouble", text, text=text)
+    return Hooks(
+        on_open=on_open,
+        on_event=on_event,
+        on_end=on_end,
+        on_trouble=lambda text: tell("trouble", text, text=text),
+    )

@@ -31,6 +31,14 @@ def leave_at_once(why: str, code: int) -> NoReturn:
     os._exit(code)
 
 
+async def first_of(*events: asyncio.Event) -> None:
+    """Wait until one of some things has happened."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for waiter in waiting:
+        waiter.cancel()
+
+
 def run_until_interrupted(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end; Ctrl-C or SIGTERM ends the command there and then, whatever is under way."""
 

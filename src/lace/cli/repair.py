@@ -17,7 +17,8 @@ def command(path: Path, as_json: bool) -> ExitCode:
     """Save all that can be read of a damaged lace.
 
     Every record whose bytes still hash to what they say goes into a new lace, with facts and indexes made anew, which
-    takes the place of the old one. The damaged file stays beside it as PATH.damaged. Exits with 1 if anything is lost.
+    takes the place of the old one. The damaged file stays beside it as PATH.damaged. Programs that have the lace open
+    have to be ended first. Exits with 1 if anything is lost.
     """
     from lace.porcelain.upkeep import repair
 
@@ -27,11 +28,15 @@ def command(path: Path, as_json: bool) -> ExitCode:
         for lost in report.lost:
             print_json({"lost": lost.hash, "number": lost.id, "finding": lost.reason})
         kept = {"kept": report.kept, "carved": report.carved, "lost_records": len(report.lost)}
-        print_json({**kept, "settings": report.settings, "damaged": str(report.damaged_file)})
+        settings = {"settings": report.settings, "settings_lost": report.lost_settings}
+        print_json({**kept, **settings, "damaged": str(report.damaged_file)})
     else:
         for lost in report.lost:
             say(f"lost: record {lost.id} {lost.hash}: {lost.reason}")
-        carved = f", {report.carved:,} of them found outside its tables" if report.carved else ""
-        say(f"kept {count_of(report.kept, 'record')}{carved}; lost {len(report.lost):,}")
+        say(f"kept {count_of(report.kept, 'record')}; lost {len(report.lost):,}")
+        if report.carved:
+            say(f"{count_of(report.carved, 'record')} of these stood in no table: removed ones may be among them")
+        if report.lost_settings:
+            say("its settings could not be read, the keys that it knows among them: `lace key know` names them again")
         say(f"the damaged file is {report.damaged_file}", err=True)
     return ExitCode.BAD if report.lost else ExitCode.OK

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import click
 
 from lace.cli.amounts import QuotaType
 from lace.cli.failure import ExitCode
-from lace.cli.leaving import leave_at_once
+from lace.cli.leaving import first_of, leave_at_once
 from lace.cli.links import (
     AddressType,
     LinkChoices,
@@ -236,51 +236,71 @@ async def _serve(serving: Serving, trace: Path | None, watch: Path | None, maste
     def say(step: str, what: str) -> None:
         log.say("archive", f"{step}: {what}", step=step)
 
-    with opened_side(serving.store, master, say) as side, captured(trace, hooks):
-        async with watched(watch, hooks) as heard:
-            await _serve_side(serving, side, heard)
+    with ExitStack() as opened_first:  # what is not there is told before anything else is made
+        side = opened_first.enter_context(opened_side(serving.store, master, say))
+        with captured(trace, hooks):
+            async with watched(watch, hooks) as heard:
+                going = await _serve_side(serving, side, heard)
+                opened_first.close()
+                while going is not None:
+                    with opened_side(serving.store, master, say) as side:
+                        going = await _serve_side(going, side, heard)
     log.say("stopped", "stopped")
 
 
-async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> None:
+async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | None:
+    """Serve until somebody ends it (None), or the lace has to be opened again: how to go on then."""
     from lace.runtime.metrics import serve_metrics
 
     stop = asyncio.Event()
     limits = side.limits(serving.limits)
     node = make_node(side.store, serving.choices, hooks, limits, make_host=side.make_host)
-    _end_with_parent(serving.listen, hooks, stop)
+    if _is_stdio(serving):
+        _end_with_parent(hooks, stop)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
     try:
-        await _begin(node, serving)
+        bound = await _begin(node, serving)
         notify_systemd("READY=1")
-        await stop.wait()
+        await first_of(stop, node.outdated)
     finally:
-        notify_systemd("STOPPING=1")
-        serving.log.say("stopping", "stopping")
+        goes_on = node.outdated.is_set() and not stop.is_set() and not _is_stdio(serving)
+        if goes_on:
+            serving.log.say("reopening", f"{serving.store} was written anew: opening it again")
+        else:
+            notify_systemd("STOPPING=1")
+            serving.log.say("stopping", "stopping")
         if metrics is not None:
             metrics.close()
         if not await node.shutdown():
-            leave_at_once("an evaluation was still running and is given up", ExitCode.OK)
+            code = ExitCode.STORE if goes_on else ExitCode.OK  # whoever started it starts it again
+            leave_at_once("an evaluation was still running and is given up", code)
+    return replace(serving, listen=bound) if goes_on else None
 
 
-async def _begin(node: Node, serving: Serving) -> None:
+async def _begin(node: Node, serving: Serving) -> list[Address]:
+    found = []
     for address in serving.listen:
         bound = await node.listen(address, serving.terms)
         serving.log.say("listening", f"listening on {bound}", address=str(bound))
+        found.append(bound)
     for peer in serving.kept:
         node.keep_in_background(peer.address, peer.terms, peer.transport)
         serving.log.say("keeping", f"keeping an exchange with {peer.address}", address=str(peer.address))
+    return found
 
 
-def _end_with_parent(listen: Sequence[Address], hooks: Hooks, stop: asyncio.Event) -> None:
-    """On stdio alone there is one peer, the parent: when it is gone there is nothing left to serve."""
+def _is_stdio(serving: Serving) -> bool:
+    """Whether there is one peer, the parent, and never another."""
     from lace.iltp.address import StdioAddress
 
-    if any(not isinstance(address, StdioAddress) for address in listen):
-        return
+    return bool(serving.listen) and all(isinstance(address, StdioAddress) for address in serving.listen)
+
+
+def _end_with_parent(hooks: Hooks, stop: asyncio.Event) -> None:
+    """When the parent is gone there is nothing left to serve."""
     told = hooks.on_end
 
     def end(info: LinkInfo, outcome: Outcome) -> None:

@@ -14,7 +14,8 @@ _VOID = frozenset(("br", "col", "hr", "img", "input", "link", "meta"))
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 # Characters that reorder or hide what stands beside them: in a name they could make one record look like another.
 _DECEIVING = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
 

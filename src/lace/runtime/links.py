@@ -47,6 +47,7 @@ class LinkInfo:
     address: str
     peer: Verifier | None
     dialled: bool
+    account: str = ""  # whom its work is charged to: a key that we know, else a network
 
 
 def link_of(proof: TransportProof, here: Verifier | None) -> Link:

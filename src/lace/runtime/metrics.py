@@ -1,14 +1,15 @@
 """Counters of a node, as numbers and as Prometheus text.
 
 Rule: counting never fails and never blocks; label values come from closed sets, so the table cannot grow with peers.
-Only links that are open now have rows of their own, and there is a limit to those.
+Only links that are open now have rows of their own, and the peers that were limited last; there is a limit to both.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
+import re
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -45,6 +46,11 @@ LINK_HELP = {
 }
 
 
+MAX_LIMITED_PEERS = 64  # with a row for each way in which they were limited
+_PEER_LIMITED = "The same by peer, the ones that were limited last: a key that we know, else a network."
+_OUR_NAMES = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
+
+
 @dataclass(frozen=True, slots=True)
 class LinkRow:
     """An open link: who it is, and its numbers by the names of LINK_HELP."""
@@ -63,6 +69,7 @@ class Metrics:
     def __init__(self, live: Callable[[], Iterable[LinkRow]] = _no_links) -> None:
         self._values: dict[tuple[str, str], float] = defaultdict(int)
         self._live = live
+        self._limited: OrderedDict[str, Counter[str]] = OrderedDict()  # peer: how often, by what it used
 
     def count_event(self, event: Event) -> None:
         """What an event of an exchange adds, as it happens."""
@@ -79,6 +86,14 @@ class Metrics:
     def add(self, name: str, by: int = 1, label: str = "") -> None:
         """Count."""
         self._values[name, label] += by
+
+    def count_limited(self, peer: str, kind: str) -> None:
+        """A peer was made to wait or cut for what it used."""
+        self.add("limited_total", label=kind)
+        self._limited.setdefault(peer, Counter())[kind] += 1
+        self._limited.move_to_end(peer)
+        if len(self._limited) > MAX_LIMITED_PEERS:
+            self._limited.popitem(last=False)
 
     def put(self, name: str, value: float) -> None:
         """Set a gauge."""
@@ -97,28 +112,36 @@ class Metrics:
             found = sorted((label, value) for (key, label), value in self._values.items() if key == name)
             for label, value in found or [("", 0)]:
                 yield f'{PREFIX}{name}{{kind="{label}"}} {value}' if label else f"{PREFIX}{name} {value}"
-
+        yield f"# HELP {PREFIX}peer_limited_total {_PEER_LIMITED}"
+        yield f"# TYPE {PREFIX}peer_limited_total counter"
+        for peer, counts in self._limited.items():
+            for kind, count in sorted(counts.items()):
+                yield f"{PREFIX}peer_limited_total{_labels({'peer': peer, 'kind': kind})} {count}"
         for name, help_text in LINK_HELP.items():
             yield f"# HELP {PREFIX}link_{name} {help_text}"
             yield f"# TYPE {PREFIX}link_{name} gauge"
             for row in rows:
-                labels = ",".join(f"{label}={json.dumps(value)}" for label, value in row.labels.items())
-                yield f"{PREFIX}link_{name}{{{labels}}} {row.values[name]}"
+                yield f"{PREFIX}link_{name}{_labels(row.labels)} {row.values[name]}"
 
     def text(self) -> str:
         """The whole page."""
         return "\n".join(self.lines()) + "\n"
 
 
+def _labels(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f"{label}={json.dumps(value)}" for label, value in labels.items()) + "}"
+
+
 async def serve_metrics(metrics: Metrics, port: int) -> asyncio.Server:
-    """Answer every request on a loopback port with the counters."""
+    """Answer every request on a loopback port with the counters, but for those that a web page makes a browser send."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(5):
-                await reader.readuntil(b"\r\n\r\n")
-                body = metrics.text().encode()
-                head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n"
+                asked = await reader.readuntil(b"\r\n\r\n")
+                status, page = ("200 OK", metrics.text()) if _is_from_here(asked) else ("403 Forbidden", "")
+                body = page.encode()
+                head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n"
                 writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -127,3 +150,12 @@ async def serve_metrics(metrics: Metrics, port: int) -> asyncio.Server:
             writer.close()
 
     return await asyncio.start_server(answer, "127.0.0.1", port, limit=8192)
+
+
+def _is_from_here(asked: bytes) -> bool:
+    """Whether a request names this machine: a page on a name that was made to point here names its own."""
+    lines = [line.partition(":") for line in asked.decode("latin-1").lower().split("\r\n")[1:]]
+    if any(name.strip() == "origin" for name, _, _ in lines):
+        return False
+    hosts = [value.strip() for name, _, value in lines if name.strip() == "host"]
+    return all(_OUR_NAMES.fullmatch(host) for host in hosts)

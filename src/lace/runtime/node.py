@@ -37,6 +37,7 @@ from lace.runtime.quotas import Quotas, horizon_after
 from lace.runtime.reports import Reports
 from lace.runtime.session import Outcome, Session
 from lace.runtime.spreading import Spreading
+from lace.runtime.storewatch import StoreWatch
 from lace.runtime.waitingroom import WaitingRoom
 from lace.runtime.wakes import set_within
 from lace.store.base import RecordStore
@@ -107,7 +108,8 @@ class Node:
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = 0
-        self._stopping, self._changed = asyncio.Event(), asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._watch = StoreWatch(store, self._limits.store_poll_s, self._reports.trouble)
         self._is_watching = False
 
     # --- links -------------------------------------------------------------------------------------------------
@@ -142,8 +144,8 @@ class Node:
             pause = min(pause * 2, self._limits.backoff_most_s)
 
     def keep_in_background(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
-        """`keep`, until the node stops."""
-        self._spawn(self.keep(address, terms, transport))
+        """`keep`, until the node stops or its store is outdated."""
+        self._spawn(self._watch.until_outdated(self.keep(address, terms, transport)))
 
     async def _pause(self, seconds: float) -> None:
         await set_within(self._stopping, seconds)
@@ -241,20 +243,23 @@ class Node:
         try:
             await self._run_link(stream, terms, dialled=False, cursor_key=f"accepted {peer}" if peer else "")
         except LaceError as error:
-            self._reports.trouble(f"{stream.proof.address}: {error}")
+            stream.abort()  # it may have failed before anybody read from it
+            self._watch.trouble(error, f"{stream.proof.address}: ")
         finally:
             self._admission.leave(stream.proof)
 
     async def _run_link(self, stream: ByteStream, terms: Terms, *, dialled: bool, cursor_key: str) -> Outcome:
         self._numbers += 1
-        info = LinkInfo(self._numbers, str(stream.proof.address), stream.proof.peer, dialled)
+        proof = stream.proof
+        account = self._admission.account(proof)
+        info = LinkInfo(self._numbers, str(proof.address), proof.peer, dialled, account)
         driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key))
-        kind = PeerKind.KNOWN if dialled else self._admission.kind(stream.proof)
-        link = self._links[info.number] = OpenLink(info, driver, self._admission.account(stream.proof), kind)
+        kind = PeerKind.KNOWN if dialled else self._admission.kind(proof)
+        link = self._links[info.number] = OpenLink(info, driver, account, kind)
         self._opened(info)
+        if self._stopping.is_set():
+            driver.cut()
         try:
-            if self._stopping.is_set():
-                driver.cut()
             outcome = await driver.run()
         finally:
             del self._links[info.number]
@@ -277,7 +282,7 @@ class Node:
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
         is_known = self._knows(stream.proof, info.dialled)
-        account, rates = self._admission.account(stream.proof), self._rates_for(stream.proof, info.dialled)
+        account, rates = info.account, self._rates_for(stream.proof, info.dialled)
         make_tap = self._reports.hooks.make_tap
         return Driver(
             stream,
@@ -291,7 +296,7 @@ class Node:
             budget=self._budget,
             strangers=None if is_known else self._strangers[stream.proof.peer is None],
             on_event=lambda event: self._reports.event(info, event),
-            on_stored=self._changed.set,
+            on_stored=self._watch.changed.set,
             tap=make_tap(info) if make_tap else None,
             rates=rates,
             peer_account=self._accounts.of(account, rates, self._now_ns),
@@ -326,21 +331,18 @@ class Node:
             found.count(self.metrics)
             yield found.row()
 
-    async def _watch_store(self) -> None:
+    def _watch_store(self) -> Coroutine[None, None, None]:
         """Tell every open link when the store changed, whoever changed it (050-OPEN-03)."""
-        seen = await self._crew.in_thread(self.store.cursor)
-        while not self._stopping.is_set():
-            await set_within(self._changed, self._limits.store_poll_s)
-            self._changed.clear()
-            try:
-                now = await self._crew.in_thread(self.store.cursor)
-            except LaceError as error:
-                self._reports.trouble(str(error))
-                continue
-            if now != seen:
-                seen = now
-                self.store.news.notice(now)
-                self._spreading.tell([found.driver for found in self._links.values()])
+
+        def spread() -> None:
+            self._spreading.tell([found.driver for found in self._links.values()])
+
+        return self._watch.run(self._stopping, self._crew.in_thread, spread)
+
+    @property
+    def outdated(self) -> asyncio.Event:
+        """Set once the store was compacted, repaired or replaced: it has to be opened again, by another node."""
+        return self._watch.outdated
 
     # --- the end -----------------------------------------------------------------------------------------------
 
@@ -351,7 +353,7 @@ class Node:
 
     def store_changed(self) -> None:
         """Say that this process stored something; others' records are noticed by looking now and then."""
-        self._changed.set()
+        self._watch.changed.set()
 
     @property
     def stopping(self) -> asyncio.Event:
@@ -367,7 +369,7 @@ class Node:
         loop = asyncio.get_running_loop()
         last = loop.time() + self._limits.shutdown_most_s
         self._stopping.set()
-        self._changed.set()
+        self._watch.changed.set()
         for listener in self._listeners:
             await listener.close()
         for found in list(self._links.values()):

@@ -37,7 +37,7 @@ class Reports:
         self.limited(info, debt.account, f"used more {debt.account} than its rate; unread for {debt.wait_s:.1f} s")
 
     def limited(self, info: LinkInfo, kind: str, why: str) -> None:
-        self._metrics.add("limited_total", label=kind)
+        self._metrics.count_limited(info.account, kind)
         if self.hooks.on_limited is not None:
             self.hooks.on_limited(info, why)
 

@@ -23,7 +23,7 @@ _MEANINGS = {
     "SQLITE_BUSY": f"another process is writing to the store: {_KEPT}",
     "SQLITE_READONLY": "the store is read-only",
     "SQLITE_CANTOPEN": "the file cannot be opened",
-    "SQLITE_NOTADB": "the file is not a lace store",
+    "SQLITE_NOTADB": "the file is not a lace store, or its beginning is damaged: `lace repair` looks for records in it",
     "SQLITE_CORRUPT": "the store file is damaged: `lace repair` saves all that can be read",
     "SQLITE_IOERR": f"the disk refused (full, over quota, or failing): {_KEPT}",
     "SQLITE_PERM": "the file's permissions forbid it",

@@ -15,7 +15,7 @@ from threading import RLock
 from typing import TypeVar
 from weakref import finalize
 
-from lace.errors import StoreError, StoreFull
+from lace.errors import StoreError, StoreFull, StoreReplaced
 from lace.limits import StoreLimits
 from lace.store.columns import openers, state
 from lace.store.columns.connect import connect, store_errors
@@ -40,6 +40,8 @@ class StoreFile:
         self.reserve = Reserve(path, limits)
         self.connection = self.with_reserve(lambda: connect(path, create=create, read_only=read_only, limits=limits))
         self.forget: Callable[[], None] = lambda: None  # drops what is cached of the file
+        self._place = os.path.abspath(path)
+        self._identity = _identity(self._place)
         try:
             with self.errors():
                 if not has_log:
@@ -94,7 +96,7 @@ class StoreFile:
                 return
             self.connection.execute(f"BEGIN {kind}")
             try:
-                self._require_same_codes()
+                self._require_same_file()
                 yield self.connection
                 self.connection.execute("COMMIT")
             except BaseException:
@@ -103,11 +105,16 @@ class StoreFile:
                     self.connection.execute("ROLLBACK")
                 raise
 
-    def _require_same_codes(self) -> None:
-        """StoreError if the codes have other meanings than when the file was opened."""
+    def _require_same_file(self) -> None:
+        """StoreReplaced if it is no longer what was opened: another file, or one whose codes have other meanings.
+
+        Of a file that was moved or deleted nobody would find what is written to it.
+        """
+        if _identity(self._place) != self._identity:
+            raise StoreReplaced(f"{self.path}: another file stands in its place, or none: open it again")
         now = self.connection.execute("SELECT generation FROM state").fetchone()
         if now != (self._generation,):
-            raise StoreError(f"{self.path}: the store was compacted or repaired meanwhile: open it again")
+            raise StoreReplaced(f"{self.path}: the store was compacted or repaired meanwhile: open it again")
 
     def state(self) -> StoreState:
         """The counters of this moment."""
@@ -150,6 +157,15 @@ class StoreFile:
             self._release()
             if self._names:
                 self.reserve.keep()  # if it was given up, or the store has grown
+
+
+def _identity(place: str) -> tuple[int, int] | None:
+    """Which file stands somewhere; None if there is none."""
+    try:
+        status = os.stat(place)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _release(

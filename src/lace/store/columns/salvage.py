@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
 from lace.errors import InvalidInput, NotFound, StoreError
 from lace.limits import RecordLimits
+from lace.notation.closing import Closing
 from lace.records.frame import claimed_hash
 from lace.records.validate import validate
 from lace.store.bundle import Frame, read_frames
 from lace.store.columns.checksum import checksum
+from lace.store.columns.leafpages import LeafPages
 from lace.store.columns.rebuild import Kept, Setting, rebuild
+from lace.store.columns.schema import PAGE_BYTES
 from lace.store.columns.state import StoreState
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints
 FILES = ("", "-wal", "-shm")
+SHARED_FIRST, SHARED_BYTES = 0x40000002, 510  # what SQLite locks in a file that it has open
+IN_ONE_PIECE = RecordLimits(max_data_bytes=PAGE_BYTES)  # longer ones are interrupted by numbers of pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class RepairReport:
     carved: int = 0  # of those: found in the file, but in none of its tables; a deleted one may be among them
     lost: list[Lost] = field(default_factory=list)
     settings: int = 0
+    lost_settings: bool = False  # not even how many there were is known
     damaged_file: Path | None = None
 
 
@@ -50,13 +57,14 @@ def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = l
     """Put a whole store in the place of a damaged one, which is kept as `<name>.damaged`."""
     if not path.exists():
         raise NotFound(f"{path}: there is no store")
+    _require_unused(path)
     aside = free_name(path.with_name(f"{path.name}.damaged"))
     part = path.with_name(f".{path.name}.repair")
     _remove(part)
     report = RepairReport(damaged_file=aside)
     try:
-        salvage = _Salvage(path, limits, report, progress)
-        report.kept = rebuild(part, salvage.records(), salvage.settings(), salvage.state())
+        with _Salvage(path, limits, report, progress) as salvage:  # closed before its name is another file's
+            report.kept = rebuild(part, salvage.records(), salvage.settings(), salvage.state())
     except BaseException:
         _remove(part)
         raise
@@ -65,6 +73,22 @@ def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = l
             os.replace(f"{path}{suffix}", f"{aside}{suffix}")
     os.replace(part, path)
     return report
+
+
+def _require_unused(path: Path) -> None:
+    """StoreError if another program has a file open: it would go on writing to the one that is put aside.
+
+    SQLite has a lock on some bytes far behind the end of every file that it has open, damaged or not.
+    """
+    try:
+        import fcntl
+    except ImportError:  # where there is none, nobody can rename a file that is open
+        return
+    with suppress(PermissionError), path.open("rb+") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_BYTES, SHARED_FIRST)
+        except BlockingIOError:
+            raise StoreError(f"{path}: another program has it open: end that one first; nothing was changed") from None
 
 
 def free_name(path: Path) -> Path:
@@ -82,7 +106,7 @@ def _remove(path: Path) -> None:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-class _Salvage:
+class _Salvage(Closing):
     """Reads around the damage."""
 
     def __init__(self, path: Path, limits: RecordLimits, report: RepairReport, progress: Callable[[int], None]) -> None:
@@ -93,6 +117,11 @@ class _Salvage:
         self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
         self._connection.text_factory = bytes
         self._is_broken = False  # some of the table of records cannot be reached
+        self._unreadable: Exception | None = None  # why SQLite knows nothing of the table
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
 
     def state(self) -> StoreState:
         """The counters, as far as they make sense; ids and removals must only not come again."""
@@ -108,6 +137,7 @@ class _Salvage:
         try:
             rows = self._connection.execute("SELECT namespace, key, value, sum FROM settings").fetchall()
         except UNREADABLE:
+            self._report.lost_settings = True
             return
         for namespace, key, value, said in rows:
             try:
@@ -134,12 +164,13 @@ class _Salvage:
             yield number, record
         if self._is_broken:
             highest = max(highest, self.state().last_record)
-            for body in self._carved():
+            for number, body in self._outside(seen):
                 record = validate(body, limits=self._limits)
                 if record.hash not in seen:
                     seen.add(record.hash)
-                    highest += 1
+                    highest = max(highest + 1, number)
                     self._report.carved += 1
+                    self._progress(1)
                     yield highest, record
 
     def _bodies(self) -> Iterator[tuple[int, bytes]]:
@@ -167,8 +198,8 @@ class _Salvage:
         try:
             row = self._connection.execute("SELECT max(id) FROM records").fetchone()
         except UNREADABLE as error:
-            if known == 0:
-                raise StoreError(f"{self._path}: nothing of it can be read: {error}") from None
+            self._is_broken = True
+            self._unreadable = error
             return known
         return max(known, row[0] or 0)
 
@@ -200,13 +231,36 @@ class _Salvage:
             low, high = (middle, high) if self._next(after + middle) is None else (low, middle)
         return min(after + high, last)
 
+    def _outside(self, seen: Container[str]) -> Iterator[tuple[int, bytes]]:
+        """Whole records that the tables do not lead to: those on leaves with their ids, then any in one piece."""
+        missed = {lost.id for lost in self._report.lost}
+        with LeafPages(self._path, PAGE_BYTES) as pages:
+            if not len(pages) and self._unreadable is not None:
+                raise StoreError(f"{self._path}: nothing of it can be read: {self._unreadable}")
+            for row in pages.rows():
+                name = claimed_hash(row.body)
+                if name in seen:
+                    continue
+                reason = "pages of it are missing" if not row.is_whole else self._fault(row.body)
+                if not reason:
+                    yield row.id, row.body
+                elif row.id not in missed:
+                    missed.add(row.id)
+                    self._report.lost.append(Lost(row.id, name, reason))
+        for body in self._carved():
+            yield 0, body
+
+    def _fault(self, body: bytes) -> str:
+        """Why bytes are no record; empty if they are one."""
+        try:
+            validate(body, limits=self._limits)
+        except InvalidInput as error:
+            return str(error)
+        return ""
+
     def _carved(self) -> Iterator[bytes]:
-        """Records that lie in one piece anywhere in the file."""
+        """Records that lie in one piece anywhere in the file, which is within one page."""
         with self._path.open("rb") as file:
-            for item in read_frames(file, 0, self._path.stat().st_size, self._limits):
-                if isinstance(item, Frame):
-                    try:
-                        validate(item.data, limits=self._limits)
-                    except InvalidInput:
-                        continue
+            for item in read_frames(file, 0, self._path.stat().st_size, IN_ONE_PIECE):
+                if isinstance(item, Frame) and not self._fault(item.data):
                     yield item.data

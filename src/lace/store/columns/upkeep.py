@@ -111,6 +111,13 @@ def _replace(store: SQLiteStore, part: Path, before: StoreState) -> None:
         finally:
             connection.execute("DETACH DATABASE fresh")
         connection.execute("VACUUM")
+        # The log has the new pages until it is copied, and the file the old ones.
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise StoreError(
+                f"{store.path}: it was written anew, but another program is reading it: what was removed stays in the"
+                " file until that one closes it; compact it again then"
+            )
 
 
 def _remove(path: Path) -> None:
