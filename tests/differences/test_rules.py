@@ -92,7 +92,11 @@ def symbols_at(start: str, count: int = 1) -> Fact:
     [
         (0, [SUMS, symbols_at("1")]),
         (0, [SUMS, symbols_at("0"), symbols_at("0")]),
-        (0, [SUMS, symbols_at("0"), symbols_at("1")]),
+        (0, [SUMS, symbols_at("0"), symbols_at("2")]),
+        (0, [SUMS, symbols_at("0", 57)]),  # more than a line may hold
+        (0, [SUMS, symbols_at("0", 0)]),
+        (0, [SUMS]),
+        (0, [SUMS, Fact(DIFFERENCE_SYMBOLS, ("0", "0" * 16)), Fact(DIFFERENCE_SYMBOLS, ("0", "0" * 19))]),  # 12 + 14
         (0, [SUMS, Fact(DIFFERENCE_SYMBOLS, ("0", "abc"))]),
         (0, [SUMS, SUMS, symbols_at("0")]),
         (0, [symbols_at("0")]),  # without the sums
@@ -105,6 +109,8 @@ def symbols_at(start: str, count: int = 1) -> Fact:
         (1, [Fact(DIFFERENCE_MORE, ("100",)), Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
         (1, [Fact(DIFFERENCE_LACKS, ("0" * 22,))]),
         (1, [Fact(DIFFERENCE_LACKS, ("0" * 5,))]),
+        (1, [Fact(DIFFERENCE_LACKS, ("",))]),
+        (1, [Fact(DIFFERENCE_LACKS, ("0" * 16,)), Fact(DIFFERENCE_LACKS, ("0" * 15 + "4",))]),  # 12 bytes, and 12
         (1, [comparing.DROP, Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
     ],
 )
@@ -196,6 +202,27 @@ def test_symbols_that_do_not_suffice_are_continued(monkeypatch: pytest.MonkeyPat
     assert both.sides[0].have == both.sides[1].have
     assert len(both.sides[0].named("DifferenceMore")) >= 2
     assert control(both.sides[0]).count("Advertised") == 20
+
+
+@pytest.mark.clause("070-TELL-04", "070-LIAR-01")
+@pytest.mark.parametrize("given_", ["none", "one", "all but one", "one too many"])
+def test_who_asks_for_symbols_gets_those_up_to_the_number_asked_for(
+    given_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A teller that gives one at a time would have the asker pass over its set for each of them, and for ever."""
+    monkeypatch.setattr(comparing, "choose", lambda *_: Choice(Way.SKETCH, 5))
+    both = pair()
+    fill(both, 60, 20, 20)
+    near = both.sides[0]
+    both.start()
+    both.run(until=lambda: bool(near.named("DifferenceMore")))
+    wanted = int(near.named("DifferenceMore")[0][0]) - 5
+    count = {"none": 0, "one": 1, "all but one": wanted - 1, "one too many": wanted + 1}[given_]
+    near.inbox.clear()
+    both.give(near, given.FactsReceived(tuple([symbols_at("5", count)] if count else []), 10))
+    both.give(near, given.BlockEnded())
+    assert near.aborted is not None
+    assert near.aborted.reason.value == "malformed fact block"
 
 
 @pytest.mark.clause("070-LIM-01", "070-DROP-02", "070-DROP-03")
