@@ -65,6 +65,23 @@ def test_a_lace_comes_first_and_stdio_last(pair: tuple[str, str]) -> None:
     assert lace("interlace", *pair).exit_code == ExitCode.USAGE
 
 
+@pytest.mark.parametrize("command", ["interlace", "follow"])
+@pytest.mark.parametrize("pair", [("a.lace", "b.lace"), ("a.lace", "tcp:127.0.0.1:9")])
+@pytest.mark.parametrize("more", ["tcp:127.0.0.1:10", "b.lace"])
+def test_a_third_word_is_refused_and_not_passed_over(command: str, pair: tuple[str, str], more: str) -> None:
+    """Only behind stdio is it a command to start."""
+    done = lace(command, *pair, more)
+    assert done.exit_code == ExitCode.USAGE
+    assert f"{more!r} behind {pair[1]}" in done.stderr
+    assert len(hashes("b.lace")) == 2
+
+
+def test_between_two_addresses_a_third_is_refused() -> None:
+    done = lace("interlace", "tcp:127.0.0.1:9", "tcp:127.0.0.1:10", "tcp:127.0.0.1:11")
+    assert done.exit_code == ExitCode.USAGE
+    assert "'tcp:127.0.0.1:11' behind tcp:127.0.0.1:10" in done.stderr
+
+
 def test_a_peer_that_is_not_there_is_told(stage: Path) -> None:
     with serving("a.lace", stage) as first:
         done = lace("interlace", first, "tcp:127.0.0.1:9")

@@ -185,6 +185,10 @@ NOT_RANKED = [
         "B(P,Q) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S), P != Q."
     ),
     ("B(P,Q) :- Cand(P,_), Cand(Q,_), LexCompare(Q,'>',P).\nB(P,Q) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S)."),
+    (  # ties by another key, which may be equal too
+        "B(P,Q) :- Post(P,T,K), Post(Q,T,L), LexCompare(L,'>',K).\n"
+        "B(P,Q) :- Post(P,S,_), Post(Q,T,_), LexCompare(T,'>',S)."
+    ),
     ("B(P,Q) :- Cand(P,_), Cand(Q,_), LexCompare(Q,'>',P).\nB(P,Q) :- Cand(P,_), Cand(Q,_), LexCompare(Q,'>',P)."),
     (
         "B(P,Q,G) :- Post(P,G,T), Post(Q,G,T), LexCompare(Q,'>',P).\n"

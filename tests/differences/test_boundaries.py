@@ -272,7 +272,7 @@ def test_symbols_from_the_middle_are_those_of_the_whole(start: int) -> None:
 
 
 def test_no_symbols_and_no_ids_are_no_texts() -> None:
-    assert len(decode_symbols([], 0)) == 0
+    assert len(decode_symbols([], 3)) == 0
     assert decode_short_ids([]).tolist() == []
     assert list(encode_short_ids(np.zeros(0, np.uint64))) == []
 
@@ -290,9 +290,15 @@ def test_short_ids_ascend(values: list[int], good: bool) -> None:
 @pytest.mark.parametrize(
     ("read", "found"),
     [
-        (lambda: decode_symbols([b64a.encode(bytes(26))], 3), "26 bytes for 3 symbols"),
-        (lambda: decode_symbols([b64a.encode(bytes(25))], 2), "25 bytes for 2 symbols"),
-        (lambda: decode_short_ids([b64a.encode(bytes(9))]), "9 bytes"),
+        (lambda: decode_symbols([("0", b64a.encode(bytes(25)))], 0), "25 bytes in a line"),
+        (lambda: decode_symbols([("0", b64a.encode(bytes(13 * 57)))], 0), "741 bytes in a line"),
+        (lambda: decode_symbols([("0", "")], 0), "0 bytes in a line"),
+        (lambda: decode_symbols([("3", b64a.encode(bytes(26))), ("4", b64a.encode(bytes(13)))], 3), "'4'"),
+        (lambda: decode_symbols([("03", b64a.encode(bytes(26)))], 3), "'03'"),
+        (lambda: decode_short_ids([b64a.encode(bytes(9))]), "9 bytes in a line"),
+        (lambda: decode_short_ids([b64a.encode(bytes(12))] * 2), "12 bytes in a line"),
+        (lambda: decode_short_ids([b64a.encode(bytes(8 * 91))]), "728 bytes in a line"),
+        (lambda: decode_short_ids([""]), "0 bytes in a line"),
         (lambda: decode_summary("1" * 19, "0" * 22, "0" * 64), f"{'1' * 19!r}"),
         (lambda: decode_summary("1" * 200, "0" * 22, "0" * 64), f"{'1' * 80!r}"),
     ],

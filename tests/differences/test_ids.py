@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from differences.sets import KEY, random_ids
 from lace.differences.compare import measured
 from lace.differences.few import measure_few
-from lace.differences.ids import EMPTY, Ids, ids_of_bytes, ids_of_digests, ids_of_texts, sort_ids
+from lace.differences.ids import EMPTY, Ids, ids_of_bytes, ids_of_digests, ids_of_texts, in_text_order, sort_ids
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import keyed_ids
 from lace.differences.sums import measure
@@ -185,3 +187,21 @@ def test_ids_that_share_their_first_word_are_told_apart_one_by_one() -> None:
         assert EMPTY.positions(one).tolist() == [-1]
         others = np.arange(6) != place
         assert ids.take(others).positions(one).tolist() == [-1]
+
+
+def test_ids_in_the_order_of_their_texts_stand_by_letter_first() -> None:
+    ids = random_ids(50, seed=81)
+    assert len({text[0] for text in ids.texts()}) == 3
+    assert in_text_order(ids).texts() == sorted(ids.texts())
+    assert in_text_order(EMPTY) is EMPTY
+    of_one = ids.take(ids.letters == ord("P"))
+    assert in_text_order(of_one) is of_one
+
+
+def test_ids_that_begin_alike_are_sorted_by_every_further_word() -> None:
+    """Somebody who grinds hashes makes the first words alike: then the others decide, one after the other."""
+    rows = [(7, *rest, letter) for rest in product((1, 2), repeat=3) for letter in b"BP"]
+    mixed = [rows[at * 7 % len(rows)] for at in range(len(rows))] + rows[:3]
+    table = np.array(mixed, np.uint64)
+    found = sort_ids(np.ascontiguousarray(table[:, :4].T), table[:, 4].astype(np.uint8))
+    assert [(*found.words[:, at].tolist(), int(found.letters[at])) for at in range(len(found))] == rows

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from differences.test_exchange import Liar, RealSide, control, fill, flipped, once, pair
-from interlace.pair import Pair, config_of, plex
+from differences.test_exchange import MODULES, Liar, Make, RealSide, control, fill, flipped, once, pair
+from interlace.pair import Pair, Side, config_of, plex
+from interlace.scripted import limits_with
 from lace.cli.nodefile import read_node_file
 from lace.cli.serve import _file_choices
 from lace.differences.choose import Choice, CompareLimits, Way
@@ -17,6 +18,7 @@ from lace.interlace import comparing
 from lace.interlace import inputs as given
 from lace.interlace.agreement import own_hello
 from lace.interlace.blocks import BlockReader
+from lace.interlace.effects import EndBlock
 from lace.interlace.reasons import ProtocolAbort
 from lace.interlace.terms import Link
 from lace.interlace.vocabulary import (
@@ -28,6 +30,7 @@ from lace.interlace.vocabulary import (
     TICK_READY,
     Block,
 )
+from lace.notation import b64a
 from lace.notation.fact import Fact, Predicate
 from lace.policy.exposure import Exposure
 
@@ -92,7 +95,11 @@ def symbols_at(start: str, count: int = 1) -> Fact:
     [
         (0, [SUMS, symbols_at("1")]),
         (0, [SUMS, symbols_at("0"), symbols_at("0")]),
-        (0, [SUMS, symbols_at("0"), symbols_at("1")]),
+        (0, [SUMS, symbols_at("0"), symbols_at("2")]),
+        (0, [SUMS, symbols_at("0", 57)]),  # more than a line may hold
+        (0, [SUMS, symbols_at("0", 0)]),
+        (0, [SUMS]),
+        (0, [SUMS, Fact(DIFFERENCE_SYMBOLS, ("0", "0" * 16)), Fact(DIFFERENCE_SYMBOLS, ("0", "0" * 19))]),  # 12 + 14
         (0, [SUMS, Fact(DIFFERENCE_SYMBOLS, ("0", "abc"))]),
         (0, [SUMS, SUMS, symbols_at("0")]),
         (0, [symbols_at("0")]),  # without the sums
@@ -105,6 +112,8 @@ def symbols_at(start: str, count: int = 1) -> Fact:
         (1, [Fact(DIFFERENCE_MORE, ("100",)), Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
         (1, [Fact(DIFFERENCE_LACKS, ("0" * 22,))]),
         (1, [Fact(DIFFERENCE_LACKS, ("0" * 5,))]),
+        (1, [Fact(DIFFERENCE_LACKS, ("",))]),
+        (1, [Fact(DIFFERENCE_LACKS, ("0" * 16,)), Fact(DIFFERENCE_LACKS, ("0" * 15 + "4",))]),  # 12 bytes, and 12
         (1, [comparing.DROP, Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
     ],
 )
@@ -196,6 +205,84 @@ def test_symbols_that_do_not_suffice_are_continued(monkeypatch: pytest.MonkeyPat
     assert both.sides[0].have == both.sides[1].have
     assert len(both.sides[0].named("DifferenceMore")) >= 2
     assert control(both.sides[0]).count("Advertised") == 20
+
+
+def at_reply(**options: object) -> tuple[Pair, Side]:
+    """A teller whose symbols are out, and who waits for the asker's reply."""
+    both = pair(**options)  # type: ignore[arg-type]
+    fill(both, 40, 3, 3)
+    teller = both.sides[1]
+    both.start()
+    both.run(until=lambda: teller.machine.phase.value == "naming what differs" and teller.machine.wants_peer_input)
+    teller.inbox.clear()
+    both.sides[0].results.clear()
+    return both, teller
+
+
+@pytest.mark.clause("070-LIM-01", "070-FACT-02")
+@pytest.mark.parametrize(("named", "aborts"), [(5, False), (6, True)])
+def test_no_more_short_ids_are_named_than_records_may_be_listed(named: int, aborts: bool) -> None:
+    both, teller = at_reply(limits=limits_with(max_advertisement_records_listed=5))
+    data = b"".join(number.to_bytes(8, "big") for number in range(named))
+    both.give(teller, given.FactsReceived((Fact(DIFFERENCE_LACKS, (b64a.encode(data),)),), 10))
+    both.give(teller, given.BlockEnded())
+    assert (teller.aborted is not None) is aborts
+
+
+@pytest.mark.clause("070-LIM-01", "070-DROP-01")
+@pytest.mark.parametrize(("end", "drops"), [(100, False), (101, True)])
+def test_a_teller_that_is_asked_for_more_than_its_bound_drops(end: int, drops: bool) -> None:
+    both, teller = at_reply(compare_limits=CompareLimits(max_symbols=100))
+    before = control(teller).count("DifferenceSymbols")
+    both.give(teller, given.FactsReceived((Fact(DIFFERENCE_MORE, (str(end),)),), 10))
+    both.give(teller, given.BlockEnded())
+    while teller.results:
+        both.step(teller)
+    assert ("DifferenceDrop" in control(teller)) is drops
+    assert (control(teller).count("DifferenceSymbols") > before) is not drops
+
+
+@pytest.mark.clause("070-EQUAL-03", "070-CAP-03")
+@pytest.mark.parametrize("make", [Side, RealSide])
+@pytest.mark.parametrize(
+    ("name", "salts", "loops", "blocks"),
+    [
+        ("all", (11, 12), 1, 1),  # nothing can be asked for, and nothing is
+        ("listings on listings", (11, 12), 3, 6),  # rules that read listings come first
+        ("all", (None, None), 1, 2),
+        ("listings on listings", (None, None), 3, 6),
+    ],
+)
+@pytest.mark.parametrize("least", [0, 100])
+def test_equal_sets_end_without_requests_only_where_both_compare_and_no_rule_reads_listings(
+    make: Make, name: str, salts: tuple[int | None, int | None], loops: int, blocks: int, least: int
+) -> None:
+    both = pair(MODULES[name], salts=salts, make=make, min_compared=least)
+    fill(both, 30, 0, 0)
+    for side, result in zip(both.sides, both.exchange(), strict=True):
+        assert result.loops == loops
+        assert sum(isinstance(effect, EndBlock) for effect in side.wire) == 2 + blocks  # after setup and hello
+
+
+@pytest.mark.clause("070-TELL-04", "070-LIAR-01")
+@pytest.mark.parametrize("given_", ["none", "one", "all but one", "one too many"])
+def test_who_asks_for_symbols_gets_those_up_to_the_number_asked_for(
+    given_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A teller that gives one at a time would have the asker pass over its set for each of them, and for ever."""
+    monkeypatch.setattr(comparing, "choose", lambda *_: Choice(Way.SKETCH, 5))
+    both = pair()
+    fill(both, 60, 20, 20)
+    near = both.sides[0]
+    both.start()
+    both.run(until=lambda: bool(near.named("DifferenceMore")))
+    wanted = int(near.named("DifferenceMore")[0][0]) - 5
+    count = {"none": 0, "one": 1, "all but one": wanted - 1, "one too many": wanted + 1}[given_]
+    near.inbox.clear()
+    both.give(near, given.FactsReceived(tuple([symbols_at("5", count)] if count else []), 10))
+    both.give(near, given.BlockEnded())
+    assert near.aborted is not None
+    assert near.aborted.reason.value == "malformed fact block"
 
 
 @pytest.mark.clause("070-LIM-01", "070-DROP-02", "070-DROP-03")

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differences.sets import KEY, random_ids, siphash
+from differences.onpaper import siphash
+from differences.sets import KEY, random_ids
 from lace.differences import peel
 from lace.differences.choose import CompareLimits, Way, choose, more_symbols
 from lace.differences.compare import SetView, agrees, measured, measured_set

@@ -364,6 +364,26 @@ def test_what_both_listed_and_one_has_lost_is_asked_for_in_the_next_loop() -> No
     assert set(near.named("MayRequest")) == {(lost,)}
 
 
+@pytest.mark.clause("070-TAKE-05")
+def test_of_records_that_come_together_those_that_came_another_way_are_counted() -> None:
+    both = pair()
+    fill(both, 1, 3, 2)
+    near, far = both.sides
+    both.start()
+    both.run(until=lambda: lists_are_out(both))
+    far.put(plex("own/0/1"), plex("own/0/2"))
+    both.run(until=lambda: any(isinstance(item, given.RecordsReceived) for item in far.inbox) and not far.results)
+    coming = [item for item in far.inbox if isinstance(item, given.RecordsReceived)]
+    others = [item for item in far.inbox if not isinstance(item, given.RecordsReceived)]
+    assert len(coming) == 3
+    far.inbox.clear()
+    far.inbox.append(given.RecordsReceived([record for item in coming for record in item.records]))
+    far.inbox.extend(others)
+    both.run()
+    assert [event.count for event in far.events if isinstance(event, Unwanted)] == [2]
+    assert near.have == far.have
+
+
 # --- what our rules do not want --------------------------------------------------------------------------------------
 
 PICKY = Module.author(

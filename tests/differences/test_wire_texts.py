@@ -45,13 +45,16 @@ def test_symbols_are_read_back_and_fit_their_lines(size: int) -> None:
     symbols = sketch(keyed_ids(random_ids(300, seed=1), KEY).short, KEY, 0, size)
     texts = list(encode_symbols(symbols))
     assert all(len(f"DifferenceSymbols('4194304','{text}')") <= 1024 for text in texts)
-    back = decode_symbols(texts, size)
+    lines = [(str(7 + 56 * line), text) for line, text in enumerate(texts)]
+    back = decode_symbols(lines, 7)
     assert all((one == other).all() for one, other in zip(symbols, back, strict=True))
-    with pytest.raises(InvalidText):
-        decode_symbols(texts, size + 1)
+    for wrong, start in ((lines, 8), (lines[::-1], 7)):
+        if wrong and (start == 8 or len(lines) > 1):
+            with pytest.raises(InvalidText):
+                decode_symbols(wrong, start)
 
 
-@pytest.mark.clause("070-END-03")
+@pytest.mark.clause("070-END-03", "070-SKETCH-06")
 @given(st.sets(st.integers(0, 2**64 - 1), max_size=300))
 def test_short_ids_are_read_back_ascending(values: set[int]) -> None:
     short = np.array(sorted(values), np.uint64)

@@ -62,3 +62,15 @@ def test_what_two_programs_derive_by_the_same_rules_is_taken_over() -> None:
     for changed, shared in [("", "ABC"), ("C(X) :- A(X).", "AB"), ("B(X) :- Edge(X,_).", "A"), ("A('x') :- true.", "")]:
         other = check_program(parse_program(f"{text}\n{changed}"), RAW_PROFILE)
         assert {predicate.name for predicate in answering._derived_alike(evaluation, other)} == set(shared), changed
+
+
+def test_a_stratum_that_is_given_is_not_derived_again() -> None:
+    program = check_program(parse_program("A(X) :- Edge(X,_)."), RAW_PROFILE)
+    base = Base([Fact(EDGE, ("a", "b"))], EngineLimits())
+    first = Evaluation(program, base, RowSource(()), Meter(EngineLimits()))
+    first.run()
+    assert first.meter.rows > 0
+    again = Evaluation(program, base, RowSource(()), Meter(EngineLimits()), dict(first.completed))
+    again.run()
+    assert again.meter.rows == 0
+    assert again.completed.keys() == {Predicate("A", 1)}

@@ -286,6 +286,7 @@ def test_columns_become_texts_in_their_order(monkeypatch: pytest.MonkeyPatch) ->
         '{"P": "B"}\n{"P": "B"}\n',
         '{"P": "C"}\n',
     ]
+    assert list(json_lines(["größe"], [TextColumn(["日本"], np.zeros(1, np.int32))])) == ['{"größe": "日本"}\n']
     assert TextColumn([], np.empty(0, np.int32)).whole() == []
 
 

@@ -9,7 +9,7 @@ from lace.datalog.parser import parse_program
 from lace.datalog.source import MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.facts.predicates import ADVERTISED, FIELD, HAVE, RECORD_LINK, RECORD_PREDICATES
-from lace.facts.views import GatedView, ViewSource, constant_gate
+from lace.facts.views import EmptyView, GatedView, ViewSource, constant_gate
 from policy.hostile import worlds
 from policy.world import advertised, record
 
@@ -74,3 +74,21 @@ def test_a_gated_view_holds_what_its_module_asks_for_and_counts_what_is_there() 
         ("Field/4", "v_Field_2(A0,A1,A2,A3) :- Field(A0,A1,A2,A3), Sees('X',A0)."),
         ("Have/1", "v_Have_3() :- Have(A0), Sees('X',A0)."),
     ]
+
+
+@pytest.mark.clause("020-VIEW-06", "020-GATE-09")
+@pytest.mark.parametrize(
+    ("body", "resolved"),
+    [
+        ("Other(R), Have(R)", None),
+        ("Other(R), not Have(R)", "Other(R)"),
+        ("not Have('x')", "true"),
+        ("Other(R), Cardinality(Field(R,_,_,_),'<','1')", "Other(R), Cardinality(v_none_Field(R,_,_,_),'<','1')"),
+        ("Other(R), Cardinality(Other(_),'>','0')", "Other(R), Cardinality(Other(_),'>','0')"),
+        ("Other(R), not Other('x')", "Other(R), not Other('x')"),
+    ],
+)
+def test_a_view_of_nothing_takes_records_out_of_rules_and_nothing_else(body: str, resolved: str | None) -> None:
+    [rule] = parse_program(f"A('a') :- {body}.").rules
+    found = EmptyView("v_").resolve(rule)
+    assert (None if found is None else format_rule(found)) == (None if resolved is None else f"A('a') :- {resolved}.")

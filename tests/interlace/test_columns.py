@@ -21,7 +21,7 @@ from lace.interlace.columns import ColumnClaims, column_parts, packed
 from lace.interlace.cursor import AdvertisementCursor, decode_cursor
 from lace.interlace.effects import Reconcile, SetHandle
 from lace.interlace.host import Call
-from lace.interlace.packed import Part, by_record
+from lace.interlace.packed import PackedClaims, Part, are_same, by_record, packed_as
 from lace.interlace.partitions import AdvertisementSet, Partition, summarise
 from lace.interlace.sharedroots import pack, split, unpack
 from lace.notation import b64a
@@ -328,3 +328,30 @@ def test_many_partitions_are_worked_out_a_share_at_a_time() -> None:
     [job] = [pack(share, SOURCE, 1024) for share in split(column_parts(ids_of_texts(records)), 1)]
     assert unpack(job.run(BytesIO())) == whole
     assert summarise({"00": ()}, SOURCE, 1024) == [Partition("00", 0, b64a.encode(naive_root([])))]
+
+
+def test_claims_are_packed_where_packed_ones_stood_and_they_can_be() -> None:
+    records = [h3(n) for n in range(300)]
+    prefix, packed = next((key, part) for key, part in column_parts(ids_of_texts(records)).items() if len(part) > 1)
+    plain = {record: Advertisement(record, ()) for record in packed.hashes()[:1]}
+    found = packed_as(packed, plain)
+    assert isinstance(found, PackedClaims)
+    assert found.hashes() == list(plain)
+    assert packed_as(packed, {}) == {}
+    assert packed_as({}, plain) is plain
+    [record] = plain
+    told = {record: Advertisement(record, FIELD[:1])}
+    assert packed_as(packed, told) is told
+    assert prefix in packed.hashes()[0]
+
+
+def test_parts_are_the_same_if_their_claims_are() -> None:
+    records = [h3(n) for n in range(300)]
+    first, second = (column_parts(ids_of_texts(records)) for _ in range(2))
+    one, other = list(first.values())[:2]
+    for part in (one, by_record(one)):
+        assert are_same(part, part)
+        assert are_same(part, second[next(iter(first))])
+        assert are_same(part, dict(by_record(one)))
+        assert not are_same(part, other)
+        assert not are_same(part, {})

@@ -10,7 +10,7 @@ from interlace.pair import ALL, START_NS, Pair, blob, group_module, hash_of, mak
 from interlace.scripted import SECOND, TAI_TEXT, Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
-from lace.interlace.effects import EndBlock, Evaluate, PreparePolicy, SendFacts, SetHandle
+from lace.interlace.effects import EndBlock, Evaluate, KeepClaims, PreparePolicy, SendFacts, SetHandle
 from lace.interlace.events import Closed, EpochBegan, FixedPoint, Ticked
 from lace.interlace.host import Call
 from lace.interlace.machine import InterlaceMachine
@@ -692,3 +692,66 @@ def test_a_record_that_comes_while_a_loop_settles_is_listed_in_another(moment: i
     assert hash_of(late) in peer.held_hashes
     assert hash_of(late) in peer.have
     assert all(end.machine.phase is Phase.IDLE for end in pair.sides)
+
+
+# --- what waits, and what an end leaves behind -----------------------------------------------------------------------
+
+
+def test_requests_wait_until_they_have_an_answer() -> None:
+    pair = make_pair()
+    near, far = pair.sides
+    assert near.machine.unserved_requests == 0
+    near.put(*[plex(f"near/{n}") for n in range(3)])
+    far.put(*[plex(f"far/{n}") for n in range(5)])
+    seen: list[set[int]] = [set(), set()]
+
+    def look() -> bool:
+        for side, found in zip(pair.sides, seen, strict=True):
+            found.add(side.machine.unserved_requests)
+        return False
+
+    pair.start()
+    look()
+    pair.run(until=look)
+    assert seen == [{0, 3}, {0, 5}]
+    assert near.have == far.have
+
+
+@pytest.mark.parametrize("at_rest", [False, True])
+def test_only_a_fixed_point_keeps_what_the_peer_claims(at_rest: bool) -> None:
+    """A peer that leaves in the middle may have claimed anything: the next exchange begins as if it had not been."""
+    pair = make_pair(cursor_key="door", is_open=True)
+    near, far = pair.sides
+    far.put(X)
+    pair.start()
+    pair.run(until=lambda: not at_rest and near.machine.phase is Phase.TRANSFER)
+    if not at_rest:
+        pair.give(near, given.CloseRequested())
+        pair.run()
+    else:
+        pair.give(near, given.StreamEnded(True))
+    assert near.finished is not None or near.aborted is not None
+    kept = [effect for effect in near.asked if isinstance(effect, KeepClaims)]
+    assert bool(kept) is at_rest
+
+
+@mark.clause("050-ERR-17")
+def test_what_breaks_a_rule_while_records_are_stored_ends_the_exchange_when_they_are() -> None:
+    pair = make_pair()
+    near, far = pair.sides
+    far.put(X)
+    pair.start()
+    pair.run(until=lambda: bool(near.inbox) and isinstance(near.inbox[0], given.RecordsReceived) and not near.results)
+    pair.give(near, near.inbox.popleft())
+    waiting = list(near.results)
+    near.results.clear()
+    stray = str(hash_of(plex("stray")))
+    pair.give(near, given.RecordsReceived([(stray, 10)]))
+    assert near.aborted is None  # nothing that was taken is lost
+    assert not near.machine.wants_peer_input
+    for answer in waiting:
+        pair.give(near, answer)
+    assert near.aborted is not None
+    assert near.aborted.reason is AbortReason.RECORD_NOT_REQUESTED
+    assert stray in near.aborted.detail
+    assert near.have == {hash_of(X)}

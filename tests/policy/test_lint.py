@@ -47,6 +47,8 @@ def test_a_file_is_what_its_heads_say(text: str, profile: object) -> None:
         "Field(P,'Data-Length',_,'10')",
         "Field(P,'TAI',_,'1640995200:000000000')",
         "Field(P,'My-Header','7','//')",
+        "Field(P,N,_,'u'), Have(N)",
+        "Field(P,_,'0','//')",
         f"BlobHash(P,'{HASH}')",
         f"RecordLink('{HASH}',_,_,_,_), Have(P)",
     ],

@@ -7,6 +7,7 @@ import pytest
 from lace.datalog.canonical import lacegram_id
 from lace.errors import InvalidExchangePlan, LimitExceeded
 from lace.limits import EngineLimits
+from lace.notation.fact import Predicate
 from lace.notation.identifiers import LacegramId
 from lace.policy.compile import agree
 from lace.policy.operand import Facet, Module, SelectorOperand
@@ -197,3 +198,22 @@ def test_a_text_that_passed_once_is_judged_again_under_other_limits() -> None:
         assert Module.receive(data, announced=announced).text == ALL
         with pytest.raises(LimitExceeded):
             Module.receive(data, announced=announced, limits=EngineLimits(max_rules=1))
+
+
+@pytest.mark.parametrize(
+    ("body", "reads"),
+    [
+        ("Have(P)", {"Have"}),
+        ("Have(P), not Peer(P)", {"Have", "Peer"}),
+        ("Have(P), Cardinality(TickTAI(_),'>','0')", {"Have", "TickTAI"}),
+        ("Help(P)", {"Have", "Help", "StartTAI"}),
+    ],
+)
+def test_what_a_module_reads_is_what_stands_in_its_bodies(body: str, reads: set[str]) -> None:
+    helper = "Help(P) :- Have(P), StartTAI(P).\n" if "Help" in body else ""
+    module = Module.author(f"{helper}SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- {body}.")
+    arities = {"Have": 1, "Peer": 1, "TickTAI": 1, "StartTAI": 1, "Help": 1, "SelectHave": 1}
+    for name, arity in arities.items():
+        assert module.reads([Predicate(name, arity)]) is (name in reads), name
+    assert module.reads([Predicate("Peer", 1), Predicate("Have", 1)])
+    assert not module.reads([])

@@ -389,3 +389,13 @@ def test_every_binding_of_the_library_gives_the_same_bytes(
         assert curve.combiner()(be32(x), s, e) == exact.combine(be32(x), s, e)
     assert curve.multiply_add(be32(3), be32(4), be32(N - 12)) == bytes(32)
     assert curve.negate(be32(1)) == be32(N - 1)
+    three = curve._ffi.new("secp256k1_pubkey *")
+    assert curve._lib.secp256k1_ec_pubkey_create(curve._CONTEXT, three, be32(3))
+    for point, scalar, same in (
+        (None, 0, True),
+        (None, 3, False),
+        (three, 0, False),
+        (three, 3, True),
+        (three, 4, False),
+    ):
+        assert curve._is_multiple_of_g(point, scalar) is same

@@ -411,6 +411,18 @@ CASES = [
         id="seal-extras",
         marks=pytest.mark.clause("010-SEAL-04"),
     ),
+    pytest.param(  # twice as many lines as a Seal has, and one, are looked at; what stands behind them is not
+        RULE.FIELD_MISSING,
+        seal_head(b"X: y\n" * 5 + SIGNED_BY + SIGNATURE),
+        id="seal-behind-extras",
+        marks=pytest.mark.clause("010-SEAL-04"),
+    ),
+    pytest.param(
+        RULE.EXTRA_EARLY,
+        seal_head(b"X: y\n" * 3 + SIGNED_BY + SIGNATURE),
+        id="seal-behind-few-extras",
+        marks=pytest.mark.clause("010-SEAL-04"),
+    ),
     pytest.param(
         RULE.BLANK_LINE,
         seal_head(SIGNED_BY + SIGNATURE + b"\n"),

@@ -69,6 +69,7 @@ def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
     @trace_option
     @functools.wraps(function)
     def command(sources: Sequence[str], coordinates: Sequence[str], hashes: Sequence[str], **given: Any) -> ExitCode:
+        _require_stdio(given["address"], given["child"])
         asked = PeerChoices(
             module=chosen_selector(sources, coordinates, hashes),
             links={name: given.pop(name) for name in LINK_OPTIONS},
@@ -77,6 +78,14 @@ def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         return function(asked, **given)
 
     return command
+
+
+def _require_stdio(peer: object, child: Sequence[str]) -> None:
+    """A word more than a PEER takes is most likely another peer: whoever wrote it must not think that it took part."""
+    from lace.iltp.address import StdioAddress
+
+    if child and not isinstance(peer, StdioAddress):
+        raise click.UsageError(f"{child[0]!r} behind {peer}: only with the address stdio a command to start follows")
 
 
 _GIVEN = ("path", "master", "address", "child", "expose", "their_select", "their_expose", "trace")

@@ -5,7 +5,7 @@ Rule: one text for one value. Whatever a peer sends instead is refused here, bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 import numpy as np
@@ -60,12 +60,15 @@ def encode_symbols(symbols: Symbols) -> Iterator[str]:
         yield b64a.encode(rows[start : start + SYMBOLS_PER_LINE].tobytes())
 
 
-def decode_symbols(texts: list[str], expected: int) -> Symbols:
-    """Exactly so many symbols."""
-    data = b"".join([b64a.decode(text) for text in texts])
-    if len(data) != expected * SYMBOL_BYTES:
-        _refuse("symbols", f"{len(data)} bytes for {expected} symbols")
-    rows = np.frombuffer(data, _SYMBOL)
+def decode_symbols(lines: Iterable[tuple[str, ...]], start: int) -> Symbols:
+    """Symbols from number `start` on, of lines that each say which is their first. A line may be shorter than ours."""
+    pieces: list[bytes] = []
+    for first, text in lines:
+        if first != str(start):
+            _refuse(f"symbols where those from {start} on are due,", excerpt(first))
+        pieces.append(_rows_of(text, SYMBOL_BYTES, SYMBOLS_PER_LINE, "symbols"))
+        start += len(pieces[-1]) // SYMBOL_BYTES
+    rows = np.frombuffer(b"".join(pieces), _SYMBOL)
     return Symbols(rows["count"].copy(), rows["sum"].astype(np.uint64), rows["check"].astype(np.uint32))
 
 
@@ -77,13 +80,19 @@ def encode_short_ids(short: U64) -> Iterator[str]:
 
 def decode_short_ids(texts: list[str]) -> U64:
     """Strictly ascending short ids."""
-    data = b"".join([b64a.decode(text) for text in texts])
-    if len(data) % SHORT_BYTES:
-        _refuse("short ids", f"{len(data)} bytes")
-    short = np.frombuffer(data, ">u8").astype(np.uint64)
+    pieces = [_rows_of(text, SHORT_BYTES, SHORT_IDS_PER_LINE, "short ids") for text in texts]
+    short = np.frombuffer(b"".join(pieces), ">u8").astype(np.uint64)
     if not bool((short[1:] > short[:-1]).all()):
         _refuse("short ids", "not ascending")
     return short
+
+
+def _rows_of(text: str, size: int, most: int, what: str) -> bytes:
+    """What one line holds: some whole values, and no part of one that another line ends."""
+    data = b64a.decode(text)
+    if not data or len(data) % size or len(data) > most * size:
+        _refuse(what, f"{len(data)} bytes in a line")
+    return data
 
 
 def _count(text: str) -> int:

@@ -25,7 +25,7 @@ from lace.differences.wire import (
     encode_summary,
     encode_symbols,
 )
-from lace.errors import InvalidText, LocalProtocolError, excerpt
+from lace.errors import InvalidText, LocalProtocolError
 from lace.interlace.advertisement import Claims, require_record_ids
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
@@ -125,6 +125,7 @@ class Comparison:
         self._limits = core.terms.compare_limits
         self._is_asker = core.config.index == 0
         self._have = 0  # symbols sent or received
+        self._wanted = 0  # that we asked for; the first come unasked
         self._absent: Sequence[str] = ()  # of our records, that the peer lacks
         self.listed: Sequence[str] = ()  # by us
         self.offered: Sequence[str] = ()  # listed by the peer
@@ -210,21 +211,16 @@ class Comparison:
         return facts[1:]
 
     def _read_symbols(self, facts: Sequence[Fact]) -> Symbols:
-        texts: list[str] = []
-        for predicate, values in facts:
-            if predicate != DIFFERENCE_SYMBOLS:
-                raise malformed("sums among symbols")
-            start, text = values
-            if start != str(self._have + SYMBOLS_PER_LINE * len(texts)):
-                raise malformed(f"symbols from {excerpt(start)} on")
-            texts.append(text)
-        full = SYMBOLS_PER_LINE * max(0, len(texts) - 1)
+        if not facts or any(predicate != DIFFERENCE_SYMBOLS for predicate, _ in facts):
+            raise malformed("no symbols, or sums among them")
         try:
-            # A line but the last is full; how many the last one has its length tells.
-            last = len(texts[-1]) * 3 // 4 // 13 if texts else 0
-            return decode_symbols(texts, full + last)
+            symbols = decode_symbols((values for _, values in facts), self._have)
         except InvalidText as error:
             raise malformed(str(error)) from None
+        # 070-TELL-02. A teller that gave one at a time would have all of them passed over again for each.
+        if self._wanted and self._have + len(symbols) != self._wanted:
+            raise malformed(f"{self._have + len(symbols)} symbols where {self._wanted} were asked for")
+        return symbols
 
     # --- reply -------------------------------------------------------------------------------------------------
 
@@ -238,6 +234,7 @@ class Comparison:
             if found.is_hopeless or end <= self._have:
                 self._drop()
                 return
+            self._wanted = end
             core.send_block([Fact(DIFFERENCE_MORE, (str(end),))])
             core.enter(Move.MORE)
             return
