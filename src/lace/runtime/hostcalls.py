@@ -56,8 +56,9 @@ class HostCalls:
         finally:
             self._under_way.discard(call)
 
-    async def in_thread(self, work: Callable[..., T], *arguments: object, threads: Executor | None = None) -> T:
-        return await self._in_thread(partial(work, *arguments), None, threads)
+    async def in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        """Something that nobody is charged for and that need not wait for the engine."""
+        return await self._in_thread(partial(work, *arguments), None, self._threads)
 
     async def _in_thread(self, work: Callable[[], T], call: Call | None, threads: Executor | None) -> T:
         """As `run_in_executor`, but the loop is woken once: for the answer and its price.

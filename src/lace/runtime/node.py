@@ -38,7 +38,7 @@ from lace.runtime.reports import Reports
 from lace.runtime.session import Outcome, Session
 from lace.runtime.spreading import Spreading
 from lace.runtime.waitingroom import WaitingRoom
-from lace.runtime.wakes import set_within
+from lace.runtime.wakes import set_within, setter
 from lace.store.base import RecordStore
 from lace.transports.base import AcceptedStream, ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
@@ -108,7 +108,7 @@ class Node:
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = 0
         self._stopping, self._changed = asyncio.Event(), asyncio.Event()
-        self._is_watching = False
+        self._unlisten: Callable[[], None] | None = None  # set once the store is watched
 
     # --- links -------------------------------------------------------------------------------------------------
 
@@ -310,8 +310,8 @@ class Node:
     # --- what is told ------------------------------------------------------------------------------------------
 
     def _opened(self, info: LinkInfo) -> None:
-        if not self._is_watching:
-            self._is_watching = True
+        if self._unlisten is None:
+            self._unlisten = self.store.news.listen(setter(self._changed))
             for work in (self._watch_store(), self._tend(), self.pulse.beat(self._clock.monotonic_ns)):
                 self._spawn(work)
         self._reports.opened(info, len(self._links))
@@ -327,7 +327,10 @@ class Node:
             yield found.row()
 
     async def _watch_store(self) -> None:
-        """Tell every open link when the store changed, whoever changed it (050-OPEN-03)."""
+        """Tell every open link when the store changed, whoever changed it (050-OPEN-03).
+
+        What this process stores is heard of; what another one stores is found by looking now and then.
+        """
         seen = await self._crew.in_thread(self.store.cursor)
         while not self._stopping.is_set():
             await set_within(self._changed, self._limits.store_poll_s)
@@ -349,10 +352,6 @@ class Node:
         """Whether worker processes judge what arrives."""
         return self._crew.workers.is_ready
 
-    def store_changed(self) -> None:
-        """Say that this process stored something; others' records are noticed by looking now and then."""
-        self._changed.set()
-
     @property
     def stopping(self) -> asyncio.Event:
         """Set once the node is ending."""
@@ -368,6 +367,8 @@ class Node:
         last = loop.time() + self._limits.shutdown_most_s
         self._stopping.set()
         self._changed.set()
+        if self._unlisten is not None:
+            self._unlisten()
         for listener in self._listeners:
             await listener.close()
         for found in list(self._links.values()):

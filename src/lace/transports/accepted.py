@@ -108,12 +108,12 @@ class AcceptQueue(Generic[S]):
         self._changed.set()
 
 
-def let_wait(server: _AnyServer, most: int = WAITING_OUTSIDE) -> None:
+def let_wait(server: _AnyServer) -> None:
     """How many connections the system keeps for a server of asyncio's until they are accepted. That server, told the
     same number, would accept all of them in one go: a crowd's hundred hold up everybody else for 20 ms."""
     for listening in server.sockets:
         with socket.socket(fileno=os.dup(listening.fileno())) as same:
-            same.listen(most)
+            same.listen(WAITING_OUTSIDE)
 
 
 def has_hung_up(transport: asyncio.BaseTransport) -> bool:
