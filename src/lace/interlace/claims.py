@@ -33,7 +33,7 @@ class PeerClaims:
         self._held = AdvertisementSet(max_line_bytes)
         self._like: Likeness | None = None  # 070: what is held instead
         self._measured: U64 | None = None  # what the peer claims now, as it told itself
-        self._seen: Mapping[str, Part] = {}  # the claims that whoever evaluates over them was last given
+        self._seen: Mapping[str, Part] = {}  # the claims as the evaluator was last given them
 
     def __len__(self) -> int:
         return len(self._held) if self._like is None else len(self._like)
@@ -81,7 +81,7 @@ class PeerClaims:
             self._spell_out()
 
     def _spell_out(self) -> None:
-        """Hold every claim: whoever asks needs them one by one."""
+        """Hold every claim as an object: the caller needs them one by one."""
         if self._like is not None:
             claims, self._like = self._like.claims(self.source, self._max_line_bytes), None
             self._held.replace_all(claims)
@@ -102,7 +102,7 @@ class PeerClaims:
         return self._held.fingerprint(self.source)
 
     def take_changes(self) -> ClaimChanges:
-        """What changed since this was last asked, removals first: for whoever evaluates over the claims."""
+        """What changed since this was last asked, removals first: for an evaluator that follows the claims."""
         self._spell_out()
         changes, self._seen = self._held.changes_since(self._seen), self._held.parts()
         return changes

@@ -69,7 +69,7 @@ def select_coordinate(address: str | Prefix) -> Module:
 
 
 def select_hash(*hashes: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
-    """These records and no others; whoever knows a hash may name it without seeing the record."""
+    """These records and no others; a hash may be named by anybody who knows it, without seeing the record."""
     wanted = sorted({RecordHash.parse(text) for text in hashes})
     if not wanted:
         raise InvalidExchangePlan("there is no hash to select", rule="select-empty")

@@ -43,7 +43,7 @@ from lace.store.base import RecordStore, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
 MAX_FOLLOWED_FACTS = 1_000
-FEW_RECORDS = 16  # that are looked at by whoever stored them
+FEW_RECORDS = 16  # up to so many are evaluated by the thread that stored them
 _BULK_RECORDS = 64  # records above which fields are read from the columns instead of from each record
 
 
@@ -138,7 +138,7 @@ class StoreEvaluator:
 
     @property
     def requestable(self) -> Collection[str]:
-        """What may be requested and is not there, whoever claims to have it."""
+        """What may be requested and is not there, no matter which peer claims to have it."""
         return self._request
 
     # --- the two questions of a host ---------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What one link asks of its host: in threads, charged to the peer, and cancelled when the link ends.
 
-Rule: work is charged when it ends, by the thread that did it. Whoever hangs up meanwhile pays all the same.
+Rule: work is charged when it ends, by the thread that did it. A peer that hangs up meanwhile pays all the same.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class HostCalls:
         tell()
 
     def _given_up(self, handed: list[asyncio.Future[T]], queued: Future[None]) -> None:
-        """Threads that end give up what waits for them; so does whoever waits for the answer."""
+        """The pool was shut down, or the caller stopped waiting, before the work began."""
         if queued.cancelled():
             self._soon(handed.pop().cancel)
 
@@ -119,6 +119,6 @@ class HostCalls:
 
 
 def _unless_done(answer: asyncio.Future[T], tell: Callable[[E], None], found: E) -> None:
-    """Whoever does not wait any more is told nothing."""
+    """Set an answer, unless its caller has stopped waiting."""
     if not answer.done():
         tell(found)

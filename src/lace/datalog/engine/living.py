@@ -90,7 +90,7 @@ class Living(Run):
         return LivingIndex(inner, self, positions) if self.rows < self._inner.rows else inner
 
     def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
-        return self.index(positions)  # whoever follows changes asks again and again
+        return self.index(positions)  # a view that follows changes asks again and again
 
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         if self.rows == self._inner.rows:

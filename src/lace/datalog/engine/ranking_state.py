@@ -147,7 +147,7 @@ class RankState:
         first, last = (size - high - 1, size - low) if self._up else (low - 1, high)
         if last < 0 or first >= size:
             return
-        # Whoever has the same key has the same count, whatever the numbers that identities happen to have.
+        # Rows with the same key have the same count, whatever numbers their identities happen to have.
         start = bisect_left(group.probes, (*group.entries[first][:2], -1)) if first >= 0 else 0
         stop = bisect_right(group.probes, (*group.entries[last][:2], _LAST)) if last < size else len(group.probes)
         yield from (identity for _, _, identity in group.probes[start:stop])

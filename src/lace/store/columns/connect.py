@@ -72,7 +72,7 @@ def connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -
     try:
         return _connect(path, create=create, read_only=read_only, limits=limits)
     except OldSchema:
-        # A lace of an earlier version, and somebody who only looks: whoever may write brings it up to date first.
+        # A lace of an earlier version, opened for reading: somebody who may write has to bring it up to date first.
         if not os.access(path, os.W_OK):
             raise
         _connect(path, create=False, read_only=False, limits=limits).close()

@@ -5,7 +5,7 @@ Rule: a key has one code, in the tree or in one run; a run never changes, it is 
 Keys are spread evenly, so a batch of many touches every page of a tree, and the longer the index the more pages are
 written again for each batch. A run is written once, and once more each time eight of its size become one. What the tree
 holds moves into the next run, so bulk imports find it empty. A run stands in rows of some hundred keys, by their first:
-a key is found without reading it whole, and whoever looks for many has `keyruns` hold the runs in memory.
+a key is found without reading it whole, and for many lookups `keyruns` holds the runs in memory.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def keyed_hash(secret: bytes) -> KeyFunction:
     """The index keys of texts under a store's own secret: their bytes as a number, modulo the secret prime.
 
     Two texts meet where the prime divides their difference. A header line is too short to hold more than some 200 of
-    the 10^11 primes that it may be, so whoever writes records cannot make texts meet.
+    the 10^11 primes that it may be, so an author of records cannot construct texts that collide.
     """
     prime = int.from_bytes(secret, "big")
 
