@@ -164,15 +164,15 @@ class StoreEvaluator:
         return looks_at_one_record(self.lowered.program.program.rules, self.lowered.goals)
 
     def forget_sets(self) -> None:
-        """Whoever asks keeps what may be sent: it is told all of it when it was evaluated anew, and no claims come."""
+        """The caller keeps what may be sent and feeds no claims: after a new evaluation it is told all of it."""
         self._keeps_sets = False
         self._recordwise = None
         if self.is_recordwise:
             self._recordwise = Recordwise(self.store, self.lowered, self._terms.engine_limits)
 
     def resume(self, at: StoreCursor) -> bool:
-        """Whoever asks knows what may be sent at an earlier moment, under rules that read no runtime facts: whether it
-        can be followed from there."""
+        """Whether changes can be followed from a moment at which the caller knows what may be sent; its rules read no
+        runtime facts."""
         if self._recordwise is None:
             return False
         self._cursor, self._runtime, self._is_begun = at, frozenset(), True
@@ -259,7 +259,7 @@ class StoreEvaluator:
         return nullcontext()
 
     def turn(self, call: Call) -> AbstractContextManager[None]:
-        """A turn for `evaluate` and `requestable_with`, which whoever calls them takes before it locks anything."""
+        """A turn for `evaluate` and `requestable_with`; callers take it before they lock anything."""
         return nullcontext()
 
     def looking_through(self, call: Call) -> AbstractContextManager[None]:
