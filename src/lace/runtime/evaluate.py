@@ -74,6 +74,14 @@ class Delta:
             _without(self.request_removed, later.request_added) | _without(later.request_removed, self.request_added),
         )
 
+    def change(self, send: Records, request: Records) -> None:
+        """Change the two sets as told."""
+        sides = (send, self.send_added, self.send_removed), (request, self.request_added, self.request_removed)
+        for held, came, went in sides:
+            held.update(came)
+            for record in went:
+                held.pop(record, None)
+
 
 def _without(records: Records, others: Records) -> Records:
     return {record: None for record in records if record not in others} if others else records
@@ -337,15 +345,8 @@ class StoreEvaluator:
             for side in (derived.added, derived.removed)
         ]
         delta = Delta(sets[0], sets[1], sets[2], sets[3])
-        if not self._keeps_sets:
-            return delta
-        for held, came, went in (
-            (self._send, delta.send_added, delta.send_removed),
-            (self._request, delta.request_added, delta.request_removed),
-        ):
-            held.update(came)
-            for record in went:
-                del held[record]
+        if self._keeps_sets:
+            delta.change(self._send, self._request)
         return delta
 
     def _is_small(self, source: ColumnSource) -> bool:

@@ -203,15 +203,8 @@ class GuestEvaluator:
             self._room = None
 
     def _note(self, delta: Delta) -> Delta:
-        if self._forgets:
-            return delta
-        for held, came, went in (
-            (self._send, delta.send_added, delta.send_removed),
-            (self._request, delta.request_added, delta.request_removed),
-        ):
-            held.update(came)
-            for record in went:
-                held.pop(record, None)
+        if not self._forgets:
+            delta.change(self._send, self._request)
         return delta
 
     # --- elsewhere ---------------------------------------------------------------------------------------------
