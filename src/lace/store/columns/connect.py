@@ -118,7 +118,9 @@ def _prepare(connection: sqlite3.Connection, create: bool, read_only: bool, limi
         raise StoreError("the file is not a lace store (it is empty)")
     version = 0 if blank else schema.version_of(connection)
     if read_only and version < len(schema.MIGRATIONS):
-        raise OldSchema(f"the store has the old schema {version} and may not be written to bring it up to date")
+        raise OldSchema(
+            f"the store has the old schema {version}, and without write access it cannot be brought up to date"
+        )
     if not read_only:
         if blank:
             connection.execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
