@@ -111,6 +111,7 @@ class KeyIndex:
             free: dict[int, int] = {}
             behind = []
             for key, code in waiting:
+                # Taken in the file, or by another text of this very batch, which came first.
                 if taken.get(key, free.setdefault(key, code)) != code:
                     behind.append((key + 1, code))
             rows = sorted((key, code) for key, code in free.items() if key not in taken)
@@ -141,7 +142,7 @@ class KeyIndex:
         fresh = held.fresh(keys, first_code)
         if fresh is None:
             return False
-        self._connection.execute("DELETE FROM symbol_index")
+        self._connection.execute("DELETE FROM symbol_index")  # what the tree held is part of the run
         held.write(max(runs, default=0) + 1, fresh)
         self._fold()
         return True
@@ -161,7 +162,7 @@ def _foldable(runs: Mapping[int, int]) -> list[int]:
     by_level: dict[int, list[int]] = {}
     for run, keys in runs.items():
         if keys < FOLDED_KEYS:
-            by_level.setdefault(keys.bit_length() // 3, []).append(run)
+            by_level.setdefault(keys.bit_length() // 3, []).append(run)  # three bits: sizes within a factor of eight
     return next((alike for alike in by_level.values() if len(alike) >= FANOUT), [])
 
 
