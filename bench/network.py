@@ -465,7 +465,6 @@ async def latency(report: Report, folder: Path, rounds: int) -> None:
         record = validate(sealed(number))
         started = time.perf_counter()
         near.put([record])
-        client.store_changed()
         while not far.have(record.hash):
             await asyncio.sleep(0.0005)
         times.append((time.perf_counter() - started) * 1000)

@@ -111,7 +111,6 @@ async def live(number: int, folder: Path, relay: Path, rng: random.Random, until
                 opened.put(
                     rng.randbytes(rng.randint(0, 3000)), group="u", app=f"peer/{number}", name=str(time.time_ns())
                 )
-                node.store_changed()
                 await asyncio.sleep(rng.uniform(0.5, 4))
             await node.shutdown()
         await asyncio.sleep(rng.uniform(0.1, 3))

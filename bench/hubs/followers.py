@@ -163,7 +163,6 @@ class Follower:
         """Store a record; when that was done."""
         self.store.put([record])
         now = self.arrived[str(record.hash)] = time.perf_counter()
-        self._node.store_changed()
         return now
 
     @property

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lace.notation.tai import TAI
     from lace.porcelain.changes import Change, ChangeStream
     from lace.porcelain.check import Damage
-    from lace.porcelain.exchange import Exchanged, fetch, follow, publish
+    from lace.porcelain.exchange import Exchanged, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.following import RuleChanges, RuleSnapshot, RuleView, follow_rules
@@ -161,6 +161,7 @@ __all__ = [
     "relay",
     "repair",
     "restore",
+    "selector",
     "serve",
     "validate",
 ]
@@ -187,7 +188,7 @@ _HOMES = {
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
-    "lace.porcelain.exchange": "Exchanged fetch follow publish",
+    "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "PutBatch",
     "lace.porcelain.query": "Answer query",

@@ -9,7 +9,7 @@ LaceError
 │   ├── InvalidExchangePlan     040
 │   └── InvalidStream           060
 ├── LimitExceeded           a limit handed in from outside was reached: carries its name and value
-├── EvaluationStopped       whoever asked for an evaluation no longer wants it
+├── EvaluationStopped       the caller no longer wants the evaluation
 ├── LocalProtocolError      our own side tried a move the protocol forbids
 ├── RemoteProtocolError     the peer did; carries an abort reason (see lace.interlace)
 ├── StoreError              the store cannot do it (disk full, read-only, not a store)

@@ -1,6 +1,6 @@
 """One frozen dataclass per limit table of the specifications, with the defaults printed there.
 
-Rule: whoever works within a limit takes it as an argument of one of these types; where a caller says nothing, the
+Rule: code that works within a limit takes it as an argument of one of these types; where a caller says nothing, the
 defaults printed here hold, and no module has limits of its own that cannot be handed in.
 """
 

@@ -99,6 +99,22 @@ def test_a_rule_file_says_its_own_limits_and_the_command_line_has_the_last_word(
     assert stated_limits(rules.read_text("utf-8")).max_tuple_arity == 9
 
 
+@pytest.mark.parametrize("command", ["id", "fmt", "test"])
+def test_whatever_reads_a_rule_file_takes_the_limits_it_says(tmp_path: Path, command: str) -> None:
+    rules, cases = tmp_path / "wide.rules", tmp_path / "cases.toml"
+    cases.write_text(f"[[case]]\nname = 'one'\ngiven = \"{ROW.strip()}\"\nnone = 'Other/1'\n", "utf-8")
+    words = [command, str(rules), *([str(cases)] if command == "test" else [])]
+    words += ["--profile", "raw"] if command == "id" else []
+    rules.write_text(f"{WIDE}\n", "utf-8")
+    refused = run(*words)
+    assert (refused.exit_code, "max_tuple_arity" in refused.stderr) == (4, True)
+    assert run(*words, "--limit", "tuple-arity=9").exit_code == 0
+    rules.write_text(f'#:json {{"limits": {{"max_tuple_arity": 9}}}}\n{WIDE}\n', "utf-8")
+    allowed = run(*words)
+    assert allowed.exit_code == 0, allowed.stderr
+    assert run(*words, "--limit", "tuple-arity=8").exit_code == 4
+
+
 def test_a_limit_that_is_hit_names_the_rule_as_written_even_under_a_goal(facts: str) -> None:
     text = "Reach(X,Y) :- Pair(X,Y).\nReach(X,Z) :- Pair(X,Y), Reach(Y,Z).\n" + PAIRS
     wide = ["--limit", "tuple-arity=9", "--limit", "working-rows=100"]

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,16 @@ def test_puts_of_a_batch_are_durable_together_when_its_block_ends(notes: Lace) -
         assert list(notes.changes(start, wait_s=0)) == []
     assert batch.waiting == 0
     assert [set(change.added) for change in notes.changes(start, wait_s=0)] == [set(found)]
+
+
+def test_a_batch_takes_nothing_before_its_block_begins(notes: Lace) -> None:
+    batch = notes.batch()
+    for work in (partial(batch.put, b"x", group="u", app="a", name="1"), batch.flush):
+        with pytest.raises(StoreError, match="a batch takes records inside its block"):
+            work()
+    with batch:
+        batch.put(b"x", group="u", app="a", name="1")
+    assert notes.get("//u//a//1") == b"x"
 
 
 def test_a_batch_takes_nothing_once_its_block_has_ended(notes: Lace) -> None:

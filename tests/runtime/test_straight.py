@@ -21,7 +21,7 @@ from interop.test_node import eventually, put
 from lace.errors import LimitExceeded
 from lace.iltp.address import TcpAddress
 from lace.interlace.host import Call, Cancelled
-from lace.limits import MIB, ExchangeLimits
+from lace.limits import MIB, SECOND_NS, ExchangeLimits
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime import judging, straight
@@ -31,6 +31,7 @@ from lace.runtime.evaluate import FEW_RECORDS, StoreEvaluator
 from lace.runtime.guesthouse import GuestHouse
 from lace.runtime.host import LocalHost
 from lace.runtime.hostcalls import HostCalls
+from lace.runtime.links import NodeLimits
 from lace.runtime.metering import LinkRates, Rate
 from lace.runtime.policybook import PolicyBook
 from lace.runtime.recordwise import Recordwise
@@ -176,10 +177,27 @@ def test_what_another_process_stores_reaches_an_open_link(tmp_path: Path) -> Non
                 node.keep_in_background(server.address, terms_of())
                 for number, store in enumerate((ours, theirs, ours, theirs, theirs, near, theirs)):
                     store.put([validate(blob(b"%d" % number))])
-                    if store is not theirs:
-                        (node if store is near else server.node).store_changed()
                     await eventually(partial(are_equal, near, ours, number + 2))
                 await node.shutdown()
+
+    asyncio.run(run())
+
+
+@pytest.mark.clause("050-OPEN-03")
+def test_what_this_process_stores_is_told_to_open_links_without_looking(tmp_path: Path) -> None:
+    async def run() -> None:
+        seldom = NodeLimits(store_poll_s=3600.0, shutdown_grace_s=1.0)
+        terms = terms_of(tick_interval_ns=3600 * SECOND_NS)  # a tick would find it as well
+        async with serving([blob(b"first")], tmp_path, terms=terms, limits=seldom) as server:
+            near = MemoryStore()
+            node = make_node(near, limits=seldom)
+            node.keep_in_background(server.address, terms)
+            for number, store in enumerate((near, server.store, near)):
+                await eventually(partial(are_equal, near, server.store, number + 1))
+                await asyncio.to_thread(store.put, [validate(blob(b"%d" % number))])
+            await eventually(partial(are_equal, near, server.store, 4))
+            await node.shutdown()
+        near.put([validate(blob(b"after the end"))])
 
     asyncio.run(run())
 
@@ -214,12 +232,10 @@ def test_one_new_record_wakes_few_threads(scheme: str, tmp_path: Path, monkeypat
             await eventually(lambda: server.node.metrics.get("connections_active") == 3)
             for number in range(2):  # everything is compiled and kept after the first
                 put(server.store, blob(b"to begin with %d" % number))
-                server.node.store_changed()
                 await eventually(lambda: all(hashes(store) == hashes(server.store) for store in stores))
                 await asyncio.sleep(0.1)
             woken = Woken(monkeypatch)
             put(server.store, blob(b"news"))
-            server.node.store_changed()
             await eventually(lambda: all(hashes(store) == hashes(server.store) for store in stores))
             await asyncio.sleep(0.1)
             assert woken.count["_judge_and_store"] == 3
@@ -255,7 +271,6 @@ def test_however_much_is_done_in_one_go_everything_arrives(
                 node.keep_in_background(server.address, terms_of())
             for number in range(12):
                 put(stores[number % 3], blob(b"%d" % number))
-                nodes[number % 3].store_changed()
                 if number % 4 == 3:
                     await eventually(partial(are_equal, server.store, server.store, 2 + number))
             await eventually(lambda: all(len(hashes(store)) == 13 for store in (*stores, server.store)))

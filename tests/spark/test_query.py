@@ -90,3 +90,14 @@ def test_what_a_goal_does_not_ask_for_is_not_derived(spark: SparkSession) -> Non
         query_facts(spark, facts, CLOSURE, "Reach(X,Y)", limits=limits, settings=settings)
     found = query_facts(spark, facts, CLOSURE, "Reach('c2',X)", limits=limits, settings=settings)
     assert found.rows() == [("c2", "c3"), ("c2", "c4"), ("c2", "c5")]
+
+
+def test_rules_are_read_under_the_limits_that_are_said(spark: SparkSession) -> None:
+    names = ",".join(f"X{n}" for n in range(9))
+    wide = {"Row": spark.createDataFrame([tuple(range(9))], ", ".join(f"c{n} int" for n in range(9)))}
+    rules = f"Wide({names}) :- Row({names})."
+    with pytest.raises(LimitExceeded, match="max_tuple_arity = 8"):
+        lace.spark.evaluate(rules, wide)
+    assert lace.spark.evaluate(rules, wide, limits=EngineLimits(max_tuple_arity=9))["Wide"].count() == 1
+    stated = f'#:json {{"limits": {{"max_tuple_arity": 9}}}}\n{rules}'
+    assert lace.spark.evaluate(stated, wide)["Wide"].count() == 1

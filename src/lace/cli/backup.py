@@ -18,8 +18,8 @@ from lace.cli.output import count_of, json_option, metered, print_json, say
 def command(path: Path, target: Path, replace: bool, as_json: bool) -> None:
     """Copy a lace whole, also while it is in use.
 
-    TARGET shows one moment of the lace, whoever writes meanwhile, and is a lace itself. A plain copy of the file is not
-    enough: what was written last stands in a log beside it (PATH-wal).
+    TARGET shows one moment of the lace, even if others write meanwhile, and is a lace itself. A plain copy of the file
+    is not enough: the latest writes are in a log beside it (PATH-wal).
     """
     from lace.porcelain.upkeep import backup
 

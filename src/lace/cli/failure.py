@@ -57,7 +57,7 @@ MEANING = {
     ExitCode.NOTHING: "the exchange ended well, but nothing was allowed: neither side showed the other a record",
     ExitCode.BUG: "a bug in lace; run again with --debug and report what it prints",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
-    ExitCode.BROKEN_PIPE: "whoever read the output stopped reading",
+    ExitCode.BROKEN_PIPE: "the program that read the output stopped reading",
 }
 
 _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from lace.cli.output import json_option, print_json, say
-from lace.cli.rules import profile_named, profile_option, read_rules
+from lace.cli.rules import chosen_limits, limit_option, profile_named, profile_option, read_rules
 
 
 @click.command("id")
 @click.argument("file")
 @click.option("--rules", "show_rules", is_flag=True, help="Also print the identifier of every rule.")
 @profile_option
+@limit_option
 @json_option
-def command(file: str, show_rules: bool, profile: str, as_json: bool) -> None:
+def command(file: str, show_rules: bool, profile: str, limit_words: Sequence[str], as_json: bool) -> None:
     """Print the identifier of a rule file.
 
     `R.…` names the canonical text, whatever the spelling, order and comments of the file; `U.…` names one rule. Only
@@ -23,7 +26,8 @@ def command(file: str, show_rules: bool, profile: str, as_json: bool) -> None:
     from lace.datalog.canonical import rule_id
 
     name, text = read_rules(file)
-    result = canonicalize(text, profile=profile_named(profile), name=name)
+    limits = chosen_limits(text, limit_words, name)
+    result = canonicalize(text, profile=profile_named(profile), limits=limits, name=name)
     lines = result.lacegram.text.split("\n") if result.lacegram.text else []
     if as_json:
         rules = [{"id": rule_id(line), "rule": line, **_note(result.sidecar.get(rule_id(line)))} for line in lines]

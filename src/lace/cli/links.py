@@ -206,11 +206,11 @@ class LinkChoices:
             raise click.UsageError(f"--key proves nothing over {where}: tcp carries no proof; use wss, ws or unix")
 
 
-def make_terms(module: Module, exposures: tuple[Exposure, ...], *, is_open: bool, send_gate: bool = True) -> Terms:
-    """Terms with the limits of the texts."""
+def make_terms(module: Module, exposures: tuple[Exposure, ...], *, is_open: bool) -> Terms:
+    """Terms under the limits that the specifications print."""
     from lace.interlace.terms import Terms
 
-    return Terms(module=module, exposures=exposures, is_open=is_open, send_gate=send_gate)
+    return Terms(module=module, exposures=exposures, is_open=is_open)
 
 
 def make_node(

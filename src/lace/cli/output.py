@@ -199,13 +199,13 @@ def human_size(size: int) -> str:
     return f"{value:.1f} TiB"
 
 
-def count_of(number: int, noun: str, plural: str = "") -> str:
+def count_of(number: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> count_of(1, "record"), count_of(1200, "record"), count_of(2, "entry", "entries")
-    ('1 record', '1,200 records', '2 entries')
+    >>> count_of(1, "record"), count_of(1200, "record")
+    ('1 record', '1,200 records')
     """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
 @dataclass(slots=True)

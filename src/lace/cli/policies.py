@@ -53,17 +53,12 @@ def select_options(function: F) -> F:
     return function
 
 
-def chosen_selector(
-    sources: Sequence[str],
-    coordinates: Sequence[str],
-    hashes: Sequence[str],
-    limits: EngineLimits = _DEFAULT_LIMITS,
-) -> Module:
+def chosen_selector(sources: Sequence[str], coordinates: Sequence[str], hashes: Sequence[str]) -> Module:
     """The operand of `--select…` choices: what any of them selects, everything without one."""
     from lace.policy.select import select
 
-    authored = [_selector_file(name, limits) for name in sources]
-    return select(coordinates=coordinates, hashes=hashes, modules=authored, limits=limits)
+    authored = [_selector_file(name, _DEFAULT_LIMITS) for name in sources]
+    return select(coordinates=coordinates, hashes=hashes, modules=authored)
 
 
 def named_selector(text: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:

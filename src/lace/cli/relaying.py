@@ -48,7 +48,7 @@ def address_of(place: Path | str) -> Address | None:
 
     text = str(place)
     if text == "stdio":
-        raise click.UsageError("stdio is the PEER or nothing: between two addresses both are dialled")
+        raise click.UsageError("stdio cannot be one of two addresses: both are dialled")
     if not text.startswith(("tcp:", "unix:", "ws:", "wss:")) or Path(text).exists():
         return None
     try:
@@ -75,7 +75,7 @@ def relay_between(
 
     for name, value in refused.items():
         if value:
-            raise click.UsageError(f"--{name} means nothing between two addresses: there is no lace of yours in it")
+            raise click.UsageError(f"--{name} means nothing between two addresses: no lace of yours takes part")
     if isinstance(second, Path | StdioAddress):
         raise click.UsageError(f"from {first} to {second}: name the lace first, and the address as the PEER")
     choices.require_use_of_key([first, second])

@@ -70,7 +70,7 @@ class _Printer:
                 say(f"{'':>30}{line}")
 
 
-def _show_file(path: Path, teller: TraceReader, printer: _Printer) -> ExitCode:
+def _show_file(path: Path, reader: TraceReader, printer: _Printer) -> ExitCode:
     from lace.runtime.trace import read_capture
 
     last = 0
@@ -79,10 +79,10 @@ def _show_file(path: Path, teller: TraceReader, printer: _Printer) -> ExitCode:
         last = passed.ns
         if passed.way not in ways:
             ways.append(passed.way)
-        for told in teller.feed(passed):
+        for told in reader.feed(passed):
             printer.show(told)
     for way in ways:
-        for told in teller.end(last, way):
+        for told in reader.end(last, way):
             printer.show(told)
     return ExitCode.BAD if printer.faults else ExitCode.OK
 
@@ -125,11 +125,11 @@ async def _relay(listen_on: Any, pass_to: Any, printer: _Printer) -> None:
 async def _pass_both(near: ByteStream, far: ByteStream, link: int, printer: _Printer) -> None:
     from lace.runtime.trace import Passed, TraceReader
 
-    teller, started = TraceReader(), time.monotonic_ns()
+    reader, started = TraceReader(), time.monotonic_ns()
 
     def show(way: Way, data: bytes) -> None:
         now = time.monotonic_ns() - started
-        lines = teller.feed(Passed(now, way, data)) if data else teller.end(now, way)
+        lines = reader.feed(Passed(now, way, data)) if data else reader.end(now, way)
         for told in lines:
             printer.show(told, link)
 

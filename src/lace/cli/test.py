@@ -9,7 +9,7 @@ import click
 
 from lace.cli.failure import ExitCode
 from lace.cli.output import count_of, json_option, print_json, say
-from lace.cli.rules import read_rules, read_text
+from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
 if TYPE_CHECKING:
     from lace.datalog.syntax import Fact
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 @click.argument("rules", metavar="RULES")
 @click.argument("files", nargs=-1, required=True, metavar="CASES...")
 @click.option("-k", "only", metavar="TEXT", default="", help="Only cases whose name holds this text.")
+@limit_option
 @json_option
-def command(rules: str, files: Sequence[str], only: str, as_json: bool) -> ExitCode:
+def command(rules: str, files: Sequence[str], only: str, limit_words: Sequence[str], as_json: bool) -> ExitCode:
     """Test rules against cases: given records, expected rows.
 
     CASES are TOML files of [[case]] tables: `name`, `given` (fact lines), [[case.record]] and [[case.advertised]]
@@ -33,10 +34,12 @@ def command(rules: str, files: Sequence[str], only: str, as_json: bool) -> ExitC
     from lace.porcelain.casefile import read_cases, run_case
 
     name, text = read_rules(rules)
-    cases = [case for file in files for case in read_cases(read_text(file), name=file) if only in case.name]
+    limits = chosen_limits(text, limit_words, name)
+    read = [case for file in files for case in read_cases(read_text(file), name=file, limits=limits)]
+    cases = [case for case in read if only in case.name]
     failed = 0
     for case in cases:
-        outcome = run_case(case, text, name=name)
+        outcome = run_case(case, text, name=name, limits=limits)
         failed += not outcome.passed
         _print(outcome, as_json)
     if not as_json:

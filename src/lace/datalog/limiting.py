@@ -2,7 +2,7 @@
 
 Rule: a name that is no limit is refused with what is near it; nothing is silently left at its default.
 
-A rule file says its own limits in an annotation, so that whoever evaluates it need not know them:
+A rule file states its own limits in an annotation, so that the person who evaluates it need not know them:
 
     #:json {"limits": {"max_tuple_arity": 14}}
 """

@@ -49,9 +49,9 @@ def parse_all_errors(
     return Program(tuple(rules), source), errors
 
 
-def parse_atom(text: str, *, name: str = "<goal>", limits: EngineLimits = _DEFAULT_LIMITS) -> Atom:
+def parse_atom(text: str, *, limits: EngineLimits = _DEFAULT_LIMITS) -> Atom:
     """One atom, such as the goal `Selected(P)` or `Selected('P…')`."""
-    return LineParser(SourceText(name, text), 1, text, limits).whole_atom()
+    return LineParser(SourceText("<goal>", text), 1, text, limits).whole_atom()
 
 
 def parse_facts(text: str, *, name: str = "<facts>", limits: EngineLimits = _DEFAULT_LIMITS) -> Iterator[Fact]:

@@ -31,6 +31,7 @@ _PAYLOAD = slice(2, 45)  # of `P.<43 symbols>.H3`
 _ROWS_AT_ONCE = 1 << 16
 _FEW = 4  # ids that are looked for one by one
 _TEXT_LENGTH = 48
+# 43 symbols hold 258 bits for 256: of the last symbol only the sixteen with two zero bits are canonical.
 _TEXT = r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3"
 _TEXTS = re.compile(rf"{_TEXT}(?:\n{_TEXT})*+")
 _STANDARD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -186,6 +187,7 @@ def joined(columns: Sequence[Ids]) -> Ids:
 
 def sort_ids(words: Words, letters: Letters, kind: Literal["stable"] | None = None) -> Ids:
     """Ids of columns in any order; repeats are dropped."""
+    # Digests hardly ever share their first 64 bits: one word sorts them, unless somebody ground them to share it.
     order = np.argsort(words[0], kind=kind)
     first = words[0][order]
     if bool((first[1:] == first[:-1]).any()):

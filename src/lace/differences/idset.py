@@ -68,7 +68,7 @@ class IdSet:
         """What came and what went from an earlier generation to this one."""
         if self is earlier:
             return EMPTY, EMPTY
-        if self.step is not None and self.step.since is earlier.mark:  # whoever follows asks for no other
+        if self.step is not None and self.step.since is earlier.mark:  # followers ask for no other step
             return self.step.came, self.step.went
         if self.base is earlier.base:  # nearly always, and then there is little to look at
             came = self.added.without(earlier.added).with_(earlier.removed.without(self.removed))

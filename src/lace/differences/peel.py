@@ -15,7 +15,7 @@ from lace.differences.ids import distinct
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.sketch import Symbols, checks_of, no_symbols, places_of
 
-_ONE, _MINUS_ONE = np.uint8(1), np.uint8(255)
+_ONE, _MINUS_ONE = np.uint8(1), np.uint8(255)  # counts are modulo 2^8
 _MAX_ROUNDS = 2_000  # an honest sketch of any size takes some dozens; each has a price that few ids do not pay
 
 
@@ -78,6 +78,7 @@ class Peeler:
     def _alone(self, touched: npt.NDArray[np.int64], *, ours: bool) -> U64:
         """The distinct ids that some symbols consist of."""
         counts, sums, checks = (column[touched] for column in self._left)
+        # A count of one may also be 257 ids, or five of ours and four of theirs: the check decides.
         likely = counts == (_ONE if ours else _MINUS_ONE)
         sums, checks = sums[likely], checks[likely]
         if not ours:
@@ -96,13 +97,16 @@ class Peeler:
         what, check = ids[which], checks_of(ids, self._key)[which]
         if ours:
             what, check = np.uint64(0) - what, np.uint32(0) - check
+        # Not `counts[place] += …`: where a place comes twice, that would add once.
         np.add.at(counts, place, _MINUS_ONE if ours else _ONE)
         np.add.at(sums, place, what)
         np.add.at(checks, place, check)
         return place
 
     def _difference(self) -> Difference | None:
-        if self.is_hopeless or any(column.any() for column in self._left):
+        if self.is_hopeless or any(
+            column.any() for column in self._left
+        ):  # something is not explained by what was found
             return None
         sides = ([ids for ids, whose in self._found if whose is ours] for ours in (True, False))
         mine, theirs = (np.sort(np.concatenate([*side, np.zeros(0, np.uint64)])) for side in sides)

@@ -20,7 +20,7 @@ from lace.differences.keyed import U64, DifferenceKey, mix
 SYMBOL_BYTES = 13
 MAX_SYMBOLS = 1 << 22  # places beyond this are not computed by anybody
 _CHUNK = 1 << 15
-_STEP = np.uint64(0xDA942042E4DD58B5)
+_STEP = np.uint64(0xDA942042E4DD58B5)  # of a multiplicative generator modulo 2^64 (070-SKETCH-04)
 _CHECK_BITS = np.uint64(32)
 
 
@@ -69,9 +69,11 @@ def places_of(
     Only correctly rounded operations of binary64 are used, so that every implementation finds the same places.
     """
     which = np.arange(len(short))
-    state = mix(short, key.walk) | np.uint64(1)
+    state = mix(short, key.walk) | np.uint64(1)  # odd: products of odd numbers never become 0
     place = np.zeros(len(short))
     while len(which):
+        # An id takes place i with probability 1 / (1 + i/2). This is the distance to its next place, drawn by
+        # inverting that distribution: ceil((i + 1.5) * (1 / sqrt(r) - 1)) for r of 32 random bits over 2^32.
         jump = (state >> np.uint64(32)).astype(np.float64)
         jump += 1.0
         np.sqrt(jump, out=jump)

@@ -1,4 +1,4 @@
-"""A hash tree over a set of ids (070): one root for a set, whoever computes it and for whatever peer.
+"""A hash tree over a set of ids (070): one root for a set, the same whichever side computes it and for whichever peer.
 
 Rule: the tree has no key, so links share it, and it follows a change by the parts that the change touches. That two
 sets have one root is as hard to bring about as a collision of BLAKE3; so nobody who writes records gains by grinding

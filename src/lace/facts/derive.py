@@ -1,6 +1,6 @@
 """The facts of a valid record (020): Have, Field, RecordLink, BlobHash, PlexHash.
 
-Rule: facts come from a ValidRecord and from nothing else; whoever stores it makes them true.
+Rule: facts come from a ValidRecord and from nothing else; they hold wherever that record is stored.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class StreamReader:
     def read_block(self) -> list[Item]:
         """The items up to and with the next blank line, as far as they are here; empty if bytes are missing.
 
-        Of many fact lines some at a time: parsing them takes time, and whoever asks may have other things to do.
+        Of many fact lines some at a time: parsing them takes time, and the caller may have other things to do.
 
         Raises InvalidStream at the first fault, after everything before it has been handed out; the reader is then
         at its end.

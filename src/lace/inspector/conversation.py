@@ -55,14 +55,14 @@ def capture_page(name: str, path: Path, asked: Mapping[str, str], limits: Inspec
 
 def read_told(path: Path) -> Iterator[Told]:
     """A capture, item by item."""
-    teller, last, ways = TraceReader(), 0, list[Way]()
+    reader, last, ways = TraceReader(), 0, list[Way]()
     for passed in read_capture(path):
         last = passed.ns
         if passed.way not in ways:
             ways.append(passed.way)
-        yield from teller.feed(passed)
+        yield from reader.feed(passed)
     for way in ways:
-        yield from teller.end(last, way)
+        yield from reader.end(last, way)
 
 
 def told_data(told: Told) -> Data:

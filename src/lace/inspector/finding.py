@@ -52,7 +52,7 @@ def _form(opened: OpenedLace, question: str) -> Markup:
 def _results(opened: OpenedLace, question: str, rows: list[Data], *, searched: bool) -> Markup:
     if not searched:
         hint = join("Let it be searched: ", tag("code", f"lace index {opened.path}"))
-        return empty("This lace keeps no words to search.", hint)
+        return empty("This lace has no index of words.", hint)
     if not question:
         return empty("Every word has to be there. The last record that came is first.")
     if not rows:

@@ -39,9 +39,9 @@ def text(value: object) -> Markup:
     return value if isinstance(value, Markup) else Markup(escape(visible(str(value)), quote=True))
 
 
-def join(*children: object, between: str = "") -> Markup:
+def join(*children: object) -> Markup:
     """Children one after the other; None is nothing, a list is its parts."""
-    return Markup(escape(between).join(_parts(children)))
+    return Markup("".join(_parts(children)))
 
 
 def _parts(children: Iterable[object]) -> Iterable[str]:

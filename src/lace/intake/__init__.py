@@ -1,4 +1,4 @@
-"""The one way in for bytes that become records, whoever brings them: a bundle, a peer, a pipeline, a put.
+"""The one way in for bytes that become records, from a bundle, a peer, the pipeline or a put.
 
     frame  →  judge  →  encode  →  commit
     bytes     010       020        store

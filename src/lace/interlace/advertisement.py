@@ -150,7 +150,7 @@ _H3_LENGTH = PAYLOAD.stop + len(f".{H3}")
 
 
 def _are_h3(texts: Sequence[str]) -> bool:
-    """Whether every text is the hash of a record that we know; all are looked at in one go.
+    """Whether every text is the hash of a record that we know; all are checked together.
 
     The length tells two hashes from one text that has a line feed between them.
     """

@@ -33,7 +33,7 @@ class PeerClaims:
         self._held = AdvertisementSet(max_line_bytes)
         self._like: Likeness | None = None  # 070: what is held instead
         self._measured: U64 | None = None  # what the peer claims now, as it told itself
-        self._seen: Mapping[str, Part] = {}  # the claims that whoever evaluates over them was last given
+        self._seen: Mapping[str, Part] = {}  # the claims as the evaluator was last given them
 
     def __len__(self) -> int:
         return len(self._held) if self._like is None else len(self._like)
@@ -81,7 +81,7 @@ class PeerClaims:
             self._spell_out()
 
     def _spell_out(self) -> None:
-        """Hold every claim: whoever asks needs them one by one."""
+        """Hold every claim as an object: the caller needs them one by one."""
         if self._like is not None:
             claims, self._like = self._like.claims(self.source, self._max_line_bytes), None
             self._held.replace_all(claims)
@@ -102,7 +102,7 @@ class PeerClaims:
         return self._held.fingerprint(self.source)
 
     def take_changes(self) -> ClaimChanges:
-        """What changed since this was last asked, removals first: for whoever evaluates over the claims."""
+        """What changed since this was last asked, removals first: for an evaluator that follows the claims."""
         self._spell_out()
         changes, self._seen = self._held.changes_since(self._seen), self._held.parts()
         return changes
@@ -151,7 +151,7 @@ class PeerClaims:
 
     def _likened(self, answer: ClaimsTaken, own: OwnSet, max_named: int) -> ClaimsTaken:
         """Whether what is held is about our records, or what differs if that is little enough."""
-        if abs(len(own) - len(self._held)) > max_named:
+        if abs(len(own) - len(self._held)) > max_named:  # so many differ at least; nothing has to be compared
             return answer
         both = set(own.among(list(self._held)))
         absent, foreign = len(own) - len(both), len(self._held) - len(both)
@@ -208,6 +208,7 @@ class PeerClaims:
         start = self._measure(key)
         known = {*self.among(wanted.sent), *listed}
         sent = [record for record in own.among(wanted.sent) if record not in known]
+        # The peer may or may not have stored what we sent it before it made this measure: either is a true account.
         for also in (sent, []) if sent else ([],):
             if start is not None and adds_up(start, going, [*listed, *also], wanted.told, key):
                 self._change(wanted.added, going, own.some(also) if also else [])
@@ -243,7 +244,7 @@ class PeerClaims:
         parts = _sort_out(promised, claims)
         found = {partition.prefix: partition for partition in self._work_out(parts, self.source, self._max_line_bytes)}
         for partition in promised:
-            if found[partition.prefix] != partition:
+            if found[partition.prefix] != partition:  # a peer that lists other than it summarised is refused whole
                 raise ListingMismatch(f"partition {partition.prefix} is not what its summary says", "050-PART-15")
         self._take_over({partition: parts[partition.prefix] for partition in promised})
 
@@ -266,6 +267,7 @@ class PeerClaims:
 def _sort_out(promised: Sequence[Partition], claims: Claims) -> dict[str, list[Advertisement]]:
     """The claims by the partition that was selected; each belongs to one."""
     parts: dict[str, list[Advertisement]] = {partition.prefix: [] for partition in promised}
+    # Nearly all partitions are of the shortest length: one slice and one lookup find the home of a claim.
     shortest, *longer = sorted({len(prefix) for prefix in parts}) or [START_LENGTH]
     ends = 2 + shortest
     for claim in claims:

@@ -199,7 +199,7 @@ class ComparedLoop(ABC):
         self._go_on()
 
     def _catch_up(self) -> None:
-        """070-ADV-02: one of us sent a summary and the other did not; whoever did sends its standard `adv` now."""
+        """070-ADV-02: one side sent a summary and the other did not; the one that did sends its standard `adv` now."""
         core, mine = self._core, self._ours is not None
         self._forget_summaries()
         core.enter(Move.DROPPED)

@@ -4,7 +4,7 @@ Rule: a host speaks of our records by the handle of a set and of the peer's clai
 be cancelled and counts what it cost. There is one host for each link. What links share, and where the work is done (in
 this thread, in a process that can be killed, on a cluster), is the host's own affair.
 
-A host may block: whoever drives a machine calls it where blocking hurts nobody, one call at a time, except that `load`
+A host may block: the driver of a machine calls it where blocking hurts nobody, one call at a time, except that `load`
 and `list` are stepped while `judge` and `commit` go on. `perform` is the only place that turns effects into calls and
 failures into answers, so that an exchange ends the same way whatever drives it.
 """
@@ -44,7 +44,7 @@ Loaded = list[tuple[str, bytes | None]]
 
 
 class Cancelled(LaceError):
-    """A call was given up by whoever made it."""
+    """A call was given up by its caller."""
 
 
 class ListingMismatch(LaceError):

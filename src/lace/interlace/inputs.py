@@ -49,7 +49,7 @@ class ChangesReceived:
 @dataclass(frozen=True, slots=True)
 class ResourceReceived:
     """A resource block; `text` are its recovered bytes, `read` what they are as a module if that is known: to read many
-    rules takes long, and whoever gives this to a machine may have others who wait."""
+    rules takes long, and the driver may have other links that wait."""
 
     id: str
     kind: str

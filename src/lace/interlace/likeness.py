@@ -58,12 +58,12 @@ class Likeness:
             return False
         came, went = changed
         going = [record for record in went.texts() if record not in self.absent]
-        if going and keeps_fields:
+        if going and keeps_fields:  # the peer still claims these, and their fields stood in our set alone
             return False
         coming = came.texts()
         if coming == list(self.foreign):  # a first copy, and all of it has come
             self.foreign, coming = {}, []
-        for record in coming:
+        for record in coming:  # ours from now on: the peer either claimed it before, or lacks it
             if self.foreign.pop(record, None) is None:
                 self.absent.add(record)
         self.absent.difference_update(went.texts())

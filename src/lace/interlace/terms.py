@@ -1,7 +1,7 @@
 """What one side brings to an exchange, and what one connection makes of it (050).
 
 Rule: everything a machine and its host decide by is here or comes as an input. One set of terms, one set of limits:
-whoever drives an exchange, over a wire or in one process, hands in these and nothing beside them.
+a driver of an exchange, over a wire or in one process, hands in these and nothing else.
 """
 
 from __future__ import annotations

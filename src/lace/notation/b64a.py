@@ -61,7 +61,7 @@ def decode_canonical(text: str) -> bytes:
 
 
 def decode_canonical_each(texts: Sequence[str], size: int) -> list[bytes]:
-    """The `size` bytes of each of many texts that are known to be canonical, all in one go."""
+    """The `size` bytes of each of many texts that are known to be canonical, decoded together."""
     padding = "0" * (-text_length(size) % 4)  # zero bits behind each, so that the next begins at a whole byte
     data = a2b_base64(padding.join([*texts, ""]).encode("ascii").translate(_FROM_ASCEND))
     return [data[at : at + size] for at in range(0, len(data), (text_length(size) + 3) // 4 * 3)]

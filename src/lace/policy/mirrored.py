@@ -37,7 +37,7 @@ _MOST_CHARACTERS = 4 * KIB
 
 
 def selects_alike(plan: ExchangePlan) -> bool:
-    """Whether whoever may send a record under a plan makes a claim that whoever lacks it may request."""
+    """Whether under a plan each record that a side may send is claimed so that a side that lacks it may request it."""
     is_standard = plan.lowering is Lowering.STANDARD  # another one reads who the peer is
     return is_standard and all(is_mirrored(operand.module) for operand in plan.operands)
 

@@ -69,7 +69,7 @@ def select_coordinate(address: str | Prefix) -> Module:
 
 
 def select_hash(*hashes: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
-    """These records and no others; whoever knows a hash may name it without seeing the record."""
+    """These records and no others; a hash may be named by anybody who knows it, without seeing the record."""
     wanted = sorted({RecordHash.parse(text) for text in hashes})
     if not wanted:
         raise InvalidExchangePlan("there is no hash to select", rule="select-empty")
@@ -117,7 +117,7 @@ def _field_values(prefix: Prefix) -> list[tuple[str, Term]]:
     return wanted + [(field, _NAME) for field in below]
 
 
-def telling(module: Module, fields: Iterable[str], *, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
+def telling(module: Module, fields: Iterable[str]) -> Module:
     """The same selection under a plan whose listings carry these fields too (040-ADVREQ-03: every rule counts)."""
     taken = {atom.predicate.name for rule in module.rules for atom in (rule.head, *body_atoms([rule]))}
     told = Predicate(next(name for name in _fresh_names() if name not in taken), 1)
@@ -129,7 +129,7 @@ def telling(module: Module, fields: Iterable[str], *, limits: EngineLimits = _DE
         )
         for name in fields
     ]
-    return Module.of_rules([*module.rules, *rules], limits=limits)
+    return Module.of_rules([*module.rules, *rules])
 
 
 def _fresh_names() -> Iterator[str]:

@@ -73,7 +73,7 @@ class Lace(PutVerbs, Closing):
         return PutBatch(queue, clock=self._clock, keys=self._keys, limits=self.limits, on_signer=self._know_signer)
 
     def _know_signer(self, verifier: Verifier) -> None:
-        """Whoever signs here is known here."""
+        """A key that signs here is known here from then on."""
         know_key(self.store, verifier)
         self._tips.forget()
 
@@ -198,7 +198,7 @@ class Lace(PutVerbs, Closing):
             signers, until = self._tips.bounds()
             versions = self.store.latest_versions(*place, until=until, signers=signers)
             tip = self._tips.choose(versions)
-        else:  # who names a version means it, whoever signed it
+        else:  # a named version is meant, no matter who signed it
             versions = self.store.versions(*place)
             named = [entry for entry in versions if wanted.admits(entry.hash, entry.tai, entry.signer)]
             tip = Tip(named[-1]) if named else None

@@ -14,9 +14,10 @@ from lace.store.browsing import Browser
 
 MAX_SPACES = 10_000  # groups and apps that are looked at
 _CLOSE = 0.75
+_MOST = 3
 
 
-def nearest_prefixes(path: Path, prefix: str, most: int = 3) -> list[str]:
+def nearest_prefixes(path: Path, prefix: str) -> list[str]:
     """Prefixes that hold something and are spelled most like one that holds nothing; what lies below it first."""
     asked = parse_prefix(prefix)
     if asked.group is None:
@@ -28,8 +29,8 @@ def nearest_prefixes(path: Path, prefix: str, most: int = 3) -> list[str]:
     else:
         wanted, known = f"//{asked.group}//{asked.app}", {f"//{group}//{app}//" for group, app in spaces}
         below = any(group == asked.group and app.startswith(f"{asked.app}/") for group, app in spaces)
-    close = get_close_matches(f"{wanted}//", sorted(known), n=most, cutoff=_CLOSE)
-    return [one for one in (*([f"{wanted}/"] if below else []), *close) if one != prefix][:most]
+    close = get_close_matches(f"{wanted}//", sorted(known), n=_MOST, cutoff=_CLOSE)
+    return [one for one in (*([f"{wanted}/"] if below else []), *close) if one != prefix][:_MOST]
 
 
 def _spaces(path: Path) -> list[tuple[str, str]]:

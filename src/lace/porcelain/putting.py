@@ -114,14 +114,17 @@ class PutBatch(PutVerbs):
         self._clock = clock
         self._keys = keys
         self._limits = limits
-        self._is_over = False
+        self._is_begun = self._is_over = False
 
     def _putting(self) -> AbstractContextManager[PutBatch]:
         self._require_open()
         return nullcontext(self)
 
     def _require_open(self) -> None:
-        if self._is_over:  # nobody would make durable what came now
+        """The end of its block is what makes a batch durable: what came outside of it would be lost."""
+        if not self._is_begun:
+            raise StoreError("a batch takes records inside its block: `with notes.batch() as batch:`")
+        if self._is_over:
             raise StoreError("the block of this batch has ended: put into the lace, or begin another batch")
 
     @property
@@ -135,6 +138,7 @@ class PutBatch(PutVerbs):
         self._queue.flush()
 
     def __enter__(self) -> Self:
+        self._is_begun = True
         self._require_open()
         return self
 

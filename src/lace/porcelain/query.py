@@ -214,7 +214,7 @@ def only_output(checked: CheckedProgram) -> Atom:
     outputs = sorted(checked.derived - read)
     if len(outputs) != 1:
         heads = ", ".join(map(str, outputs or sorted(checked.derived)))
-        raise InvalidLacegram(f"which facts? several heads could be asked for: {heads}", rule="goal")
+        raise InvalidLacegram(f"name what to show as a goal; it could be {heads}", rule="goal")
     return next(rule.head for rule in checked.program.rules if rule.head.predicate == outputs[0])
 
 

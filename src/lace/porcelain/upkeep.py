@@ -57,7 +57,7 @@ def restore(backup_path: str | Path, path: str | Path, *, progress: Steps | None
 def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
     """Write a lace anew without what was removed from it: bytes, names and values that nothing else has.
 
-    Whoever has it open must open it again. It needs room for a second copy while it works.
+    Programs that have it open must open it again. It needs room for a second copy while it works.
     """
     from lace.store.columns.upkeep import compact as rewrite
 

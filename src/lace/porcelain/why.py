@@ -154,7 +154,7 @@ def _is_valid(stored: bytes, side: WhySide) -> Gate:
 
 
 def _tip_gate(record: ValidRecord, side: WhySide, wanted: RecordHash) -> Gate | None:
-    """Not a gate of the exchange: every version travels. But whoever looks at the coordinate sees another record."""
+    """Not a gate of the exchange: every version travels. But a reader of the coordinate sees another record."""
     plex = record.record.plex if isinstance(record.record, Seal) else record.record
     if not isinstance(plex, Plex) or side.lace is None:
         return None

@@ -35,9 +35,9 @@ def parse_link(name: str, value: str) -> LinkWords | None:
     return LinkWords(data, target) if space and data and is_target(target) else None
 
 
-def link_header(tag: str, target: str, name: str = LINK_SUFFIX) -> Header:
+def link_header(tag: str, target: str) -> Header:
     """The header of a link with data word `tag`."""
-    header = (name, f"{tag} {target}")
+    header = (LINK_SUFFIX, f"{tag} {target}")
     if parse_link(*header) is None:
         raise ValueError(f"{header} is no record link")
     return header

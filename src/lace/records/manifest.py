@@ -1,7 +1,7 @@
 """Chunk manifests (010, conventions): large content as a Plex of links to its chunks.
 
 Rule: pure. Ranges are half-open, in order, without gap or overlap, and cover 0..n. A manifest that breaks this is still
-a valid record; only whoever reads it as content refuses it.
+a valid record; only reading it as content refuses it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def read_sheet(frames: Sequence[bytes], limits: RecordLimits) -> Sheet | None:
     """The parts of Seals or Plexes of the common shape, signatures not yet verified.
 
     None where `validate` has to look at each: when they are not all of one type, or anything is unusual about any.
-    Heads come first, so that whoever mixes in what is declined has little done twice.
+    Heads come first, so that little is done twice where some records are declined.
     """
     letter = frames[0][LETTER] if frames else b""
     starts = _BEFORE_BLOB.get(letter)

@@ -28,8 +28,8 @@ class AdmissionLimits:
     max_links_per_peer: int = 32  # by the key of a peer we know, else by network prefix
     reserved_links: int = 32  # of max_links (a quarter at most), kept free for peers that prove themselves
     unknown_keys_share: float = 0.5  # of max_links, that peers with keys nobody here knows may take
-    yield_after_s: float = 1.0  # at rest for so long, an unproven link gives its place to whoever comes
-    calm_links: int = 32  # of each kind of stranger; with more, others are let in at this rate, whoever leaves for them
+    yield_after_s: float = 1.0  # after so long at rest, an unproven link gives up its place to a newcomer
+    calm_links: int = 32  # of each kind of stranger; beyond these, newcomers are let in at a rate only
     newcomers: Rate = field(default_factory=lambda: Rate(20, 20))
     max_rest_s: float = 3600.0  # an unproven link at rest for longer is closed
     max_held_bytes: int = 96 * MIB  # by all links of each kind of stranger: waiting, held claims, unsent
@@ -73,7 +73,7 @@ class Admission:
         self._newcomers = {kind: Bucket(limits.newcomers, 0) for kind in PeerKind}
 
     def kind(self, proof: TransportProof) -> PeerKind:
-        """What is known of whoever is at the other end."""
+        """What is known about the peer at the other end."""
         if isinstance(proof.address, StdioAddress | UnixAddress) or (proof.peer and proof.peer in self._trusted):
             return PeerKind.KNOWN
         return PeerKind.ANONYMOUS if proof.peer is None else PeerKind.KEY
@@ -142,7 +142,7 @@ class Admission:
         return min(resting, key=lambda found: (found.kind, -found.rests_s)).number if resting else None
 
     def evicted(self, standings: Iterable[Standing]) -> list[tuple[int, str]]:
-        """Who has to go now, and why: first who rested too long, then who holds most while too much is held.
+        """Which links have to go now, and why: those at rest for too long, then those that hold most of too much.
 
         The last link of a kind that holds anything may hold it alone: it has its own bounds, and nobody else suffers.
         """

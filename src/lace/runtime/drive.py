@@ -168,7 +168,8 @@ class Driver:
         else:
             await asyncio.wait([sending], timeout=self._limits.flush_timeout_s)
             await self._stream.close()
-        await asyncio.wait([performing], timeout=self._limits.flush_timeout_s)  # the cursor, the last events
+        # The cursor that saves the next exchange its listing, and the last events, are still to be kept and told.
+        await asyncio.wait([performing], timeout=self._limits.flush_timeout_s)
 
     async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         running: list[asyncio.Task[Any]] = [*tasks, *([self._service] if self._service else []), *self._judging.drop()]

@@ -43,7 +43,7 @@ from lace.store.base import RecordStore, StoreCursor
 
 # Facts of one change above which evaluating anew is cheaper than following.
 MAX_FOLLOWED_FACTS = 1_000
-FEW_RECORDS = 16  # that are looked at by whoever stored them
+FEW_RECORDS = 16  # up to so many are evaluated by the thread that stored them
 _BULK_RECORDS = 64  # records above which fields are read from the columns instead of from each record
 
 
@@ -73,6 +73,14 @@ class Delta:
             _without(self.request_added, later.request_removed) | _without(later.request_added, self.request_removed),
             _without(self.request_removed, later.request_added) | _without(later.request_removed, self.request_added),
         )
+
+    def change(self, send: Records, request: Records) -> None:
+        """Change the two sets as told."""
+        sides = (send, self.send_added, self.send_removed), (request, self.request_added, self.request_removed)
+        for held, came, went in sides:
+            held.update(came)
+            for record in went:
+                held.pop(record, None)
 
 
 def _without(records: Records, others: Records) -> Records:
@@ -138,7 +146,7 @@ class StoreEvaluator:
 
     @property
     def requestable(self) -> Collection[str]:
-        """What may be requested and is not there, whoever claims to have it."""
+        """What may be requested and is not there, no matter which peer claims to have it."""
         return self._request
 
     # --- the two questions of a host ---------------------------------------------------------------------------
@@ -164,15 +172,15 @@ class StoreEvaluator:
         return looks_at_one_record(self.lowered.program.program.rules, self.lowered.goals)
 
     def forget_sets(self) -> None:
-        """Whoever asks keeps what may be sent: it is told all of it when it was evaluated anew, and no claims come."""
+        """The caller keeps what may be sent and feeds no claims: after a new evaluation it is told all of it."""
         self._keeps_sets = False
         self._recordwise = None
         if self.is_recordwise:
             self._recordwise = Recordwise(self.store, self.lowered, self._terms.engine_limits)
 
     def resume(self, at: StoreCursor) -> bool:
-        """Whoever asks knows what may be sent at an earlier moment, under rules that read no runtime facts: whether it
-        can be followed from there."""
+        """Whether changes can be followed from a moment at which the caller knows what may be sent; its rules read no
+        runtime facts."""
         if self._recordwise is None:
             return False
         self._cursor, self._runtime, self._is_begun = at, frozenset(), True
@@ -259,7 +267,7 @@ class StoreEvaluator:
         return nullcontext()
 
     def turn(self, call: Call) -> AbstractContextManager[None]:
-        """A turn for `evaluate` and `requestable_with`, which whoever calls them takes before it locks anything."""
+        """A turn for `evaluate` and `requestable_with`; callers take it before they lock anything."""
         return nullcontext()
 
     def looking_through(self, call: Call) -> AbstractContextManager[None]:
@@ -337,15 +345,8 @@ class StoreEvaluator:
             for side in (derived.added, derived.removed)
         ]
         delta = Delta(sets[0], sets[1], sets[2], sets[3])
-        if not self._keeps_sets:
-            return delta
-        for held, came, went in (
-            (self._send, delta.send_added, delta.send_removed),
-            (self._request, delta.request_added, delta.request_removed),
-        ):
-            held.update(came)
-            for record in went:
-                del held[record]
+        if self._keeps_sets:
+            delta.change(self._send, self._request)
         return delta
 
     def _is_small(self, source: ColumnSource) -> bool:

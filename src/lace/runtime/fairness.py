@@ -1,4 +1,4 @@
-"""Threads that links share, and doors that few may pass at a time, with a turn for whoever used least.
+"""Threads that links share, and doors that few may pass at a time, where the account that used least is next.
 
 Rule: see `transports.fairqueue`. Work cannot be taken away from a thread, so one thread is kept for those whose work is
 known to be short, and what is known to be long has few threads at a time: it is Python, so that more of them are no
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LONG_S = 0.01  # of processor time: what those who do not wait for it notice
 _SHORT_AGAIN = 16  # pieces of short work in a row after which an account is trusted again
-_LOOK_S = 0.02  # how often whoever waits at a door looks whether that is still wanted
+_LOOK_S = 0.02  # how often a thread that waits at a door checks whether its call was cancelled
 _Work = tuple["Future[Any]", Callable[[], Any]]
 
 
@@ -89,7 +89,7 @@ class FairThreads:
                     tell = partial(future.set_exception, error)
             self._give_back(account, pace, thread_time() - started)
             if tell is not None:
-                tell()  # after it was counted: whoever hears of it may ask for the next thing at once
+                tell()  # only now that it is counted: the caller may ask for the next thing at once
             del taken, future, work, tell
 
     def _take(self) -> tuple[Hashable, Pace, _Work] | None:
@@ -126,7 +126,7 @@ class FairThreads:
             if len(self._owed) > MAX_REMEMBERED:
                 self._owed.popitem(last=False)
             if pace is not Pace.SHORT and self._waiting:
-                self._changed.notify()  # who was passed over may have the place now
+                self._changed.notify()  # a thread that was passed over may have the place now
 
     def shutdown(self) -> None:
         """Give up what waits; threads end when they are done with what they are at."""
@@ -150,7 +150,7 @@ class LinkThreads(Executor):
 
 
 class FairDoor:
-    """A few may be inside at a time, each in its own thread; whoever used least inside is next.
+    """A few may be inside at a time, each in its own thread; next is the account that used least inside.
 
     It is the only one that is woken: a hundred who look and lie down again cost more than what most of them wait for.
     """

@@ -10,7 +10,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -19,12 +18,14 @@ from lace.interlace.events import Event
 from lace.interlace.result import InterlaceResult
 from lace.limits import SECOND_NS
 from lace.policy.operand import Module
-from lace.runtime.clock import Clock, SystemClock
+from lace.runtime.clock import SystemClock
 from lace.runtime.local import ExchangeAborted, LocalExchange
 from lace.runtime.party import Party
+from lace.runtime.wakes import setter
 from lace.store.base import StoreCursor
 
 POLL_S = 0.1  # how soon a commit of another process is noticed
+MAX_EVENTS = 100_000
 
 
 class LocalFollow:
@@ -35,12 +36,10 @@ class LocalFollow:
         first: Party,
         second: Party,
         *,
-        clock: Clock | None = None,
         poll_s: float = POLL_S,
-        max_events: int = 100_000,
     ) -> None:
-        self._events: deque[tuple[int, Event]] = deque(maxlen=max_events)  # the newest, if nobody reads
-        self._exchange = LocalExchange(first, second, clock=clock or SystemClock(), on_event=self._hear)
+        self._events: deque[tuple[int, Event]] = deque(maxlen=MAX_EVENTS)  # the newest, if nobody reads
+        self._exchange = LocalExchange(first, second, clock=SystemClock(), on_event=self._hear)
         self._parties = (first, second)
         self._poll_s = poll_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lace-follow")
@@ -79,8 +78,7 @@ class LocalFollow:
         await self.close()
 
     async def __aiter__(self) -> AsyncIterator[tuple[int, Event]]:
-        wake = partial(asyncio.get_running_loop().call_soon_threadsafe, self._wake.set)
-        unlisten = [party.store.news.listen(wake) for party in self._parties]
+        unlisten = [party.store.news.listen(setter(self._wake)) for party in self._parties]
         try:
             async for heard in self._turns():
                 yield heard

@@ -1,7 +1,7 @@
 """The processes in which rules of peers run, who gets one next, and the warden who ends what must end.
 
-Rule: there are few of them whatever peers do; turns go to whoever used least, one network after the other; a process
-belongs to one link until another needs it more. Everything here may block and runs in threads.
+Rule: there are few of them whatever peers do; turns go to the account that used least, one network after the other; a
+process belongs to one link until another needs it more. Everything here may block and runs in threads.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class GuestHouse:
         room.is_fresh = True
         room.worker.kill()
         self._leaving += 1
-        # Reaped by a thread of its own: whoever drops a room may be the event loop.
+        # Reaped by a thread of its own: the thread that drops a room may be the event loop's.
         threading.Thread(target=self._reap, args=(room,), name="lace-reaper", daemon=True).start()
 
     def _reap(self, room: Room) -> None:

@@ -69,7 +69,7 @@ class GuestEvaluator:
 
     @property
     def requestable(self) -> Collection[str]:
-        """What may be requested and is not there, whoever claims to have it."""
+        """What may be requested and is not there, no matter which peer claims to have it."""
         return self._request if self._has_moved else self._near.requestable
 
     def prepare(self, wanted: PreparePolicy, call: Call | None = None) -> None:
@@ -142,7 +142,7 @@ class GuestEvaluator:
         return list(self._far(RequestableGuest(list(claims), source), call).requestable)
 
     def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None:
-        """The same for any number of callers at once; None if it has to be asked in turn, as by whoever leaves."""
+        """The same for any number of callers at once; None if it has to be asked in turn, as when a link leaves."""
         if self._has_moved:
             return None
         try:
@@ -168,7 +168,7 @@ class GuestEvaluator:
         return self._house.here(self._is_ours, self._turn_of(call), call)
 
     def _turn_of(self, call: Call) -> Hashable:
-        """Whoever asks: links share an evaluator, and whom it was made for has nothing to do with what others ask."""
+        """The account of the link that asks: links share an evaluator, and none pays for what another asked."""
         return self._guest if call.account is None else call.account
 
     @contextlib.contextmanager
@@ -203,15 +203,8 @@ class GuestEvaluator:
             self._room = None
 
     def _note(self, delta: Delta) -> Delta:
-        if self._forgets:
-            return delta
-        for held, came, went in (
-            (self._send, delta.send_added, delta.send_removed),
-            (self._request, delta.request_added, delta.request_removed),
-        ):
-            held.update(came)
-            for record in went:
-                held.pop(record, None)
+        if not self._forgets:
+            delta.change(self._send, self._request)
         return delta
 
     # --- elsewhere ---------------------------------------------------------------------------------------------

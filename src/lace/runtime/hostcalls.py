@@ -1,6 +1,6 @@
 """What one link asks of its host: in threads, charged to the peer, and cancelled when the link ends.
 
-Rule: work is charged when it ends, by the thread that did it. Whoever hangs up meanwhile pays all the same.
+Rule: work is charged when it ends, by the thread that did it. A peer that hangs up meanwhile pays all the same.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ class HostCalls:
         finally:
             self._under_way.discard(call)
 
-    async def in_thread(self, work: Callable[..., T], *arguments: object, threads: Executor | None = None) -> T:
-        return await self._in_thread(partial(work, *arguments), None, threads)
+    async def in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        """Something that nobody is charged for and that need not wait for the engine."""
+        return await self._in_thread(partial(work, *arguments), None, self._threads)
 
     async def _in_thread(self, work: Callable[[], T], call: Call | None, threads: Executor | None) -> T:
         """As `run_in_executor`, but the loop is woken once: for the answer and its price.
@@ -93,7 +94,7 @@ class HostCalls:
         tell()
 
     def _given_up(self, handed: list[asyncio.Future[T]], queued: Future[None]) -> None:
-        """Threads that end give up what waits for them; so does whoever waits for the answer."""
+        """The pool was shut down, or the caller stopped waiting, before the work began."""
         if queued.cancelled():
             self._soon(handed.pop().cancel)
 
@@ -118,6 +119,6 @@ class HostCalls:
 
 
 def _unless_done(answer: asyncio.Future[T], tell: Callable[[E], None], found: E) -> None:
-    """Whoever does not wait any more is told nothing."""
+    """Set an answer, unless its caller has stopped waiting."""
     if not answer.done():
         tell(found)

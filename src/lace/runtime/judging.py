@@ -104,6 +104,6 @@ def _judge_and_store(host: Host[Any], batch: Sequence[Arrived], call: Call) -> S
     answers = store(host, host.judge(batch, call), call)
     quick = host.at_once
     if quick is not None and quick.shared is not None and any(isinstance(one, given.RecordsStored) for one in answers):
-        with contextlib.suppress(LaceError):  # whoever asks for the set finds out for himself
+        with contextlib.suppress(LaceError):  # the next caller that asks for the set gets the error itself
             quick.shared.refresh_shortly(call)
     return answers

@@ -2,7 +2,7 @@
 
 Rule: a secret leaves this module only inside a SigningKey or SigningSecret. A key file is created with mode 0600 from
 its first byte, never replaced, and refused when group or others could read it. No error here ever holds a secret. A key
-may be locked by a passphrase; whoever opens the ring says how that is asked for.
+may be locked by a passphrase; the caller that opens the ring says how to ask for it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class KeyRing:
 
     @classmethod
     def of_user(cls, ask: Ask | None = None) -> KeyRing:
-        """The ring of whoever runs this process; `ask` gives the passphrase of a locked key."""
+        """The ring of the user who runs this process; `ask` gives the passphrase of a locked key."""
         return cls(default_home(os.environ, Path.home()), ask)
 
     def add(self, name: str, secret: SigningSecret, passphrase: str | None = None) -> KeyEntry:

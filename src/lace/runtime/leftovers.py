@@ -1,11 +1,11 @@
 """What a peer that has hung up left behind: bytes that the kernel holds and nobody has read yet.
 
-Rule: they are read on for a moment. The end of a stream is told only after all that was sent before it, and that may be
-megabytes on each of many links: whoever floods and leaves would be worked for long after. A link that is overdrawn is
-read so slowly that few pieces last for many seconds: they end with the moment. So does a link that is not read from
-because too much of it, or of all strangers, is here: each would be read on when the one before has ended. Of a peer
-that hears nothing more, and of whom no record is awaited, next to nothing is read: whatever it leads to is said to
-nobody.
+Rule: they are read for a moment longer, and no more. We learn that a stream has ended only after reading everything
+sent before its end, and that may be megabytes on each of many links: a peer that floods us and leaves would keep us
+working long afterwards. A link that is overdrawn is read so slowly that a few pieces would last for many seconds: its
+reading ends with the moment too. So does that of a link that is not read because too much of it, or of all strangers,
+is held here: otherwise each would be read as soon as the one before it has ended. From a peer that can hear nothing
+more, and from which no record is awaited, next to nothing is read: nobody would hear what comes of it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class NodeLimits(AdmissionLimits):
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 2.0  # for links at work; after it they are cut
     shutdown_most_s: float = 4.0  # for all of it
-    tend_s: float = 0.25  # how often it is looked who has to leave
+    tend_s: float = 0.25  # how often links are checked for those that have to leave
     backoff_first_s: float = 0.5  # before a lost peer is dialled again; doubles each time
     backoff_most_s: float = 60.0  # to which that grows
     waiting: WaitingLimits = field(default_factory=WaitingLimits)

@@ -34,7 +34,7 @@ from lace.runtime.workers import Workers
 from lace.workers.collector import seldom_collecting
 
 OnEvent = Callable[[int, Event], None]
-_MAX_HANDED_OVER = 2
+_MAX_HANDED_OVER = 2  # batches that may wait at the receiver: it works while the next is loaded, and no more are held
 _LIMITS = IngestLimits()
 _BOUNDS = HostBounds(load_bytes=_LIMITS.max_chunk_bytes, load_records=_LIMITS.max_chunk_records)
 
@@ -161,6 +161,7 @@ class LocalExchange:
         if side.is_over:
             return False
         peer = self.sides[1 - side.index]
+        # What our own side answered comes first: the machine takes nothing from its peer while a question is open.
         if side.answers:
             self._carry_out(side, side.machine.receive(side.answers.popleft(), self.now_ns))
         elif side.inbox and side.machine.wants_peer_input:
@@ -196,7 +197,7 @@ class LocalExchange:
             case asked.Report(event):
                 if self._on_event is not None:
                     self._on_event(side.index, event)
-                if isinstance(event, FixedPoint) and side.party.terms.is_open:
+                if isinstance(event, FixedPoint) and side.party.terms.is_open:  # the next change is likely a small one
                     side.host.rest(Call())
             case asked.Finish(result):
                 side.finished = result
@@ -285,6 +286,7 @@ class _Intake:
         batch, self._batch, self._batch_bytes = self._batch, [], 0
         if batch:
             judging = self._judges.submit(self._host.judge, batch, Call())
+            # Submitted right away: the one committer waits for this batch to be judged, and later ones stand behind it.
             self._waiting.append(self._committer.submit(self._commit, judging))
 
     def _commit(self, judging: Future[JudgedBatch]) -> Sequence[given.LocalInput]:
@@ -296,14 +298,13 @@ def exchange(
     second: Party,
     *,
     is_direct: bool = True,
-    clock: Clock | None = None,
     on_event: OnEvent | None = None,
 ) -> tuple[InterlaceResult, InterlaceResult]:
     """A bounded exchange between two laces in this process: both results, or ExchangeAborted.
 
     Unless `is_direct`, advertisements travel as listings or partitions, as on a wire.
     """
-    now = clock or SystemClock()
+    now = SystemClock()
     known = LastFixedPoint(first, second)
     if known.is_current():
         return known.results()
@@ -314,6 +315,7 @@ def exchange(
         running.start()
         running.run()
         results = running.results()
+        # Read before the hosts are closed: what was stored after these moments is not part of the fixed point.
         seen = running.sides[0].host.evaluated_at, running.sides[1].host.evaluated_at
         for side in running.sides:
             if side.aborted is not None:

@@ -105,8 +105,8 @@ class Debt:
 class AccountBook:
     """The processor time of peers, by key or network prefix: shared by all links of a peer, and outliving them.
 
-    Whoever hangs up and comes again finds what it owed. An account that is full again is forgotten; beyond the limit
-    the one that was used longest ago is, for whoever has more networks than that has more accounts anyway.
+    A peer that hangs up and comes back still owes what it owed. An account that is full again is forgotten. Beyond
+    the limit the least recently used one is: an attacker with more networks than that has more accounts anyway.
     """
 
     def __init__(self, max_peers: int = 4096) -> None:

@@ -351,10 +351,6 @@ class Node:
         """Whether worker processes judge what arrives."""
         return self._crew.workers.is_ready
 
-    def store_changed(self) -> None:
-        """Say that this process stored something; others' records are noticed by looking now and then."""
-        self._watch.changed.set()
-
     @property
     def stopping(self) -> asyncio.Event:
         """Set once the node is ending."""

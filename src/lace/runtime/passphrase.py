@@ -47,11 +47,11 @@ class Sealed:
     body: bytes  # the secret under the pad, then the seal
 
     @classmethod
-    def make(cls, secret: bytes, passphrase: str, cost: SealingCost = DEFAULT_COST, salt: bytes | None = None) -> Self:
+    def make(cls, secret: bytes, passphrase: str, cost: SealingCost = DEFAULT_COST) -> Self:
         """Lock a secret."""
         if not passphrase:
             raise KeyUnavailable("a passphrase has at least one character")
-        salt = urandom(SALT_BYTES) if salt is None else salt
+        salt = urandom(SALT_BYTES)
         pad, key = _derive(passphrase, salt, cost)
         hidden = _under(secret, pad)
         return cls(cost, salt, hidden + _seal(key, cost, salt, hidden))

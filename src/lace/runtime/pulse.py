@@ -4,8 +4,8 @@ Rule: it measures and changes nothing. Three readings: the time on the wall, whi
 less the time that the loop's thread waited for a processor, which is what we did to ourselves; and the processor time
 of the thread, which only work on the loop can use up.
 
-An idle loop beats seldom, so whoever gives it work says so: else all that was done in many turns until the next beat
-would look like one stall.
+An idle loop beats seldom, so code that gives it work says so: otherwise all that was done in many turns until the next
+beat would look like one stall.
 """
 
 from __future__ import annotations

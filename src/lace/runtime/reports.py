@@ -1,4 +1,4 @@
-"""What a node says of its links: counted for whoever reads the metrics, told to whoever asked for hooks."""
+"""What a node reports about its links: counters for its metrics, and calls to its hooks."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ from lace.runtime.keptsets import keep, keep_roots, recall
 from lace.store.base import RecordStore, StoreCursor
 
 _KEPT_ANSWERS = 64
-_FEW_CLAIMS = 64  # up to which an answer is kept for whoever makes the same claims
-_WORTH_SHARING_S = 0.001  # below, whoever asks pays: to tell everybody would cost more
+_FEW_CLAIMS = 64  # up to so many, the answer is kept for the next peer that makes the same claims
+_WORTH_SHARING_S = 0.001  # below this the asking link pays alone: sharing the bill would cost more than the bill
 _LOOK_S = 0.02  # how often a thread that waits for its turn looks whether anybody still waits for it
 NO_CLAIMS = PeerClaims("", 0)  # of nobody: shared sets hang on none
 
@@ -144,8 +144,9 @@ class _ForAll(Call):
 class SharedSends(_Generations):
     """Of any number of links, each in its own thread.
 
-    An evaluation that all of them use is paid by all of them, in equal parts, whoever asked first (docs/decisions/176).
-    One that is broken off is paid by whoever asked for it, and it is broken off only if nobody else waits for it.
+    An evaluation that all of them use is paid by all of them in equal parts, no matter which asked first
+    (docs/decisions/176). One that is broken off is paid by the link that asked for it, and it is broken off only if no
+    other link waits for it.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """One side of one link over a byte stream: the machine and the codec joined, still without I/O (050, 060).
 
-Rule: bytes and times come in, bytes and requests go out, nothing else. Whoever drives it carries out every request in
+Rule: bytes and times come in, bytes and requests go out, nothing else. Its driver carries out every request in
 the order given and answers those that the machine wants answered.
 """
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from lace.errors import LaceError, StoreReplaced
-from lace.runtime.wakes import set_within
+from lace.runtime.wakes import set_within, setter
 from lace.store.base import RecordStore, StoreCursor
 
 Look = Callable[[Callable[[], StoreCursor]], Awaitable[StoreCursor]]
@@ -28,7 +28,17 @@ class StoreWatch:
         self.outdated = asyncio.Event()  # nothing can be read or stored until it is opened again
 
     async def run(self, stopping: asyncio.Event, look: Look, spread: Callable[[], None]) -> None:
-        """Notice every change, whoever made it, until the node stops."""
+        """Notice every change, whoever made it, until the node stops.
+
+        What this process stores is heard of; what another one stores is found by looking now and then.
+        """
+        unlisten = self._store.news.listen(setter(self.changed))
+        try:
+            await self._look_on(stopping, look, spread)
+        finally:
+            unlisten()
+
+    async def _look_on(self, stopping: asyncio.Event, look: Look, spread: Callable[[], None]) -> None:
         seen: StoreCursor | None = None
         while not stopping.is_set() and not self.outdated.is_set():
             try:

@@ -1,4 +1,4 @@
-"""What a link does in one go: requests that its host answers at once, and bytes that its stream takes at once.
+"""What a link does in a single turn: requests that its host answers at once, and bytes that its stream takes at once.
 
 Rule: what is done is what `drive` does in its loops, in the same order; nothing here waits, and a go is short, so that
 it may be part of a turn on the event loop, which pays for it. To wake a loop for a step costs more than the step, and

@@ -1,4 +1,4 @@
-"""Whoever listens in on a link."""
+"""Listeners that are shown everything a link reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each item of a stream is for, in a sentence (060, 050): for whoever shows a conversation to people.
+"""What each item of a stream is for, in a sentence (060, 050), for whatever shows a conversation to people.
 
 Rule: an explanation says what an item is for, never what to think of it.
 """

@@ -1,7 +1,7 @@
 """Where connections wait for a place among the links of a node, for a moment.
 
-Rule: whoever has fewest links goes first, and who came first among equals; a few of each network may wait, and few in
-all. Without it a place that becomes free goes to whoever dials most often, and that is an attacker.
+Rule: the peer with the fewest links goes first, and among equals the one that came first; few of each network may wait,
+and few in all. Without it a place that becomes free would go to the peer that dials most often: an attacker.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class WaitingRoom:
         return min(firsts.values(), key=lambda first: first.links())
 
     async def _look(self) -> None:
-        """While anybody waits: one place after the other, each to whoever is next."""
+        """While anybody waits: one place after the other, each to the peer that is next."""
         while self._waiting:
             first = self._next()
             if first.found.done():  # it was cancelled a moment ago

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai
@@ -51,3 +52,14 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
         async with asyncio.timeout(seconds):
             await event.wait()
     return event.is_set()
+
+
+def setter(event: asyncio.Event) -> Callable[[], None]:
+    """What sets an event of this loop from any thread; once the loop has ended, nothing."""
+    loop = asyncio.get_running_loop()
+
+    def set_it() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            loop.call_soon_threadsafe(event.set)
+
+    return set_it

@@ -46,7 +46,7 @@ class _Link:
     info: LinkInfo
     opened: float
     items: deque[Json]
-    teller: TraceReader = field(default_factory=TraceReader)
+    reader: TraceReader = field(default_factory=TraceReader)
     phase: str = "exchanging operands"
     ended: float | None = None
     plan: str = ""
@@ -180,7 +180,7 @@ class Watch:
             else:
                 link.bytes_out += len(data)
             passed = Passed(int((time.monotonic() - link.opened) * 1e9), way, data)
-            link.items.extend(_item(told, self._limits.lines) for told in link.teller.feed(passed))
+            link.items.extend(_item(told, self._limits.lines) for told in link.reader.feed(passed))
 
         return hear
 

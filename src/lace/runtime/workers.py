@@ -1,6 +1,6 @@
 """Worker processes for received records and roots.
 
-Rule: a worker that fails costs time, never a record or a root: whoever asked does its work himself.
+Rule: a worker that fails costs time, never a record or a root: the caller does the work itself.
 """
 
 from __future__ import annotations

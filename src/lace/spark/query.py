@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 
 from lace.datalog.annotations import read_annotated
 from lace.datalog.demand import demand
+from lace.datalog.limiting import stated_limits
 from lace.datalog.parser import parse_atom
 from lace.datalog.source import Row
 from lace.datalog.syntax import Atom, Constant, Fact, Predicate, Variable
@@ -62,10 +63,10 @@ def evaluate(
     anyone = records if records is not None else next(iter(frames.values()), None)
     if anyone is None:
         raise InvalidInput("there is nothing to evaluate over: give relations, records or both", rule="evaluate-frames")
-    bounds = limits or EngineLimits()
+    bounds = limits or stated_limits(rules)
     given = {Predicate(name, len(frame.columns)): frame for name, frame in frames.items()}
     profile = RAW_PROFILE if records is None else LOCAL_PROFILE
-    checked = check_program(read_annotated(rules, name="<rules>").program, profile.with_base(given), bounds)
+    checked = check_program(read_annotated(rules, limits=bounds).program, profile.with_base(given), bounds)
     _require_relations(checked, given)
     result = run_checked(checked, given, spark=anyone.sparkSession, records=records, limits=bounds, settings=settings)
     heads = {rule.head.predicate: rule.head for rule in reversed(checked.program.rules)}
@@ -98,14 +99,13 @@ def query_archive(
     *,
     name: str = "<rules>",
     limits: EngineLimits | None = None,
-    settings: SparkSettings | None = None,
 ) -> SparkAnswer:
     """Evaluate rules over every valid record of some bundles, directories and stores."""
-    bounds = limits or EngineLimits()
+    bounds = limits or stated_limits(rules, name=name)
     given = [paths] if isinstance(paths, str | Path) else paths
     wide = records(judged(first_copies(raw_records(spark, [local_path(path) for path in given]))))
     checked = check_program(read_annotated(rules, name=name, limits=bounds).program, LOCAL_PROFILE, bounds)
-    return _answer(spark, checked, {}, wide, goal, bounds, settings)
+    return _answer(spark, checked, {}, wide, goal, bounds, None)
 
 
 def query_facts(
@@ -119,7 +119,7 @@ def query_facts(
     settings: SparkSettings | None = None,
 ) -> SparkAnswer:
     """Evaluate rules over facts in memory."""
-    bounds = limits or EngineLimits()
+    bounds = limits or stated_limits(rules, name=name)
     rows: dict[Predicate, list[Row]] = {}
     for predicate, values in facts:
         rows.setdefault(predicate, []).append(values)

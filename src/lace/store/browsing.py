@@ -69,10 +69,10 @@ class Children(NamedTuple):
 class Browser(Closing):
     """A second, reading pair of eyes on a store file; threads take turns."""
 
-    def __init__(self, path: str | Path, *, limits: StoreLimits | None = None) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._lock = Lock()
-        self._connection = connect(self.path, create=False, read_only=True, limits=limits or StoreLimits())
+        self._connection = connect(self.path, create=False, read_only=True, limits=StoreLimits())
         with store_errors(str(self.path)):
             secret = self._connection.execute("SELECT index_key FROM state").fetchone()[0]
         self._symbols = SymbolTable(self._connection, keyed_hash(secret))

@@ -1,7 +1,7 @@
-"""Who wants to hear that a store has changed, in this process.
+"""Listeners in this process that want to hear that a store has changed.
 
-Rule: a signal and nothing else. It says that the cursor may have moved; what changed, the listener reads himself. What
-another process stores is not heard here: whoever has to know of that looks at the cursor now and then.
+Rule: a signal and nothing else. It says that the cursor may have moved; what changed, the listener reads itself. What
+another process stores is not heard here: code that has to know of it looks at the cursor now and then.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class StoreNews:
         self._lock = Lock()
         self._numbers = 0
         self.at: object = None  # the cursor as our newest commit left it, if nobody else has stored anything since
-        self.count = 0  # how often something was committed: who finds it as it was has missed nothing of this process
+        self.count = 0  # commits so far: a reader that finds it unchanged has missed nothing that this process stored
 
     def listen(self, tell: Tell) -> Callable[[], None]:
         """Have this called after each commit, in the thread that committed; what is returned ends that."""
@@ -38,7 +38,7 @@ class StoreNews:
     def tell(self, at: object = None) -> None:
         """Something was committed: by us, and then the store stood here before anybody hears of it; or by others.
 
-        Who worked something out since the count last moved has seen all up to `at`.
+        A result worked out since the count last moved has seen everything up to `at`.
         """
         with self._lock:
             self.at = at

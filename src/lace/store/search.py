@@ -102,7 +102,7 @@ class SearchIndex:
     def find(self, question: str, *, before: int | None, limit: int) -> list[int]:
         """The ids of records that hold every word of a question, the last that came first."""
         if not self.is_on:
-            raise StoreError("this lace keeps no words to search: `lace index` begins to")
+            raise StoreError("this lace has no index of words: `lace index` makes one")
         expression = match_expression(question)
         if not expression:
             return []

@@ -101,19 +101,22 @@ class AcceptQueue(Generic[S]):
         return stream
 
     def close(self) -> None:
-        """Drop what waits and wake whoever waits for more."""
+        """Drop what waits and wake the task that waits for more."""
         self.is_closed = True
         for stream in self._waiting.drain():
             stream.abort()
         self._changed.set()
 
 
-def let_wait(server: _AnyServer, most: int = WAITING_OUTSIDE) -> None:
-    """How many connections the system keeps for a server of asyncio's until they are accepted. That server, told the
-    same number, would accept all of them in one go: a crowd's hundred hold up everybody else for 20 ms."""
+def let_wait(server: _AnyServer) -> None:
+    """Set how many connections the system keeps for a server of asyncio's until they are accepted.
+
+    Told the same number, that server would accept all of them in one turn of the loop: a hundred hold up everybody
+    else for 20 ms.
+    """
     for listening in server.sockets:
         with socket.socket(fileno=os.dup(listening.fileno())) as same:
-            same.listen(most)
+            same.listen(WAITING_OUTSIDE)
 
 
 def has_hung_up(transport: asyncio.BaseTransport) -> bool:

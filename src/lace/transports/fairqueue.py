@@ -1,8 +1,9 @@
-"""Who is next: whoever used least (start-time fair queueing).
+"""Who is next: the account that used least (start-time fair queueing).
 
 Rule: a peer waits for what the others are at, never for what they have queued up. Work is counted in processor seconds
-by account, which outlives a link: whoever hangs up and comes again finds what it used. An account that is new or was
-idle begins level with the least of those at work, so that nobody saves up turns and nobody starts behind.
+by account, which outlives a link: a peer that hangs up and comes back has still used what it used. An account
+that is new or was idle begins level with the least of those at work, so that nobody saves up turns and nobody starts
+behind.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MAX_REMEMBERED = 4096  # accounts, those that wait aside
 
 
 class FairQueue(Generic[T]):
-    """What waits, by account; whoever shares it between threads locks it."""
+    """What waits, by account; callers that share it between threads lock it."""
 
     def __init__(self, max_remembered: int = MAX_REMEMBERED) -> None:
         self._max_remembered = max_remembered
@@ -91,7 +92,7 @@ class FairQueue(Generic[T]):
             self._forget()
 
     def _forget(self) -> None:
-        """Who used least is forgotten: to be at the level is little to gain."""
+        """The account that used least is forgotten: it gains little by starting level."""
         idle = ((one, used) for one, used in self._used.items() if one not in self._waiting)
         kept = dict(nlargest(self._max_remembered // 2, idle, key=itemgetter(1)))
         self._used = {one: self._used[one] for one in self._waiting} | kept

@@ -45,7 +45,7 @@ class Turns:
         """Bytes came: parse them now if there is time, else in turn."""
         if not self._waiting:
             while connection.has_backlog and self._left_s > 0:
-                self._level = self._used_by(connection.network)  # whoever comes later begins level with it
+                self._level = self._used_by(connection.network)  # a connection that comes later begins level with it
                 self._spend(connection)
         if connection.has_backlog and connection not in self._waiting:
             self._waiting.append(connection)
@@ -57,7 +57,7 @@ class Turns:
         """Work was done for somebody, or is about to be done."""
         self._left_s -= seconds
         self._used[network] = self._used_by(network) + seconds
-        if len(self._used) > _MOST_NETWORKS:  # who used least is forgotten: to be at the level is little to gain
+        if len(self._used) > _MOST_NETWORKS:  # the one that used least is forgotten: it gains little by starting level
             self._used = dict(nlargest(_MOST_NETWORKS // 2, self._used.items(), key=itemgetter(1)))
 
     def _used_by(self, network: str) -> float:

@@ -106,10 +106,10 @@ class WorkerPool:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the processes; what has not begun is not done, and whoever waits for the rest is told WorkerDied.
+        """End the processes; jobs that have not begun are not done, callers that wait for others get WorkerDied.
 
         They are killed before anybody waits for them: on a busy machine one that has just been started may take longer
-        to load its modules than whoever ends has to wait.
+        to load its modules than the ending process has to wait.
         """
         self._threads.shutdown(wait=False, cancel_futures=True)
         for worker in self._workers:
@@ -122,7 +122,7 @@ class WorkerPool:
 class BackgroundPool:
     """Worker processes that are started in the background when they are first wanted.
 
-    While there is none, whoever asks does the work himself.
+    While there is none, the caller does the work itself.
     """
 
     def __init__(self, count: int | None = None, *, first: Sequence[Job[object]] = ()) -> None:

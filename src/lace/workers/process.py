@@ -17,7 +17,7 @@ from lace.workers.allocator import keep_freed_memory
 from lace.workers.collector import own_process
 
 PIPE_BYTES = 1 << 20
-BEHIND = 8  # steps of niceness behind whoever asks: what it stores or tells others is what everybody waits for
+BEHIND = 8  # steps of niceness behind the process that asks: what that one stores and sends is what everybody waits for
 _SIZE = struct.Struct("<Q")
 
 T_co = TypeVar("T_co", covariant=True)

@@ -1,4 +1,4 @@
-"""Derived facts for whoever asks for a few of them, such as an explanation.
+"""Derived facts for a caller that asks for a few of them, such as an explanation.
 
 Rule: what is given for a pattern is complete, and nothing is derived that no pattern asked for. Patterns that several
 bindings need are best asked for together (`prepare`): each evaluation has its price, however little it derives.
@@ -97,7 +97,7 @@ class AskedFacts:
         return next(self.rows(predicate, pattern), None)
 
     def prepare(self, predicate: Predicate, patterns: Iterable[Pattern]) -> None:
-        """Derive what patterns need, in one go."""
+        """Derive what all of these patterns need together."""
         missing = [pattern for pattern in dict.fromkeys(patterns) if self._covering(predicate, pattern) is None]
         if missing:
             self._evaluations[predicate] += 1

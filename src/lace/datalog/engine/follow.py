@@ -52,6 +52,7 @@ class Follower:
         if not changed:
             return
         allowed = self._allowed(rules.stratum)
+        # So many changes that following them cannot pay: then not even the attempt is made.
         starts = rules.starts(delta, self._ranks) if changed * SINGLE_ROWS <= allowed else None
         if starts is not None:
             try:
@@ -89,6 +90,7 @@ class Follower:
             doubtful.add(move.head, self._mover.below(move, rows))
         again, each = 0, float(CARRIED_ROWS)  # rows that looking again will take, and that deciding one more fact took
         while doubtful:
+            # Give up now if what waits would spend the budget anyway: work that is thrown away doubles the price.
             self._meter.foresee(int(each * doubtful.waiting) + again)
             began, decided = self._meter.rows, 0
             for predicate, facts in doubtful.lowest():

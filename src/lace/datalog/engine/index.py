@@ -28,9 +28,9 @@ Mask = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
 
 NO_ROWS: Rows = np.empty(0, np.int64)
-_DENSE_SLACK = 1 << 16
+_DENSE_SLACK = 1 << 16  # codes: an array over so many is small whatever it holds
 _PAIR_BITS = 22  # at most 16 MiB for an array over all pairs of codes
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: neighbouring codes end up far apart
 _HALF = np.uint64(32)
 
 
@@ -77,6 +77,7 @@ def spread(starts: Rows, counts: Rows) -> tuple[Rows, Rows]:
     places = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
+    # Counting from 0 to the total runs through all ranges without a gap; each range is off by its own shift.
     shift = starts - (ends - counts)
     return places, np.arange(total, dtype=np.int64) + shift[places]
 
@@ -188,6 +189,7 @@ class Sorted:
         self._keys = keys
         self._order = order
         self.nbytes = keys.nbytes + order.nbytes
+        # Where each key begins, and the end: the distances between are the numbers of rows.
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]])) if len(keys) else NO_ROWS
         self.most = int(np.diff(starts).max()) if len(keys) else 0
 
@@ -252,6 +254,7 @@ class Hashed:
         self.nbytes = self._inner.nbytes
         self.most = self._inner.most
         keys, rows = mixed[self._order], [column[self._order] for column in columns]
+        # Neighbours with one hash and different columns. From one such pair on, every row that is found is compared.
         alike = _equal([column[1:] for column in rows], [column[:-1] for column in rows], max(0, len(keys) - 1))
         self._collides = bool(((keys[1:] == keys[:-1]) & ~alike).any())
 
@@ -260,6 +263,7 @@ class Hashed:
         starts, counts = self._inner.ranges(hashed(keys))
         if not len(self._order):
             return starts, counts
+        # A hash above all others starts behind the last row; any row will do there, for its count is 0 already.
         first = self._order[np.minimum(starts, len(self._order) - 1)]
         return starts, np.where(_equal([column[first] for column in self._columns], keys, len(first)), counts, 0)
 
@@ -326,6 +330,7 @@ def build_index(columns: Sequence[Codes], domain: int) -> Index:
     if len(columns) == 1:
         return _build_single(columns[0], domain)
     if is_dense(domain, rows):
+        # One column that no two rows share finds the row; the others only have to be compared there.
         for place, column in enumerate(columns):
             unique = _build_unique(column, domain)
             if unique is not None:
@@ -352,16 +357,17 @@ def _build_unique(column: Codes, domain: int) -> Unique | None:
         return None  # there are not so many codes
     row_of = np.full(domain + 1, -1, np.int32)
     numbers = np.arange(len(column), dtype=np.int32)
+    # Where rows share a code, one overwrites the others, and these do not find their own numbers again.
     row_of[column] = numbers
     return Unique(row_of) if np.array_equal(row_of[column], numbers) else None
 
 
 def _build_grouped(column: Codes, domain: int) -> Grouped:
-    offsets = np.zeros(domain + 2, np.int32)
+    offsets = np.zeros(domain + 2, np.int32)  # one place more than ends: an empty range for every later code
     np.cumsum(np.bincount(column, minlength=domain), out=offsets[1:-1])
     offsets[-1] = offsets[-2]
     if len(column) < 2 or bool((column[1:] >= column[:-1]).all()):
-        return Grouped(offsets, None)
+        return Grouped(offsets, None)  # in order already: a place in the ranges is a row number
     return Grouped(offsets, order_of([column]).astype(np.int32))
 
 

@@ -1,7 +1,7 @@
 """Runs that lost rows (030, incremental evaluation).
 
-Rule: a run and its indexes stay as they are; which of its rows are dead is kept beside it, and whoever looks rows up
-is not told of those. So a change costs what it touches, not what stands.
+Rule: a run and its indexes stay as they are; which of its rows are dead is kept beside it, and a lookup leaves those
+out. So a change costs what it touches, not what stands.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Living(Run):
         return LivingIndex(inner, self, positions) if self.rows < self._inner.rows else inner
 
     def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
-        return self.index(positions)  # whoever follows changes asks again and again
+        return self.index(positions)  # a view that follows changes asks again and again
 
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         if self.rows == self._inner.rows:
@@ -141,6 +141,7 @@ class LivingIndex:
         self.most = inner.most
 
     def counts(self, keys: Sequence[Codes]) -> Rows:
+        # Dead rows are few: counting them apart leaves the long index as it is.
         return self._inner.counts(keys) - self._living.dead_rows().index(self._positions).counts(keys)
 
     def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:

@@ -60,7 +60,7 @@ class Materialized:
     """The derived facts of a program over facts that change."""
 
     def __init__(self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], meter: Meter) -> None:
-        meter.tell_as_in(checked.program)
+        meter.tell_as_in(checked.program)  # before it is rewritten: a limit names rules as their author wrote them
         self._checked = checked = existence_counted(checked)
         self._limits = limits = meter.limits
         own = extra if isinstance(extra, RowSource) else RowSource(extra)
@@ -166,7 +166,7 @@ class Materialized:
     def _follow(self, added: Iterable[Fact], removed: Iterable[Fact]) -> RelationChanges:
         strata = self.get_ready()
         self.meter.begin()
-        came, went = self._admit(added), self._admit(removed)
+        came, went = self._admit(added), self._admit(removed)  # a fact that is refused has changed nothing yet
         try:
             self._change_base(came, went)
             for rules in strata:
@@ -196,6 +196,8 @@ class Materialized:
         return [fact for fact in given if fact.predicate in self._checked.base]
 
     def _change_base(self, came: list[Fact], went: list[Fact]) -> None:
+        # What goes is taken out first, so that a fact in both lists stays. It is only looked up: a text that has no
+        # code is in no fact, and asking for its removal must not give it one.
         for (predicate, _), codes in zip(went, self._dictionary.found([fact.values for fact in went]), strict=True):
             if min(codes, default=0) >= 0:
                 self.table(predicate).remove(codes)

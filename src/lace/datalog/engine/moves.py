@@ -73,6 +73,7 @@ class TurnedRule:
         """The rank that a derivation gives its fact; `below` that of the fact as it stands, or None if that is not
         higher than what the derivation read."""
         arity = self.head.arity
+        # One above the highest that was read: along ranks no fact can support itself, not even through others.
         reached = max(row[arity : arity + self.read_ranks], default=-1) + 1
         if not below or not self.asks_rank:
             return reached

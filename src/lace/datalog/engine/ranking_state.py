@@ -58,7 +58,7 @@ class RankState:
         self._path: Path = table.path((constants, rank.candidates.equal), (self._id,))
         self._up = rank.operator in (">", ">=")  # beyond is the greater side
         same_side = not rank.tie_kind or (rank.tie_operator in (">", ">=")) == self._up
-        self.usable = same_side
+        self.usable = same_side  # else keys and ties run in opposite directions, and no one order has them both
         self._strict = (rank.tie_operator if rank.tie_kind else rank.operator) in ("<", ">")
         self._groups: dict[CodeRow, _Group] = {}
         self._standings: dict[int, _Standing] = {}
@@ -92,6 +92,8 @@ class RankState:
         if not keys:
             return None
         tie = text_of(identity) if self._rank.tie_kind else ""
+        # Of several keys one is enough on either side: others meet our most extreme one, and what is beyond our least
+        # extreme one counts for us.
         most, least = (max(keys), min(keys)) if self._up else (min(keys), max(keys))
         return _Standing(groups.pop(), (most, tie, identity), (least, tie, identity))
 
@@ -117,6 +119,8 @@ class RankState:
         for row in rows:
             changed.setdefault(tuple([row[n] for n in self._groups_at]), set()).add(row[self._id])
         self._moved = list(dict.fromkeys(identity for group in changed.values() for identity in group))
+        # Each candidate that moved shifts the counts of the others by one at most: only those within this reach of a
+        # bound can have crossed it.
         self._reach = {group: len(identities) + 1 + self._rank.others_only for group, identities in changed.items()}
         for identity in self._moved:
             self._move(identity)
@@ -147,7 +151,7 @@ class RankState:
         first, last = (size - high - 1, size - low) if self._up else (low - 1, high)
         if last < 0 or first >= size:
             return
-        # Whoever has the same key has the same count, whatever the numbers that identities happen to have.
+        # Rows with the same key have the same count, whatever numbers their identities happen to have.
         start = bisect_left(group.probes, (*group.entries[first][:2], -1)) if first >= 0 else 0
         stop = bisect_right(group.probes, (*group.entries[last][:2], _LAST)) if last < size else len(group.probes)
         yield from (identity for _, _, identity in group.probes[start:stop])

@@ -75,7 +75,7 @@ class BitmapSeen:
     def fresh(self, columns: Columns) -> Columns:
         keys = self._packing.pack(columns)
         keys = keys[~self._given[keys]]
-        if len(keys) * 32 > self._space:
+        if len(keys) * 32 > self._space:  # marking and reading all places takes less time than sorting so many keys
             mark = np.zeros(self._space, np.bool_)
             mark[keys] = True
             keys = np.flatnonzero(mark).astype(keys.dtype)
@@ -109,6 +109,7 @@ class SortedSeen:
 
     def _merge(self) -> None:
         levels = self._levels
+        # Each level at least twice the next: few levels to search, and each key is moved few times.
         while len(levels) > 1 and len(levels[-2]) < 2 * len(levels[-1]):
             joined = np.concatenate([levels[-2], levels[-1]])
             joined.sort(kind="stable")  # finds the two ascending runs and merges them
@@ -118,7 +119,7 @@ class SortedSeen:
 def in_sorted(level: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which keys stand in a sorted array."""
     places = search(level, keys)
-    places[places == len(level)] = 0
+    places[places == len(level)] = 0  # a key above all of them is compared with the first, which it does not equal
     return np.asarray(level[places] == keys)
 
 
@@ -199,7 +200,7 @@ class Relation:
                 self._pending.append(())
                 self._pending_rows = 1
             return
-        if self._seen is None:
+        if self._seen is None:  # made here: most relations of a store never get a row that a rule derived
             self._seen = make_seen(self.predicate.arity, self.domain)
             for run in self._old + self._delta:
                 self._seen.fresh([run.column(position) for position in range(self.predicate.arity)])
@@ -241,6 +242,7 @@ class Relation:
         """Merge neighbours of like size, so that n runs stay about log n, each row moved log n times."""
         old = self._old
         while len(old) > 1 and old[-2].rows < 2 * old[-1].rows:
+            # All that will have to be merged is merged at once: step by step, the last rows would be moved each time.
             start = len(old) - 2
             rows = old[-2].rows + old[-1].rows
             while start and old[start - 1].rows < 2 * rows:

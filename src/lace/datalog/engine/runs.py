@@ -78,6 +78,7 @@ class Run:
 
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         """Which keys have a row; for a single dense column a bitmap is enough."""
+        # A bitmap that is there is cheapest; without one, a few keys are not worth making anything for.
         if positions[0] in self._flags or (compared := self._compared(positions, keys)) is None:
             if len(positions) == 1 and positions not in self._indexes and is_dense(self.domain, self.rows):
                 flags = self._flags_of(positions[0])
@@ -118,6 +119,8 @@ class Run:
         """How many different codes there would be if all were as common as the code of a row picked at random."""
         if position not in self._evenness:
             counts = self._counts(position).astype(np.float64)
+            # The inverse Simpson index. A join meets codes as often as rows have them, so the plain number of
+            # different codes would promise too little where one of them is in half of all rows.
             self._evenness[position] = self.rows**2 / max(1.0, float(counts @ counts))
         return self._evenness[position]
 
@@ -141,7 +144,7 @@ class Run:
 
     def _matching(self, constants: Sequence[tuple[int, int]], equal: Sequence[tuple[int, int]]) -> Rows:
         codes = [code for _, code in constants]
-        if min(codes, default=0) < 0:
+        if min(codes, default=0) < 0:  # a constant that no fact holds has no code
             return NO_ROWS
         found = matching([self.column(position) for position, _ in constants], codes) if codes else None
         for first, second in equal:
@@ -194,7 +197,7 @@ class RunView(Run):
     def __init__(self, parent: Run, numbers: Rows) -> None:
         super().__init__(len(numbers), parent.domain)
         self._parent = parent
-        self._numbers: npt.NDArray[np.int32] = numbers.astype(np.int32)
+        self._numbers: npt.NDArray[np.int32] = numbers.astype(np.int32)  # rows have 31 bits; this halves what is held
         self._gathered: dict[int, Codes] = {}
 
     def column(self, position: int) -> Codes:

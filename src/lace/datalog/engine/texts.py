@@ -1,4 +1,4 @@
-"""Columns of facts as texts, for whoever writes millions of them: sorted, as JSON lines, as Arrow.
+"""Columns of facts as texts, for writing millions of them: sorted, as JSON lines, as Arrow.
 
 Rule: a text is looked up once for each distinct value of a column; a row is numbers until it is written.
 """

@@ -140,9 +140,9 @@ class VectorExecutor:
         bound = {name: place for place, name in node.binds}
         views: list[Run] | None = None
         for batch in self._run(node.input):
-            if views is None:
+            if views is None:  # not before there is a batch: what is never asked for need not be read
                 views = self.views(node.scan) if node.on else self._compact_views(node.scan)
-            if not bound:
+            if not bound:  # the relation only filters, so that a row with many matches stays one row
                 kept = batch.where(self._matched(node.scan, node.on, batch))
                 self._meter.touch(kept.rows)
                 yield Bindings(kept.rows, {name: kept.columns[name] for name in node.keep})
@@ -166,6 +166,7 @@ class VectorExecutor:
         positions = _positions(node.scan, node.on)
         keys = [batch.columns[name] for name in node.on]
         index = view.sought(positions, keys)
+        # Even if every key had as many rows as the most common one, the pairs fit: no need to count them first.
         if batch.rows * index.most <= _BATCH_ROWS:
             yield index.expand(keys)
             return
@@ -202,6 +203,7 @@ class VectorExecutor:
                 return np.zeros(batch.rows, np.bool_)
             return ordered(counts, node.operator, np.full(batch.rows, bound, np.int64))
         assert isinstance(node.bound, Variable)
+        # Each distinct bound is read as a number once, however many rows have it.
         codes, inverse = numbered(batch.columns[node.bound.name])
         numbers = [_bound_number(text) for text in self._dictionary.texts(codes)]
         valid = np.array([number is not None for number in numbers], np.bool_)[inverse]
@@ -274,4 +276,5 @@ def _bound_number(text: str) -> int | None:
     key = integer_key(text)
     if key is None:
         return None
+    # No count has more than 18 digits, so beyond that only the sign of a bound matters.
     return int(text) if abs(key[0]) <= 18 else (_FAR if key[0] > 0 else -_FAR)

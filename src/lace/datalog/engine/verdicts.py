@@ -78,7 +78,7 @@ class Judged:
     def _grow(self) -> None:
         size = self._dictionary.size
         if len(self.table) < size:
-            grown = np.zeros(size + (size >> 3) + 64, np.uint8)
+            grown = np.zeros(size + (size >> 3) + 64, np.uint8)  # more than is needed: new values come a few at a time
             grown[: len(self.table)] = self.table
             self.table = grown
 
@@ -141,6 +141,7 @@ class Verdicts:
         ranks = self.ranks(codes, test.kind)
         left_rank = ranks[np.searchsorted(codes, left)]
         right_rank = ranks[np.searchsorted(codes, right)]
+        # What is no integer has no rank, and no comparison with it holds, not even `!=`.
         return ordered(left_rank, test.operator, right_rank) & (left_rank >= 0) & (right_rank >= 0)
 
     def ranks(self, codes: Codes, kind: str) -> Ranks:
@@ -157,6 +158,8 @@ class Verdicts:
         return ranks
 
     def _distinct_tuples(self, test: Test, names: list[str], columns: Mapping[str, Codes]) -> Mask:
+        # Columns are folded in one at a time. Numbered anew after each, tuples never exceed the number of rows, so a
+        # tuple and the next column fit into 64 bits however many columns there are.
         inverse = np.zeros(len(columns[names[0]]), np.uint32)
         for name in names:
             inverse = numbered(pack([inverse, columns[name]]))[1].astype(np.uint32)
@@ -220,6 +223,7 @@ def integer_ranks(texts: list[str]) -> Ranks:
 def text_ranks(texts: list[str]) -> Ranks:
     """Ranks of different texts in UTF-8 byte order."""
     ranks = np.empty(len(texts), np.int64)
+    # Python orders texts by code points, which is the order of their UTF-8 bytes.
     words = _as_words(texts) if len(texts) >= _WORDS_FROM else None
     order = np.lexsort(words) if words else np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
     ranks[order] = np.arange(len(texts))
@@ -229,11 +233,11 @@ def text_ranks(texts: list[str]) -> Ranks:
 def _as_words(texts: list[str]) -> list[npt.NDArray[np.uint64]] | None:
     """ASCII texts as big-endian words, least significant first; None where bytes would not order like texts."""
     joined = "".join(texts)
-    if not joined.isascii() or "\0" in joined:
+    if not joined.isascii() or "\0" in joined:  # numpy fills up with zero bytes, so no text may hold one
         return None
     width = -(-max(map(len, texts)) // 8) * 8
     if not 0 < width <= 128:
         return None
     table = np.array(texts, dtype=f"S{width}").view(">u8").reshape(len(texts), width // 8)
     words = [table[:, place].astype(np.uint64) for place in reversed(range(width // 8))]
-    return [word for word in words if word.min() != word.max()] or words[:1]
+    return [word for word in words if word.min() != word.max()] or words[:1]  # a shared beginning orders nothing

@@ -1,4 +1,4 @@
-"""The facts that an explanation reads: base facts by query, derived facts from whoever derives them.
+"""The facts that an explanation reads: base facts by query, derived facts from the evaluation that derives them.
 
 Rule: nothing is scanned that a bound value can find, and nothing derived that no step of the explanation asks for. That
 something does not hold, or how often it does, is said only of facts that are known completely (`rows`); what a proof
@@ -41,7 +41,7 @@ Trail = tuple["Trail", Row | None] | None  # the row each literal so far took, t
 
 
 class DerivedFacts(Protocol):
-    """Whoever derives facts for an explanation."""
+    """Something that derives facts for an explanation."""
 
     def first(self, goal: Atom) -> Row | None:
         """The fact that matches a goal and comes first in text order."""

@@ -93,7 +93,9 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
     selected = state.results.get(f"selected:{mark}")
     if selected is None:
         raise InvalidInput(
-            "what this peer may have was not worked out: run first", rule="publish-order", found=peer.name
+            "what this peer may have has not been worked out: run `lace archive run` first",
+            rule="publish-order",
+            found=peer.name,
         )
     unseen = _unseen(state, peer, selected)
     few = fewrun.unpublished(archive, state, unseen.files, unseen.batches, held_by(state, peer.name))

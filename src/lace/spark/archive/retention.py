@@ -14,10 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 
 from lace.datalog.annotations import read_annotated
 from lace.datalog.formatting import format_rule
+from lace.datalog.limiting import stated_limits
 from lace.datalog.syntax import Atom, Positive, Predicate, Program, Rule, Variable
 from lace.datalog.validate import LOCAL_PROFILE, check_program
 from lace.errors import InvalidInput
-from lace.limits import EngineLimits
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive
 from lace.spark.executor import evaluate
@@ -76,10 +76,10 @@ class Decision:
         ]
 
 
-def decide(archive: Archive, rules: str, name: str = "<rules>", limits: EngineLimits | None = None) -> Decision:
+def decide(archive: Archive, rules: str, name: str = "<rules>") -> Decision:
     """What some rules keep of an archive as it is."""
-    bounds = limits or EngineLimits()
-    checked = check_program(read_annotated(rules, name=name).program, LOCAL_PROFILE, bounds)
+    bounds = stated_limits(rules, name=name)
+    checked = check_program(read_annotated(rules, name=name, limits=bounds).program, LOCAL_PROFILE, bounds)
     keeping = [rule for rule in checked.program.rules if rule.head.predicate == KEEP]
     if not keeping:
         raise InvalidInput("retention rules derive Keep(P)", rule="retention-goal", place=name)

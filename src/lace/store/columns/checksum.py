@@ -23,7 +23,7 @@ def checksum(*parts: Part) -> int:
 
 
 def plain_sum(parts: Sequence[int | str | None]) -> int:
-    """`checksum` of values none of which is bytes, in one go: rows of indexes come by the thousand."""
+    """`checksum` of values none of which is bytes, in one call: rows of indexes come by the thousand."""
     return crc32(("\n".join(map(str, parts)) + "\n").encode())
 
 

@@ -72,7 +72,7 @@ def connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -
     try:
         return _connect(path, create=create, read_only=read_only, limits=limits)
     except OldSchema:
-        # A lace of an earlier version, and somebody who only looks: whoever may write brings it up to date first.
+        # A lace of an earlier version, opened for reading: somebody who may write has to bring it up to date first.
         if not os.access(path, os.W_OK):
             raise
         _connect(path, create=False, read_only=False, limits=limits).close()
@@ -118,7 +118,9 @@ def _prepare(connection: sqlite3.Connection, create: bool, read_only: bool, limi
         raise StoreError("the file is not a lace store (it is empty)")
     version = 0 if blank else schema.version_of(connection)
     if read_only and version < len(schema.MIGRATIONS):
-        raise OldSchema(f"the store has the old schema {version} and may not be written to bring it up to date")
+        raise OldSchema(
+            f"the store has the old schema {version}, and without write access it cannot be brought up to date"
+        )
     if not read_only:
         if blank:
             connection.execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")

@@ -135,7 +135,7 @@ class SegmentLog:
             codes = {code for record, code in records.items() if row.first <= record <= row.last}
             if codes:
                 buried.append(picked(self._read(row), codes))
-                if 4 * len(self._dead_in(row)) >= row.records:
+                if 4 * len(self._dead_in(row)) >= row.records:  # so dead rows never cost a reader more than a third
                     self._replace([row])
         return merge(buried)
 

@@ -105,7 +105,7 @@ class Inspection:
         for record, code, body in self._connection.execute(bodies, (row.first, row.last)):
             try:
                 valid = reread(body)
-            except InvalidRecord:  # whoever verifies records reports it
+            except InvalidRecord:  # the check of records reports it
                 self._coordinates += claimed_hash(body)[:1] in ("P", "S")
                 continue
             if said.get(valid.hash) != _sum_of_facts(valid):

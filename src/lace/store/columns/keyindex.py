@@ -5,7 +5,7 @@ Rule: a key has one code, in the tree or in one run; a run never changes, it is 
 Keys are spread evenly, so a batch of many touches every page of a tree, and the longer the index the more pages are
 written again for each batch. A run is written once, and once more each time eight of its size become one. What the tree
 holds moves into the next run, so bulk imports find it empty. A run stands in rows of some hundred keys, by their first:
-a key is found without reading it whole, and whoever looks for many has `keyruns` hold the runs in memory.
+a key is found without reading it whole, and for many lookups `keyruns` holds the runs in memory.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class KeyIndex:
             free: dict[int, int] = {}
             behind = []
             for key, code in waiting:
+                # Taken in the file, or by another text of this very batch, which came first.
                 if taken.get(key, free.setdefault(key, code)) != code:
                     behind.append((key + 1, code))
             rows = sorted((key, code) for key, code in free.items() if key not in taken)
@@ -141,7 +142,7 @@ class KeyIndex:
         fresh = held.fresh(keys, first_code)
         if fresh is None:
             return False
-        self._connection.execute("DELETE FROM symbol_index")
+        self._connection.execute("DELETE FROM symbol_index")  # what the tree held is part of the run
         held.write(max(runs, default=0) + 1, fresh)
         self._fold()
         return True
@@ -161,7 +162,7 @@ def _foldable(runs: Mapping[int, int]) -> list[int]:
     by_level: dict[int, list[int]] = {}
     for run, keys in runs.items():
         if keys < FOLDED_KEYS:
-            by_level.setdefault(keys.bit_length() // 3, []).append(run)
+            by_level.setdefault(keys.bit_length() // 3, []).append(run)  # three bits: sizes within a factor of eight
     return next((alike for alike in by_level.values() if len(alike) >= FANOUT), [])
 
 

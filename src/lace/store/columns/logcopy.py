@@ -47,7 +47,7 @@ class LogCopier:
 
 
 def _copy(path: Path) -> None:
-    """What is in the log now, by a connection of its own; whoever writes or reads goes on meanwhile."""
+    """What is in the log now, by a connection of its own; writers and readers go on meanwhile."""
     with (
         suppress(sqlite3.Error, OSError),  # of a full disk the writer hears, and the log still has everything
         closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, timeout=0)) as own,

@@ -1,6 +1,6 @@
 """Who has a store file open for writing, and what that tells about a copy of it.
 
-Rule: whoever writes stands in the main file before anything of his stands in the log only. So a file with a name in
+Rule: a writer is entered in the main file before any of its writes is in the log alone. So a file with a name in
 it and no log beside it was copied while it was in use, or its log was deleted: what was written last is missing.
 """
 
@@ -57,7 +57,7 @@ def leave(connection: sqlite3.Connection, path: Path, names: Collection[str]) ->
 
 def _place(path: Path) -> str:
     """This machine and this very file."""
-    import socket  # whoever only reads a file at rest need not wait for it
+    import socket  # imported late: reading a file at rest does not need it
 
     status = path.stat()
     return f"{socket.gethostname()} {status.st_dev}:{status.st_ino}"

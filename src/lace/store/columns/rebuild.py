@@ -54,7 +54,7 @@ def new_generation(before: StoreState) -> int:
 
 
 def expire_cursors(store: SQLiteStore, last_removal: int) -> None:
-    """Leave a gap in the log of removals: whoever stands before it starts over."""
+    """Leave a gap in the log of removals: a follower whose cursor is before it starts over."""
     with store._file.writing() as connection:
         now = state.read(connection)
         removal = max(now.last_removal, last_removal) + CURSOR_GAP

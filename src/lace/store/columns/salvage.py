@@ -115,7 +115,7 @@ class _Salvage(Closing):
         self._report = report
         self._progress = progress
         self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
-        self._connection.text_factory = bytes
+        self._connection.text_factory = bytes  # a damaged text need not be UTF-8, and must not end the reading
         self._is_broken = False  # some of the table of records cannot be reached
         self._unreadable: Exception | None = None  # why SQLite knows nothing of the table
 
@@ -222,6 +222,8 @@ class _Salvage(Closing):
         if row is not None and row[0] > after:
             self._report.lost.append(Lost(row[0], "", "its page cannot be read"))
             return int(row[0])
+        # A page that cannot be read hides an unknown number of ids. Doubling finds an id behind it, halving the first
+        # such id: a handful of queries for each damaged page instead of one for each id.
         step = 1
         while after + step < last and self._next(after + step) is None:
             step *= 2

@@ -296,7 +296,7 @@ class SQLiteStore(Closing):
             state = self._state()
             held = self._shown() if self._shown is not None else None
             if held is not None and (held.cursor, held.code_count) == (state.cursor, state.next_code):
-                return held  # whoever looks at the same moment shares the columns, which are long
+                return held  # readers of the same moment share the columns, which are long
             view = SegmentView(self, state.next_code, self._log.all_live(), state.cursor)
             self._shown = ref(view)
             return view

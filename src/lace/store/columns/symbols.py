@@ -54,7 +54,7 @@ def keyed_hash(secret: bytes) -> KeyFunction:
     """The index keys of texts under a store's own secret: their bytes as a number, modulo the secret prime.
 
     Two texts meet where the prime divides their difference. A header line is too short to hold more than some 200 of
-    the 10^11 primes that it may be, so whoever writes records cannot make texts meet.
+    the 10^11 primes that it may be, so an author of records cannot construct texts that collide.
     """
     prime = int.from_bytes(secret, "big")
 
@@ -101,7 +101,7 @@ class SymbolTable:
         windows = [codes[at : at + BLOCK].tolist() for at in range(0, len(codes), BLOCK)]
         numbers: set[int] = set()
         for window in windows:
-            if _is_run(window):
+            if _is_run(window):  # no longer than a block, so its ends are in all the blocks that it touches
                 numbers.update((window[0] >> BLOCK_BITS, window[-1] >> BLOCK_BITS))
             else:
                 numbers.update([code >> BLOCK_BITS for code in window])
@@ -189,7 +189,7 @@ class SymbolTable:
             stored = self.texts(as_codes(code for _, _, code in candidates))
             waiting = []
             for (key, text, code), stored_text in zip(candidates, stored, strict=True):
-                if stored_text == text:
+                if stored_text == text:  # keys may collide; only the text itself decides
                     found[text] = code
                 else:
                     waiting.append((key + 1, text))
@@ -215,6 +215,7 @@ class SymbolTable:
         uncached = sum([text not in self._codes for text in texts])
         codes = self.codes(texts)
         new = [text for text, code in zip(texts, codes, strict=True) if code < 0]
+        # A bulk in which everything not cached was new will likely be followed by another one.
         self._expect_new = len(texts) >= MANY and len(new) == uncached
         self._append(new, next_code)
         self._index.add(self._keys_of(new), next_code)
@@ -248,7 +249,7 @@ class SymbolTable:
         if not texts:
             return
         number, filled = next_code >> BLOCK_BITS, next_code & (BLOCK - 1)
-        if filled:
+        if filled:  # the last block has room: it is written anew with the first of these
             texts = self.block(number) + texts
         blocks = [SEPARATOR.join(texts[at : at + BLOCK]).encode() for at in range(0, len(texts), BLOCK)]
         rows = [(at, block, checksum(at, block)) for at, block in enumerate(blocks, number)]

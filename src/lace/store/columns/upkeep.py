@@ -1,6 +1,6 @@
 """Copies of a store file that are whole, and a file without what was deleted.
 
-Rule: a copy shows one moment, whoever writes meanwhile, and takes its name only when it is finished.
+Rule: a copy shows one moment, even if others write meanwhile, and takes its name only when it is finished.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _copy(source_path: Path, part: Path, progress: Progress) -> None:
 def compact(path: Path, progress: Callable[[int], None] = lambda _: None) -> tuple[int, int]:
     """Write a store anew without what was deleted from it, its names and values included; bytes before and after.
 
-    Whoever has it open must open it again. It needs room for a second copy while it works.
+    Programs that have it open must open it again. It needs room for a second copy while it works.
     """
     part = path.with_name(f".{path.name}.compact")
     _remove(part)
