@@ -11,6 +11,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent / "src" / "lace"
 
 # A package sees only what stands below it; packages on one line never see each other.
+GROUND = {"notation", "limits", "errors", "values"}  # these may see each other
 LAYERS = [
     {"cli"},
     {"inspector", "spark"},
@@ -23,7 +24,7 @@ LAYERS = [
     {"facts"},
     {"records", "datalog", "differences"},
     {"workers"},
-    {"notation", "limits", "errors"},
+    GROUND,
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
@@ -83,7 +84,7 @@ def _is_upward(here: str, name: str) -> bool:
     parts = name.split(".")
     if parts[0] != "lace" or len(parts) == 1 or parts[1] not in RANK or parts[1] == here:
         return False
-    same_floor = RANK[parts[1]] == RANK[here] and {here, parts[1]} <= {"notation", "limits", "errors"}
+    same_floor = RANK[parts[1]] == RANK[here] and {here, parts[1]} <= GROUND
     return RANK[parts[1]] <= RANK[here] and not same_floor
 
 
