@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from random import Random
 
+import duckdb
+import polars
 import pyarrow
 import pytest
 from click.testing import CliRunner, Result
@@ -139,8 +141,8 @@ def test_an_answer_is_an_arrow_stream_that_other_tools_take_as_it_is() -> None:
     answer = awkward_answer()
     reader = pyarrow.RecordBatchReader.from_stream(answer)
     assert list(zip(*reader.read_all().to_pydict().values(), strict=True)) == answer.rows()
-    polars = pytest.importorskip("polars")
     assert polars.DataFrame(answer).rows() == answer.rows()
+    assert duckdb.sql("SELECT * FROM answer").fetchall() == answer.rows()
 
 
 def test_a_notebook_shows_the_first_facts_and_how_many_there_are() -> None:
