@@ -6,7 +6,7 @@ defaults printed here hold, and no module has limits of its own that cannot be h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from lace.values import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from lace.errors import InvalidInput, NotFound, StoreError
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace

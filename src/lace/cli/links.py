@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,7 @@ from lace.cli.amounts import quotas_with
 from lace.cli.key import user_ring
 from lace.errors import InvalidInput
 from lace.limits import HORIZON_S
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.iltp.address import Address, WebSocketAddress

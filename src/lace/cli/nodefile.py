@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -45,6 +45,7 @@ from lace.cli.amounts import FORM, quotas_with
 from lace.datalog.limiting import limits_with
 from lace.errors import InvalidInput, InvalidText
 from lace.limits import HORIZON_S, EngineLimits
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.iltp.address import Address

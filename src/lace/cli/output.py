@@ -13,11 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

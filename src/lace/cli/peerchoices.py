@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from lace.cli.links import LINK_OPTIONS, LinkChoices, link_options, make_terms, 
 from lace.cli.localpeer import LocalChoices, PeerType, refuse_link_choices, their_options
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
 from lace.cli.side import side_argument
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.interlace.terms import Terms

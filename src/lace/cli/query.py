@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from lace.cli.cores import read_ahead, use_two_cores
 from lace.cli.leaving import leave_when_interrupted
 from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, print_warning, say, shown_hash
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from lace.cli.logbook import Logbook
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
 from lace.cli.side import Side, opened_side, side_argument
 from lace.limits import HORIZON_S
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.cli.nodefile import NodeFile, PolicyWords

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 from lace.datalog.canonical import Lacegram, format_rule, rule_id
@@ -20,6 +20,7 @@ from lace.errors import InvalidLacegram, InvalidText
 from lace.limits import EngineLimits
 from lace.notation.identifiers import RuleId
 from lace.notation.text import require_nfc
+from lace.values import dataclass
 
 Annotation = dict[str, Any]
 Sidecar = dict[RuleId, Annotation]

@@ -5,7 +5,7 @@ Rule: text is canonical iff formatting its parse gives the same bytes; nothing r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 from lace.datalog.formatting import format_atom, format_fact, format_literal, format_program, format_rule, format_term
@@ -17,6 +17,7 @@ from lace.limits import EngineLimits
 from lace.notation.digest import digest, domain_digest
 from lace.notation.identifiers import LacegramId, RuleId
 from lace.notation.text import decode_text
+from lace.values import dataclass
 
 RULE_DOMAIN = "lace-rule/v1"  # 030-RID-05
 _DEFAULT_LIMITS = EngineLimits()

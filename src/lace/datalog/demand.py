@@ -13,7 +13,7 @@ several ways, is read in full everywhere; rules that no goal needs are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lace.datalog.adornment import (
     MARK,
@@ -53,6 +53,7 @@ from lace.datalog.syntax import (
 )
 from lace.datalog.terms import names_among, variable_names
 from lace.datalog.validate import CheckedProgram
+from lace.values import dataclass
 
 RowsOf = Callable[[Atom], int]  # how many base facts match the constants of an atom
 _PAYS_BELOW = 4  # demand pays if this many times as many rows would be read without it

@@ -10,13 +10,14 @@ walk takes as long as what it reaches, the pairs as long as the square of that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lace.datalog.adornment import MARK, Places, asked_predicate, constants, named
 from lace.datalog.stratify import read_atom, strata
 from lace.datalog.syntax import Atom, Constant, Fact, Literal, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.terms import names_among, variable_names
 from lace.datalog.validate import CheckedProgram
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

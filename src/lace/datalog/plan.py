@@ -8,11 +8,11 @@ part of the plan: a scan says whether it reads a whole relation, what the last r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from lace.datalog.formatting import format_literal, format_rule, format_term
 from lace.datalog.syntax import Compare, Constant, Operator, Predicate, Rule, Term, TextShape, Unequal
+from lace.values import dataclass
 
 Test = Unequal | Compare | TextShape
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass
 from typing import Protocol
 
 from lace.datalog.formatting import format_atom, format_literal, format_rule
@@ -41,6 +40,7 @@ from lace.datalog.syntax import (
     Variable,
 )
 from lace.datalog.terms import names_among, variable_names
+from lace.values import dataclass
 
 
 class Sizes(Protocol):

@@ -10,7 +10,7 @@ y stands beyond the least extreme key of x. This stays exact for candidates with
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from lace.datalog.plan import Rank, Scan
@@ -32,6 +32,7 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
+from lace.values import dataclass
 
 ID, KEY = "Id", "Key"
 _FLIPPED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

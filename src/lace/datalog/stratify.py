@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal as Choice
 
 from lace.datalog.syntax import Atom, Cardinality, Literal, Negated, Positive, Predicate, Program, Rule
+from lace.values import dataclass
 
 Sign = Choice["positive", "negative", "counted"]
 Graph = dict[Predicate, set[Predicate]]

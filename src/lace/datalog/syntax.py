@@ -5,11 +5,12 @@ Rule: plain values, compared by what they say; where they stood in the text neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as Choice
 
 from lace.notation.fact import Fact as Fact
 from lace.notation.fact import Predicate as Predicate
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

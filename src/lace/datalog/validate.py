@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lace.datalog.diagnosis import lacegram_error
 from lace.datalog.lineparser import BUILTIN_ARITIES, KEYWORDS, PREDICATE_NAME, REMOVED_BUILTIN
@@ -36,6 +36,7 @@ from lace.datalog.syntax import (
 from lace.datalog.terms import literal_terms
 from lace.errors import InvalidLacegram
 from lace.limits import EngineLimits
+from lace.values import dataclass
 
 # 030 lists the record fact predicates of 020 as reserved base predicates.
 RECORD_BASE = frozenset(

@@ -6,11 +6,11 @@ how we do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from lace.differences.keyed import U64
 from lace.differences.sums import estimate
+from lace.values import dataclass
 
 _SYMBOLS_EACH = 1.75  # for each record that differs: 1.35 suffice, and the estimate is only within 30 percent
 _SYMBOLS_MORE = 1.5  # of what was sent, when that did not suffice

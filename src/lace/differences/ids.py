@@ -9,7 +9,6 @@ import re
 from binascii import a2b_base64, b2a_base64
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeVar
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from lace.errors import InvalidText, excerpt
 from lace.notation import b64a
 from lace.notation.identifiers import H3, RECORD_TYPES
+from lace.values import dataclass
 
 Words = npt.NDArray[np.uint64]
 Letters = npt.NDArray[np.uint8]

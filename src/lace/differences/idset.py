@@ -7,12 +7,13 @@ the set itself, and linear things about it are what they were plus the change.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
 from lace.differences.ids import EMPTY, Ids, partition_sizes
+from lace.values import dataclass
 
 _MIN_PENDING = 4096  # changes that are kept beside the base before they are merged into it
 _PENDING_SHARE = 16

@@ -12,13 +12,13 @@ and then the sums at the end say so. A peer knows the key; what it can do with i
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from lace.differences.ids import ID_BYTES, Ids
 from lace.notation.digest import key_deriver
+from lace.values import dataclass
 
 _CONTEXT = "lace-differences/v1 key"
 _CHUNK = 8192  # ids hashed at once: all columns of a chunk stay in the cache

@@ -6,14 +6,13 @@ what they hold, and what does not come out exactly is no answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from lace.differences.ids import distinct
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.sketch import Symbols, checks_of, no_symbols, places_of
+from lace.values import dataclass
 
 _ONE, _MINUS_ONE = np.uint8(1), np.uint8(255)  # counts are modulo 2^8
 _MAX_ROUNDS = 2_000  # an honest sketch of any size takes some dozens; each has a price that few ids do not pay

@@ -8,7 +8,6 @@ their hashes, although everything here can be known beforehand. What a peer is t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from lace.differences.idset import IdSet
 from lace.differences.keyed import DifferenceKey
 from lace.notation.b64a import ALPHABET
 from lace.notation.digest import digest, digest_each, key_deriver
+from lace.values import dataclass
 
 PART_BITS = 12
 PARTS: int = 1 << PART_BITS

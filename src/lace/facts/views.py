@@ -10,7 +10,7 @@ and a fact source that filters (`ViewSource`). The rewriting one is what executo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from lace.datalog.source import FactSource, Row
@@ -30,6 +30,7 @@ from lace.datalog.syntax import (
     Variable,
 )
 from lace.facts.predicates import RECORD_PREDICATES
+from lace.values import dataclass
 
 SUBJECT = 0  # the position of P in every record predicate; only the subject is gated (020-RES-08)
 _RECORD = frozenset(RECORD_PREDICATES)

@@ -7,12 +7,12 @@ always with port and path.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NoReturn
 
 from lace.errors import InvalidText, excerpt
 from lace.notation.text import require_nfc
+from lace.values import dataclass
 
 TCP_PORT, WS_PORT, WSS_PORT = 4790, 80, 443
 WEBSOCKET_PATH = "/interlace"

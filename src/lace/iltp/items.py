@@ -7,10 +7,10 @@ Comments are framing and never become items.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lace.notation.fact import Fact
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ whose hash is its name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import NoReturn
@@ -18,6 +17,7 @@ from lace.limits import KIB, MIB, EngineLimits
 from lace.notation.identifiers import ExchangePlanId, Identifier, LacegramId
 from lace.notation.text import decode_text
 from lace.policy.transcript import read_transcript
+from lace.values import dataclass
 
 _REMEMBERED_BYTES = 8 * KIB
 

@@ -7,11 +7,11 @@ file that a commit dropped is no part of the archive, whether or not it still li
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lace.errors import StoreError
+from lace.values import dataclass
 
 FOLDER = "log"
 

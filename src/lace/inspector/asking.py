@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 
 from lace.datalog.annotations import read_annotated_all
@@ -24,6 +24,7 @@ from lace.policy.lint import doubts
 from lace.porcelain.explain import Explainer, Explanation
 from lace.porcelain.query import base_of, column_names
 from lace.store.base import StoreCursor
+from lace.values import dataclass
 
 # A page is asked while somebody types, so a slip must not take the machine: half-written rules often join nothing.
 TYPING_LIMITS = EngineLimits(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from lace.errors import LaceError
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits
 from lace.inspector.words import empty, link, notice, size
+from lace.values import dataclass
 
 IMAGES = {
     b"\x89PNG\r\n\x1a\n": "image/png",

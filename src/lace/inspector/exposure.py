@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from lace.datalog.engine import evaluate
@@ -39,6 +38,7 @@ from lace.porcelain.exposed import runtime_facts
 from lace.porcelain.query import base_of
 from lace.porcelain.why import Walk
 from lace.runtime.clock import SystemClock
+from lace.values import dataclass
 
 T = TypeVar("T")
 Part = tuple[int, Sequence[str]]  # how many records, and some of them

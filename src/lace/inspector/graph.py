@@ -6,7 +6,6 @@ Rule: the drawing shows what the list says, and no more of it than fits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from lace.datalog.syntax import Predicate
@@ -19,6 +18,7 @@ from lace.records.link import parse_link
 from lace.records.model import ValidRecord
 from lace.store.base import Snapshot
 from lace.store.columns.segments import as_codes, rows_holding
+from lace.values import dataclass
 
 _WIDTH, _ROW, _BOX, _TALL = 720, 44, 190, 32
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -18,6 +18,7 @@ from lace.porcelain.lace import Lace
 from lace.porcelain.opening import open_lace
 from lace.store.base import Snapshot, StoreCursor
 from lace.store.browsing import Browser, Wanted
+from lace.values import dataclass
 
 T = TypeVar("T")
 _SQLITE = b"SQLite format 3\0"

@@ -6,7 +6,7 @@ Rule: `?format=json` gives the data of any page, so whatever can be looked at ca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from starlette.requests import Request
@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.words import link
+from lace.values import dataclass
 
 Data = dict[str, Any]
 POSTED = "(posted)"  # what a page finds among its parameters if a form was sent, whatever the address says

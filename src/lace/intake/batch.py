@@ -5,14 +5,13 @@ Rule: `add` promises nothing; what `flush` returned is durable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lace.limits import MIB, RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.model import Record, ValidRecord
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.store.base import RecordStore
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +23,7 @@ from lace.limits import IngestLimits, RecordLimits
 from lace.records.model import DEFAULT_LIMITS
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleReader, Frame, RejectedBytes
+from lace.values import dataclass
 from lace.workers.collector import seldom_collecting
 from lace.workers.pool import WorkerDied
 

@@ -7,7 +7,6 @@ imports this before its first job, so nothing of the near side of a pool belongs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import eq
 from typing import IO
@@ -20,6 +19,7 @@ from lace.records.model import ValidRecord
 from lace.records.sheet import Sheet, read_sheet
 from lace.records.validate import signature_tasks
 from lace.store.columns.encode import EncodedBatch, PackedColumns, encode_batch, encode_sheet
+from lace.values import dataclass
 from lace.workers.process import PIPE_BYTES
 
 Refused = tuple[int, str, str]  # ordinal, rule, reason

@@ -7,7 +7,6 @@ and nothing is acknowledged before it is durable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lace.intake.check import Checked, check
 from lace.intake.judge import Verify
@@ -16,6 +15,7 @@ from lace.notation.identifiers import RecordHash
 from lace.records.keys import verify_batch
 from lace.store.base import RecordStore
 from lace.store.columns.encode import EncodedBatch
+from lace.values import dataclass
 
 Claimed = tuple[str, bytes]  # the hash that was asked for, and what came under its name
 

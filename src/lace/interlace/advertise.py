@@ -7,7 +7,6 @@ a loop's advertisement and its last answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from lace.errors import excerpt
@@ -17,6 +16,7 @@ from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import ADVERTISEMENT_PARTITION, LIST_PARTITION
 from lace.limits import ExchangeLimits
 from lace.notation.fact import Fact
+from lace.values import dataclass
 
 # AdvertisementPartition('ab','1234567','<43>') and its LF.
 SUMMARY_BYTES = 85

@@ -6,8 +6,6 @@ who is who.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lace.differences.keyed import DifferenceKey
 from lace.errors import InvalidInput, LaceError
 from lace.interlace.negotiate import (
@@ -32,6 +30,7 @@ from lace.policy.compile import agree as compile_operands
 from lace.policy.mirrored import selects_alike
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer, require_proven, source_of, viewer_of, wire_origin
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

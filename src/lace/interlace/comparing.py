@@ -8,7 +8,6 @@ host measures, sketches, decodes and checks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from lace.differences.choose import Way, choose, may_pay, more_symbols
@@ -46,6 +45,7 @@ from lace.interlace.vocabulary import (
     DIFFERENCE_WITHDRAWN,
 )
 from lace.notation.fact import Fact
+from lace.values import dataclass
 
 DROP = Fact(DIFFERENCE_DROP, ())
 ASK = Fact(DIFFERENCE_ASK, ())

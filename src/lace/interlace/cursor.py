@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lace.differences.ids import EMPTY, Ids, ids_of_bytes
 from lace.errors import InvalidText
 from lace.interlace.advertisement import Advertisement, FieldClaim, is_record_id
 from lace.interlace.partitions import Partition
+from lace.values import dataclass
 
 _HEADING = "lace-advertisement-cursor/1"
 _WITH_COLUMNS = "lace-advertisement-cursor/2"  # ids follow behind the lines, and how long these are stands in the head

@@ -7,7 +7,6 @@ answered by exactly one input. Of our own records an effect speaks by the handle
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.sketch import Symbols
@@ -21,6 +20,7 @@ from lace.interlace.runtimefacts import RuntimeFacts
 from lace.notation.fact import Fact
 from lace.policy.compile import ExchangePlan
 from lace.policy.origin import Source, Viewer
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

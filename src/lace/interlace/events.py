@@ -6,9 +6,9 @@ Rule: an event says what happened on our side; no event changes what happens nex
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from lace.notation.identifiers import ExchangePlanId, RecordHash
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

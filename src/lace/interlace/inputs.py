@@ -7,7 +7,7 @@ Rule: inputs are values; bytes of records never stand in one. Inputs from the pe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
@@ -18,6 +18,7 @@ from lace.interlace.partitions import Partition
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
+from lace.values import dataclass
 
 # --- from the peer ---------------------------------------------------------------------------------------------
 

@@ -6,11 +6,12 @@ Rule: the ledger counts stored-record bytes, markline included, and nothing else
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any
 
 from lace.notation.identifiers import RecordHash
+from lace.values import dataclass
 
 
 @dataclass(slots=True)

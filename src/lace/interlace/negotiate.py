@@ -6,7 +6,7 @@ Rule: `agree` is a pure function of our hello, the peer's hello and the plan; bo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from lace.errors import InvalidText, excerpt
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -28,6 +28,7 @@ from lace.notation.fact import Fact, Predicate
 from lace.notation.factline import format_fact
 from lace.notation.identifiers import ExchangePlanId, Verifier
 from lace.notation.tai import TAI
+from lace.values import dataclass
 
 # P17: the names in HelloLimit are the fields of ExchangeLimits; the phase timeout is not negotiated (050-HLIM-06).
 LIMIT_NAMES = tuple(field.name for field in fields(ExchangeLimits) if field.name != "phase_timeout_ns")

@@ -7,7 +7,6 @@ because the label is inside every digest. A part is a value (`packed`): a change
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from lace.interlace.packed import (
 )
 from lace.notation import b64a
 from lace.notation.digest import digest
+from lace.values import dataclass
 
 START_LENGTH = 2  # 050-PART-03
 _TOP_END = 2 + START_LENGTH

@@ -6,9 +6,10 @@ Rule: it says what this side saw; a hash stands in at most one of received, reje
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lace.notation.identifiers import ExchangePlanId, RecordHash, Verifier
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ Rule: these seven and no others; what is absent is not proven (050-RUN-11).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lace.facts.predicates import (
     CLOCK_SKEW_SECONDS,
@@ -20,6 +19,7 @@ from lace.facts.predicates import (
 from lace.notation.fact import Fact
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ Rule: what the peer says of its origin is a claim; the label that counts is comp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lace.errors import InvalidInput, excerpt
 from lace.interlace.reasons import AbortReason, ProtocolAbort
@@ -14,6 +13,7 @@ from lace.interlace.vocabulary import EXCHANGE_OPERAND
 from lace.notation.fact import Fact
 from lace.notation.identifiers import LacegramId, Verifier
 from lace.policy.origin import read_claim
+from lace.values import dataclass
 
 SELECTOR = "selector"
 

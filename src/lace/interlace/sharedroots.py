@@ -6,13 +6,13 @@ Rule: the same roots, however the work is shared. What is imported here a worker
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import IO
 
 from lace.interlace.advertisement import Advertisement, Fields, bare_claims
 from lace.interlace.packed import PackedClaims
 from lace.interlace.partitions import Partition, Parts, summarise
+from lace.values import dataclass
 
 _FEW_CLAIMS = 4096
 

@@ -6,7 +6,7 @@ a driver of an exchange, over a wire or in one process, hands in these and nothi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lace.differences.choose import CompareLimits
 from lace.interlace.negotiate import FieldSchema
@@ -15,6 +15,7 @@ from lace.notation.identifiers import H3, Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.policy.transcript import Lowering
+from lace.values import dataclass
 
 HOUR_NS = 3600 * SECOND_NS
 

@@ -6,7 +6,6 @@ reach its identifier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from lace.datalog.syntax import Predicate
@@ -15,6 +14,7 @@ from lace.limits import KIB
 from lace.notation.identifiers import ExchangePlanId
 from lace.policy.operand import Module, SelectorOperand, assign_operands
 from lace.policy.transcript import FieldRequirements, Lowering, OperandEntry, Transcript, write_transcript
+from lace.values import dataclass
 
 _REMEMBERED_CHARACTERS = 4 * KIB  # of both texts together
 

@@ -6,7 +6,7 @@ Rule: exposure is local policy. It is never sent, never read from a peer, and on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from lace.datalog.annotations import read_annotated_all
@@ -31,6 +31,7 @@ from lace.notation.identifiers import LacegramId
 from lace.policy.operand import BASE_PREDICATES, SCOPE_PREFIXES, Module, refuse
 from lace.policy.origin import Viewer, is_opaque
 from lace.policy.rewrite import body_atoms, heads, rename, scope, substitute
+from lace.values import dataclass
 
 _ENFORCEMENT = frozenset((MAY_SEND, MAY_REQUEST, CAN_QUERY_RECORD))
 EXPOSURE_PROFILE = Profile(

@@ -7,7 +7,7 @@ through the peer's view, whatever literal and whatever helper they stand in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from lace.datalog.canonical import rule_id
@@ -47,6 +47,7 @@ from lace.policy.operand import BASE_PREDICATES, SCOPE_PREFIXES, SELECTOR_PROFIL
 from lace.policy.origin import Viewer
 from lace.policy.provenance import LoweredRule, Provenance
 from lace.policy.rewrite import rename, scope
+from lace.values import dataclass
 
 MERGED_SELECT_HAVE = Predicate("MergedSelectHave", 1)
 MERGED_SELECT_ADVERTISED = Predicate("MergedSelectAdvertised", 2)

@@ -6,13 +6,13 @@ Rule: said from the texts alone, before any record is read; each notice names th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from lace.datalog.syntax import Positive, Predicate, Rule
 from lace.facts.predicates import RECORD_PREDICATES, SELECT_ADVERTISED, SELECT_HAVE
 from lace.facts.views import record_atoms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, ViewKind
 from lace.policy.operand import Module
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

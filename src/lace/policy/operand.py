@@ -7,7 +7,6 @@ either refuses it with every reason at once. Its origin is never read from its t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Self
@@ -36,6 +35,7 @@ from lace.notation.identifiers import LacegramId
 from lace.notation.text import decode_text
 from lace.policy.origin import OperandIdentity, Origin, assign_origins
 from lace.policy.rewrite import body_atoms, heads
+from lace.values import dataclass
 
 SCOPE_PREFIXES = ("o0_", "o1_")  # by operand index: lexical hygiene of the lowered program, never identity
 BASE_PREDICATES = frozenset((*RECORD_PREDICATES, *RUNTIME_PREDICATES, *ADVERTISEMENT_PREDICATES))

@@ -8,13 +8,13 @@ one exchange plan, a viewer is the principal a query view is computed for, a sou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 from lace.errors import InvalidExchangePlan, InvalidText, excerpt
 from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.notation.identifiers import LacegramId, Verifier
+from lace.values import dataclass
 
 OPAQUE_PREFIX = "Opq_"
 _DIGEST_HEADING = "lace-opaque-origin/v1"

@@ -6,12 +6,12 @@ Rule: metadata only. No executor gets these facts, so no rule can read them (040
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lace.datalog.canonical import format_rule, rule_id
 from lace.datalog.formatting import format_fact
 from lace.datalog.syntax import Fact, Predicate, Rule
 from lace.notation.identifiers import LacegramId, RuleId
+from lace.values import dataclass
 
 RULE_SOURCE = Predicate("RuleSource", 3)
 RULE_GENERATED_BY = Predicate("RuleGeneratedBy", 3)

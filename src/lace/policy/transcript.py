@@ -7,7 +7,6 @@ never repaired.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from lace.datalog.syntax import Constant, Rule
@@ -21,6 +20,7 @@ from lace.notation.text import decode_text
 from lace.policy.operand import Facet
 from lace.policy.origin import Origin
 from lace.policy.rewrite import body_atoms
+from lace.values import dataclass
 
 PROFILE = "lace-040-exchange-plan-v1"
 _DOMAIN = "lace-exchange-plan/v1"

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lace.datalog.annotations import read_annotated
@@ -32,6 +31,7 @@ from lace.limits import EngineLimits
 from lace.policy.exposure import for_viewer
 from lace.policy.origin import Viewer
 from lace.porcelain.explain import Explainer, Explanation
+from lace.values import dataclass
 
 _KEYS = {"name", "given", "record", "advertised", "expect", "absent", "none", "viewer"}
 _DEFAULT_LIMITS = EngineLimits()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from threading import Event
 
@@ -17,6 +16,7 @@ from lace.errors import CursorExpired, InvalidText
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
 from lace.store.base import RecordStore, StoreCursor, StoreRecordId
+from lace.values import dataclass
 
 POLL_S = 0.25  # how soon what another process stored is noticed; what this one stores is noticed at once
 MAX_RECORDS = 10_000  # in one change

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lace.errors import InvalidRecord
@@ -16,6 +15,7 @@ from lace.limits import MIB, RecordLimits
 from lace.records.frame import claimed_hash
 from lace.records.validate import validate
 from lace.store.base import RecordStore, StoreRecordId
+from lace.values import dataclass
 
 MAX_GROUP_RECORDS = 256
 MAX_GROUP_BYTES = 4 * MIB

@@ -7,7 +7,6 @@ after its ranges, its chunks' lengths and, where it states one, its full hash ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from lace.errors import LimitExceeded
@@ -28,6 +27,7 @@ from lace.records.manifest import (
 )
 from lace.records.model import Blob, Header, Plex, Record, Seal, sorted_headers
 from lace.records.validate import ValidRecord
+from lace.values import dataclass
 
 CHUNK_FOLDER = "chunks"  # nested manifests stand at NAME/chunks/START..END, beside the content they belong to
 

@@ -6,7 +6,7 @@ Rule: a verb here contributes selectors and exposure and then exchanges; nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lace.interlace.result import InterlaceResult
@@ -25,6 +25,7 @@ from lace.records.keys import SigningKey
 from lace.runtime.follow import LocalFollow
 from lace.runtime.local import OnEvent, exchange
 from lace.runtime.party import Party, local_terms
+from lace.values import dataclass
 
 Select = str | Module | Iterable["str | Module"] | None
 Expose = str | Exposure | Iterable["str | Exposure"]

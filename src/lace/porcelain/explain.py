@@ -6,7 +6,6 @@ Rule: an explanation costs about what a query of its goal costs: only facts that
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from lace.datalog.annotations import Sidecar, read_annotated
 from lace.datalog.engine import Base, CombinedSource, Result, evaluate
@@ -24,6 +23,7 @@ from lace.datalog.validate import check_program
 from lace.errors import NotFound
 from lace.limits import EngineLimits, ExplainLimits
 from lace.porcelain.query import HasStore, base_of, profile_of, require_known
+from lace.values import dataclass
 
 _DEFAULT_EXPLAIN_LIMITS = ExplainLimits()
 

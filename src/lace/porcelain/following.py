@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from lace.datalog.annotations import read_annotated
@@ -22,6 +22,7 @@ from lace.errors import CursorExpired, InvalidInput, NotFound
 from lace.limits import EngineLimits
 from lace.notation.decimal import natural
 from lace.store.base import RecordStore, StoreCursor
+from lace.values import dataclass
 
 Row = tuple[str, ...]
 RowsByPredicate = Mapping[Predicate, tuple[Row, ...]]

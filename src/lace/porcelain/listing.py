@@ -6,7 +6,6 @@ Rule: a row shows fields, never bodies; what a column names is a field of 020, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from lace.facts import predicates as names
@@ -16,6 +15,7 @@ from lace.porcelain.tips import TipPolicy
 from lace.records.coordinate import Prefix
 from lace.records.model import ValidRecord
 from lace.store.base import Entry, RecordStore
+from lace.values import dataclass
 
 COLUMNS = (names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
 

@@ -15,7 +15,6 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from lace.errors import TransportError
 from lace.iltp.address import Address, parse_address
@@ -37,6 +36,7 @@ from lace.runtime.session import Outcome
 from lace.store.base import RecordStore
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls
+from lace.values import dataclass
 
 READY_WITHIN_S = 30.0
 

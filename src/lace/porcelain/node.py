@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -29,6 +29,7 @@ from lace.runtime.session import Outcome
 from lace.transports.base import ByteStream, TransportProof
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls
+from lace.values import dataclass
 
 MAX_EVENTS = 100_000  # that wait for one listener; then the oldest are dropped
 

@@ -7,7 +7,7 @@ how nothing moves in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lace.errors import TransportError
 from lace.facts import predicates as names
@@ -28,6 +28,7 @@ from lace.runtime.quotas import QuotaGate
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from lace.transports.tls import ClientTls
+from lace.values import dataclass
 
 SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
 MAX_OFFERED = 1_000_000

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
@@ -34,6 +33,7 @@ from lace.errors import InvalidLacegram
 from lace.facts.predicates import FIELD, HAVE
 from lace.limits import EngineLimits
 from lace.store.base import Snapshot, StoreCursor
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

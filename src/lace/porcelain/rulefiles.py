@@ -7,11 +7,11 @@ replaced. What comes out passes `lace check` and its own cases.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 
 from lace.errors import InvalidText, NotFound
 from lace.policy.lint import nearest
+from lace.values import dataclass
 
 _FILES = ("select.lace", "expose.lace", "cases.toml")
 _SUMMARIES = {

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
 from lace.porcelain.content import ByteReader
+from lace.values import dataclass
 
 Content = bytes | bytearray | memoryview | Path | ByteReader
 Progress = Callable[[int], None]

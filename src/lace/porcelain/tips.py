@@ -7,12 +7,12 @@ a key too; and a record dated beyond the horizon is never a tip. What was passed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
 from lace.store.base import Entry, RecordStore
+from lace.values import dataclass
 
 KNOWN_KEYS = "known-key"  # the settings namespace
 

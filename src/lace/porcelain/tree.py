@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from unicodedata import normalize
 
 from lace.errors import InvalidInput
 from lace.intake.batch import Batch
 from lace.notation.identifiers import RecordHash
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

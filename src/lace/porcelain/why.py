@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lace.datalog.formatting import format_program
 from lace.datalog.stratify import reachable
@@ -39,6 +39,7 @@ from lace.porcelain.lace import Lace
 from lace.records.coordinate import is_place
 from lace.records.model import Plex, Seal, ValidRecord
 from lace.records.validate import validate
+from lace.values import dataclass
 
 _SENDER, _RECEIVER = 0, 1
 _SCOPED = re.compile(r"\b(?:o[01]|m\d+)_(?=[A-Za-z])")

@@ -5,13 +5,12 @@ Rule: `parse_address` and `str` are inverses; paths obey the rules of 010.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lace.errors import InvalidRecord, InvalidText, excerpt
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.notation.text import require_nfc
 from lace.records.grammar import check_controls, check_path
+from lace.values import dataclass
 
 _SELECTOR = "/|/"
 

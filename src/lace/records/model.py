@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 from typing import ClassVar, NamedTuple, TypeVar
 
 from lace.limits import RecordLimits
@@ -28,6 +28,7 @@ from lace.records.grammar import (
     refuse,
     split_header,
 )
+from lace.values import dataclass
 
 Header = tuple[str, str]
 DEFAULT_LIMITS = RecordLimits()

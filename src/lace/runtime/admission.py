@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from lace.iltp.address import StdioAddress, UnixAddress
@@ -18,6 +18,7 @@ from lace.notation.identifiers import Verifier
 from lace.runtime.metering import Bucket, Rate
 from lace.transports.base import TransportProof
 from lace.transports.prefix import network_of
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

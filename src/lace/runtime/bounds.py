@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from lace.interlace.effects import SendRecords
 from lace.limits import MIB
+from lace.values import dataclass
 
 MANY_CLAIMS = 1024  # that take a turn of their own to look through
 

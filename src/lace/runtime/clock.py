@@ -8,10 +8,10 @@ may count seconds by themselves.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Protocol
 
 from lace.notation.tai import TAI
+from lace.values import dataclass
 
 
 class Clock(Protocol):

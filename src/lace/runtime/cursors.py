@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lace.errors import LaceError
 from lace.limits import GIB
 from lace.notation.tai import TAI
 from lace.store.base import RecordStore
+from lace.values import dataclass
 
 CURSORS = "cursor"  # the settings namespaces: the claims by key
 STAMPS = "cursor-at"  # and when they were kept, with their size

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from lace.datalog.engine import Materialized, evaluate, materialize
@@ -40,6 +40,7 @@ from lace.records.validate import reread
 from lace.runtime.claims import ClaimBook, feeding_of
 from lace.runtime.recordwise import Recordwise, claimed
 from lace.store.base import RecordStore, StoreCursor
+from lace.values import dataclass
 
 # Facts of one change above which evaluating anew is cheaper than following.
 MAX_FOLLOWED_FACTS = 1_000

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +21,7 @@ from lace.interlace.host import Call
 from lace.limits import MIB
 from lace.runtime.fairness import FairDoor
 from lace.transports.fairqueue import FairQueue
+from lace.values import dataclass
 from lace.workers.pool import Worker, WorkerDied
 from lace.workers.process import Job
 

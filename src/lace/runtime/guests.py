@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +28,7 @@ from lace.runtime.evaluate import Delta, Records, StoreEvaluator
 from lace.runtime.guesthouse import GuestHouse, NotNow, Room, confine
 from lace.store import open_store
 from lace.store.base import RecordStore, StoreCursor
+from lace.values import dataclass
 
 NO_CHANGE = Delta()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from lace.errors import LaceError, LocalProtocolError
@@ -38,6 +37,7 @@ from lace.runtime.quickly import FEW, Quick
 from lace.runtime.quotas import GateRules, QuotaGate
 from lace.runtime.workers import Workers
 from lace.store.base import RecordStore, StoreCursor
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.runtime.evaluate import Evaluator

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lace.interlace.host import Host
@@ -26,6 +26,7 @@ from lace.runtime.reports import Reports
 from lace.store.base import RecordStore, StoreCursor
 from lace.transports.base import TransportProof
 from lace.transports.dial import is_local
+from lace.values import dataclass
 
 MakeHost = Callable[[Terms, QuotaGate], Host[Any]]
 

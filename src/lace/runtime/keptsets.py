@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from lace.differences.ids import Ids, ids_of_bytes
@@ -20,6 +20,7 @@ from lace.interlace.partitions import Partition
 from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.store.base import RecordStore, StoreCursor
+from lace.values import dataclass
 
 _NAMESPACE = "sendable"
 _ROOTS = "sendable-roots"

@@ -12,13 +12,13 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from lace.errors import InvalidText, KeyUnavailable
 from lace.notation.identifiers import Verifier
 from lace.records.keys import SigningKey, SigningSecret
 from lace.runtime.passphrase import Ask, Sealed
+from lace.values import dataclass
 
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SUFFIX = ".key"

@@ -6,7 +6,7 @@ Rule: plain values; nothing here opens, reads or ends a link.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lace.interlace.events import Event
 from lace.interlace.terms import Link
@@ -20,6 +20,7 @@ from lace.runtime.session import Outcome
 from lace.runtime.tap import Tap
 from lace.runtime.waitingroom import WaitingLimits
 from lace.transports.base import TransportProof
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lace.limits import GIB, MIB, SECOND_NS
+from lace.values import dataclass
 
 ACCOUNTS = ("blocks", "loops", "epochs", "bytes", "cpu_s")
 _HEAD_END = b"\nData-Length: "

@@ -11,9 +11,9 @@ import json
 import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from lace.interlace.events import Event, FixedPoint, Received, Rejected, Sent
+from lace.values import dataclass
 
 PREFIX = "lace_"
 HELP = {

@@ -5,7 +5,6 @@ Rule: plain values; nothing here opens or changes a store.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from lace.interlace.terms import Terms
@@ -16,6 +15,7 @@ from lace.policy.operand import Module
 from lace.records.keys import SigningKey
 from lace.runtime.preview import Preview
 from lace.store.base import RecordStore
+from lace.values import dataclass
 
 UNBOUNDED = 1 << 62  # no sender budget and no transfer limit: both sides are here
 LOCAL_LIMITS = ExchangeLimits(max_total_transferred_bytes=UNBOUNDED)

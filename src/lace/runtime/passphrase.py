@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
 from os import urandom
 from typing import Self
 
 from lace.errors import InvalidText, KeyUnavailable
 from lace.notation import b64a
+from lace.values import dataclass
 
 SALT_BYTES = 16
 SECRET_BYTES = 32

@@ -7,7 +7,6 @@ limits are equal, and when neither a claim of a peer nor the passing of time can
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 from lace.datalog.syntax import Rule
@@ -21,6 +20,7 @@ from lace.limits import EngineLimits
 from lace.notation.digest import digest
 from lace.notation.fact import Fact
 from lace.runtime.claims import Feeding, feeding_of
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.runtime.evaluate import Evaluator

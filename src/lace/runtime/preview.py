@@ -8,7 +8,7 @@ changed. What would only be asked for after other records have come cannot be se
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lace.facts.derive import field_occurrences
 from lace.interlace import effects as asked
@@ -20,6 +20,7 @@ from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.host import LocalHost
 from lace.store.base import RecordStore
+from lace.values import dataclass
 
 _ANY_LENGTH = 1 << 40  # a request list that is never written may be as long as it likes
 

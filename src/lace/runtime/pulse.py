@@ -15,9 +15,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lace.runtime.wakes import set_within
+from lace.values import dataclass
 
 INTERVAL_S = 0.025  # of an idle loop, which more beats would cost more
 QUICK_S = 0.005  # of a loop at work: what it did in several turns between two beats is not to count as one stall

@@ -8,7 +8,7 @@ Accounts outlive links and nodes (`lace.store.ledger`); a peer is its proven key
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import compress
 
 from lace.facts.predicates import DATA_LENGTH, GROUP, SIGNED_BY, TAI
@@ -23,6 +23,7 @@ from lace.store.base import RecordStore, StoreStat
 from lace.store.columns.encode import EncodedBatch, encode_batch
 from lace.store.columns.segments import NO_SIGNER
 from lace.store.ledger import Brought, Usage
+from lace.values import dataclass
 
 LEAST_RECORD_BYTES = 64  # of any record: what an advertisement does not tell is taken for this until it comes
 MAX_TURNED_AWAY = 100_000  # records that one link remembers not to ask for again

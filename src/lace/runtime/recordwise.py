@@ -8,7 +8,6 @@ under such rules costs its ids and no derived facts, and what it costs to follow
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from operator import itemgetter
 
@@ -27,6 +26,7 @@ from lace.policy.lower import LoweredPolicy
 from lace.records.validate import reread
 from lace.runtime.fewfacts import FewFacts
 from lace.store.base import RecordStore, StoreCursor
+from lace.values import dataclass
 
 _MOST_FOLLOWED = 50_000  # records that came, above which the columns of the whole store are as near
 _MOST_READ = 1_000  # stored records that claims speak of, which are read one by one

@@ -14,7 +14,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 from lace.errors import LaceError
@@ -41,6 +41,7 @@ from lace.store.base import RecordStore, StoreStat
 from lace.store.memory import MemoryStore
 from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
+from lace.values import dataclass
 
 _ANY_LENGTH = 1 << 40  # of a request list that is cut down afterwards
 _LOOK_S = 0.02  # how often it is looked whether both sides rest

@@ -11,7 +11,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from time import thread_time
 from typing import Protocol
@@ -29,6 +28,7 @@ from lace.runtime.evaluate import Delta, Evaluator
 from lace.runtime.generation import Generation
 from lace.runtime.keptsets import keep, keep_roots, recall
 from lace.store.base import RecordStore, StoreCursor
+from lace.values import dataclass
 
 _KEPT_ANSWERS = 64
 _FEW_CLAIMS = 64  # up to so many, the answer is kept for the next peer that makes the same claims

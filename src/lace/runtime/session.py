@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import assert_never, cast
 
@@ -29,6 +29,7 @@ from lace.notation.fact import Fact
 from lace.notation.identifiers import LacegramId
 from lace.policy.operand import Module
 from lace.runtime.unsent import Unsent
+from lace.values import dataclass
 
 _FACTS_AT_ONCE = 32 * 1024  # bytes of fact lines that are read before others have their turn
 _BLOCKS_AT_ONCE = 64  # the same of blocks

@@ -12,7 +12,6 @@ import binascii
 import json
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -24,6 +23,7 @@ from lace.iltp.markers import KNOT
 from lace.iltp.reader import StreamReader
 from lace.notation.factline import format_fact
 from lace.runtime.clock import Clock
+from lace.values import dataclass
 
 Way = Literal["in", "out"]
 READ_BYTES = 1 << 20

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

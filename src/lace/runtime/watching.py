@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from lace.interlace import events as ev
 from lace.runtime.links import Hooks, LinkInfo
 from lace.runtime.session import Outcome
 from lace.runtime.trace import Passed, Told, TraceReader, Way
+from lace.values import dataclass
 
 QUESTION_BYTES = 256
 QUESTION_SECONDS = 5.0

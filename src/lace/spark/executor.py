@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from pyspark import StorageLevel
@@ -32,6 +32,7 @@ from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
 from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
+from lace.values import dataclass
 
 _ANY_ARITY = 1 << 16
 MAX_UNFOLDED_BODY = 64

@@ -7,7 +7,6 @@ only a record's own frame says where the next one begins.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +16,7 @@ from lace.notation.digest import digest
 from lace.records.frame import claimed_hash
 from lace.store import StoreRecordId, open_store
 from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, RejectedBytes
+from lace.values import dataclass
 
 STORE_SUFFIX = ".lace"
 _FIRST_COMMIT = ("log", "00000001.json")  # of an archive

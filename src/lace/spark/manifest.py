@@ -11,12 +11,13 @@ import os
 import platform
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
 from lace.errors import StoreError
 from lace.notation import b64a
 from lace.notation.digest import digest, hasher
+from lace.values import dataclass
 
 FORMAT = 1
 NAME = "manifest.json"

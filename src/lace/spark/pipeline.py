@@ -21,7 +21,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from lace.spark.jobs.page import page
 from lace.spark.jobs.publish import publish_peer
 from lace.spark.manifest import InputFile, Manifest, StepRecord, file_digest, fingerprint, read_manifest
 from lace.spark.source import raw_records
+from lace.values import dataclass
 
 STEPS = ("ingest", "validate", "facts", "evaluate", "advertise", "reconcile", "report", "publish")
 Counts = dict[str, int]

@@ -6,7 +6,7 @@ Rule: a record is one row, so everything a star says of it is said by that row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from operator import and_, or_
 from typing import NamedTuple
@@ -34,6 +34,7 @@ from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
 from lace.spark.columns import compare_integers, compare_texts, count_holds, text_shape
 from lace.spark.schemas import SINGLETON_COLUMNS
 from lace.spark.stars import Star
+from lace.values import dataclass
 
 UNIT = "unit"  # the one column of a relation without any
 _EMPTY = Constant("")

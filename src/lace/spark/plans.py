@@ -6,7 +6,6 @@ Rule: a plan becomes one lazy DataFrame of head rows; nothing here runs a job.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import assert_never
@@ -20,6 +19,7 @@ from lace.datalog.source import Row
 from lace.datalog.syntax import Anonymous, Compare, Constant, Term, TextShape, Unequal, Variable
 from lace.spark.columns import compare_integers, compare_texts, count_holds, text_shape
 from lace.spark.pivot import UNIT, relation_columns
+from lace.values import dataclass
 
 _EMPTY = Constant("")
 

@@ -6,7 +6,6 @@ Rule: the rows are those of `lace.query`; only where the work happens differs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +30,7 @@ from lace.spark.jobs.validate import judged, records
 from lace.spark.pivot import relation_columns
 from lace.spark.relations import collect_rows, local_relation
 from lace.spark.source import raw_records
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

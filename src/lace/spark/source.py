@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from lace.spark.judging import batches, judge
 from lace.spark.rows import RECORD_COLUMNS, raw_batch, record_arrays
 from lace.spark.schemas import COMMENTS, CONTENT, CORRUPT, DATA, ORIGIN, RAW, STORED, WIDE, WrongSchema, arrow_schema
 from lace.spark.writer import LaceWriter
+from lace.values import dataclass
 from lace.workers.collector import seldom_collecting
 
 FORMAT = "lace"

@@ -10,7 +10,6 @@ own variables need. It becomes one relation holding the variables that the rest 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from lace.datalog.syntax import (
     Anonymous,
@@ -32,6 +31,7 @@ from lace.datalog.syntax import (
 )
 from lace.datalog.terms import literal_variables
 from lace.facts.predicates import RECORD_PREDICATES
+from lace.values import dataclass
 
 STAR_PREFIX = "_star"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from lace.records.validate import validate
 from lace.spark.files import local_path
 from lace.spark.schemas import WrongSchema
 from lace.store.bundle import BundleWriter, index_path
+from lace.values import dataclass
 
 BUNDLE_SUFFIX = ".bundle"
 

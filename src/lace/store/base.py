@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, Self
 
 from lace.datalog.source import ColumnSource
 from lace.notation.identifiers import RecordHash
 from lace.store.news import StoreNews
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.records.model import ValidRecord

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
@@ -23,6 +23,7 @@ from lace.notation.closing import Closing
 from lace.records.frame import MARKLINE, MARKLINE_BYTES, delimit, delimit_run, frame_end, max_head_bytes
 from lace.records.grammar import MARK
 from lace.records.validate import validate
+from lace.values import dataclass
 
 INDEX_SUFFIX = ".idx"
 INDEX_EVERY = 256

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import takewhile
 from threading import RLock
 
@@ -23,6 +23,7 @@ from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, 
 from lace.store.columns.encode import EncodedBatch
 from lace.store.columns.segments import as_codes
 from lace.store.news import StoreNews
+from lace.values import dataclass
 
 
 @dataclass(slots=True)

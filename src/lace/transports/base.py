@@ -7,12 +7,13 @@ whether that is a clean close depends on where the exchange stood, which is not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, Self, runtime_checkable
 
 from lace.iltp.address import Address, parse_address
 from lace.limits import MIB
 from lace.notation.identifiers import Verifier
+from lace.values import dataclass
 
 READ_BYTES = 256 * 1024
 # What may wait in a stream's own buffer before `send` waits. Little: asyncio moves all of it for each part that the

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self, assert_never
 
 from lace.errors import TransportError
@@ -20,6 +20,7 @@ from lace.transports.stdio import STDIO, open_stdio, spawn_child
 from lace.transports.tcp import dial_tcp, listen_tcp
 from lace.transports.tls import ClientTls, ServerTls
 from lace.transports.unix import SOCKET_MODE, dial_unix, listen_unix
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

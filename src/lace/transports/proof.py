@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 from lace.errors import InvalidSignature, InvalidText, TransportError
@@ -19,6 +18,7 @@ from lace.notation.digest import digest
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
 from lace.records.keys import verify
+from lace.values import dataclass
 
 HEADER = "Lace-Identity"
 DOMAIN = "lace-websocket-identity/v1"

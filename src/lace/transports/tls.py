@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lace.errors import TransportError
 from lace.notation import b64a
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

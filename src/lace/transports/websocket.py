@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -55,6 +54,7 @@ from lace.transports.tls import (
     peer_certificate_sha256,
     server_context,
 )
+from lace.values import dataclass
 
 _QUIET = logging.getLogger("lace.websocket")
 _QUIET.addHandler(logging.NullHandler())

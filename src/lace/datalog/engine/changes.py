@@ -7,7 +7,7 @@ only asks how many does not wait for the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.runs import CodeRow, Run
 from lace.datalog.source import Row
 from lace.datalog.syntax import Predicate
+from lace.values import dataclass
 
 _FEW_ROWS = 16  # more rows than this are turned into texts as columns
 CodedRows = list[CodeRow] | Run

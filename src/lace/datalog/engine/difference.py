@@ -6,13 +6,13 @@ Rule: rows are compared as packed keys where they fit into one; nothing is made 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lace.datalog.engine.index import Codes, Mask, Rows
 from lace.datalog.engine.relation import PackedKeys, Packing, in_sorted
 from lace.datalog.engine.runs import ColumnRun, Run
+from lace.values import dataclass
 
 _BITMAP_BITS = 27
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +18,7 @@ from lace.datalog.engine.living import as_table
 from lace.datalog.engine.relation import distinct_rows
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.syntax import Predicate
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ the rank of the fact it asks about, if it asks about one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from lace.datalog.engine.verdicts import Verdicts
 from lace.datalog.meter import STEP_ROWS, Meter
 from lace.datalog.plan import RulePlan, Version
 from lace.datalog.syntax import Atom, Predicate, Rule, Term, Variable
+from lace.values import dataclass
 
 _FEW = 12  # rows that are followed one by one
 _FOLLOWED = 96  # rows that these may lead to, before columns are the better way

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from lace.datalog.engine.table import Table
 from lace.datalog.plan import Rank
 from lace.datalog.ranking import ID, KEY
 from lace.datalog.syntax import Predicate
+from lace.values import dataclass
 
 Place = tuple[Any, str, int]  # key in its own order, identity text where ties count, identity
 _LAST = 1 << 62

@@ -6,9 +6,10 @@ Rule: counting never changes a result.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lace.datalog.plan import AnyNode, RulePlan, Scan, Unit, chain
+from lace.values import dataclass
 
 
 @dataclass(slots=True)

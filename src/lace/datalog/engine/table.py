@@ -13,7 +13,6 @@ taken out and found again gets a new one, so it may be in `gone` and in `fresh`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -27,6 +26,7 @@ from lace.datalog.engine.path import Path, Sight
 from lace.datalog.engine.relation import empty_run
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, ColumnRun, Run, Selection
 from lace.datalog.syntax import Predicate
+from lace.values import dataclass
 
 _BULK_ROWS = 64  # from here on rows are looked up as columns
 _FLUSH_FROM = 16_384  # rows beside the columns that are always cheap enough

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.verdicts import distinct_codes
 from lace.errors import naming_extras
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.evaluate import Evaluation
@@ -24,6 +23,7 @@ from lace.datalog.planner import free_place, plan_from, scan_of, sorted_rules
 from lace.datalog.stratify import Stratum, read_atom
 from lace.datalog.syntax import Atom, Cardinality, Constant, Literal, Negated, Positive, Predicate, Rule, Term, Variable
 from lace.datalog.terms import variable_names
+from lace.values import dataclass
 
 Starts = list[tuple["Trigger", list[CodeRow]]]
 _STANDS = Variable("?stands")  # the rank of the fact that a rule derives, as it stands

@@ -7,7 +7,6 @@ it would give were counted against the limit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, assert_never
 
@@ -25,6 +24,7 @@ from lace.datalog.engine.verdicts import Verdicts, ordered
 from lace.datalog.meter import STEP_ROWS, Meter, plain_predicate
 from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Version, Without
 from lace.datalog.syntax import Constant, Predicate, Term, Variable
+from lace.values import dataclass
 
 _BATCH_ROWS = 1 << 21
 _FAR = 1 << 62  # beyond every count

@@ -6,7 +6,6 @@ Rule: every claim is checked against what holds; where a limit cut the search sh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 from lace.datalog.binding import Binding
@@ -31,6 +30,7 @@ from lace.datalog.syntax import (
 )
 from lace.errors import LaceError
 from lace.limits import ExplainLimits
+from lace.values import dataclass
 
 _DEFAULT_LIMITS = ExplainLimits()
 _MISSES_COMPARED = 16

@@ -6,7 +6,7 @@ Rule: a rank is given only to a fact whose whole body has one, so a proof is fin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from lace.datalog.binding import Binding, value_of
@@ -33,6 +33,7 @@ from lace.datalog.syntax import (
 )
 from lace.errors import LimitExceeded, NotFound
 from lace.limits import ExplainLimits
+from lace.values import dataclass
 
 _DEFAULT_LIMITS = ExplainLimits()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from lace.spark.archive.filesystem import Files, open_files
 from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State
 from lace.spark.files import input_files
 from lace.spark.manifest import file_digest
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ counting too, and when rows went. *Anew*: the stratum is derived whole and compa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Literal as Choice
 
@@ -28,6 +28,7 @@ from lace.datalog.syntax import (
     TrueLiteral,
     Variable,
 )
+from lace.values import dataclass
 
 How = Choice["growth", "doubt", "anew"]
 _MOST_RECURSIVE_ATOMS = 3  # of one rule; each may read old or new facts, so rules double with every one

@@ -7,7 +7,6 @@ choose is what was stored as selected: they are asked of the batches that the se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -18,6 +17,7 @@ from lace.spark.archive import tables
 from lace.spark.archive.log import DataFile, State
 from lace.spark.archive.recordtest import RecordTest, record_test
 from lace.spark.jobs.evaluate import PeerPolicy
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive

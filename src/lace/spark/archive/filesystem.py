@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from lace.errors import InvalidInput
 from lace.spark.files import local_path
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

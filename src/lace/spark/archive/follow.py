@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -21,6 +20,7 @@ from lace.spark.files import input_files
 from lace.spark.manifest import fingerprint
 from lace.spark.source import FORMAT
 from lace.spark.stream import move_apart
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lace.errors import InvalidInput, LaceError, StoreError
 from lace.spark.archive.filesystem import Files
 from lace.spark.archive.moments import parse_moment
+from lace.values import dataclass
 
 FORMAT = 1
 FOLDER = "log"

@@ -8,7 +8,7 @@ record decides, are never stored: they are read from the records themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark import StorageLevel
@@ -30,6 +30,7 @@ from lace.spark.pivot import UNIT, relation_columns, star_relation
 from lace.spark.plans import Sized, supported
 from lace.spark.relations import local_relation, union
 from lace.spark.stars import Constellation, Star, split
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive

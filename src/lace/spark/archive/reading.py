@@ -6,7 +6,6 @@ Rule: which files belong to a version is asked when a query is planned; a frame 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as parquet_files
@@ -18,6 +17,7 @@ from lace.spark.archive.filesystem import open_files
 from lace.spark.archive.log import Log
 from lace.spark.archive.tables import columns_of
 from lace.spark.schemas import arrow_schema
+from lace.values import dataclass
 
 _BATCH_ROWS = 4096
 

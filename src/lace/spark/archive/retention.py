@@ -7,7 +7,7 @@ that keeps nothing is refused: it is more often a mistake than a wish.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
@@ -22,6 +22,7 @@ from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive
 from lace.spark.executor import evaluate
 from lace.spark.relations import union
+from lace.values import dataclass
 
 KEEP = Predicate("Keep", 1)
 NOWHERE = "(no coordinate)"  # of a Blob that no Plex names

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -29,6 +29,7 @@ from lace.spark.jobs.evaluate import PeerPolicy, runtime_relations, sendable
 from lace.spark.jobs.reconcile import partition_prefix
 from lace.spark.manifest import fingerprint
 from lace.spark.relations import union
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Rule: exposure and scopes are gone before Spark sees a rule: the lowered program
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +18,7 @@ from lace.policy.lower import LoweredPolicy
 from lace.spark.executor import SparkEvaluation, SparkSettings, evaluate
 from lace.spark.plans import Sized
 from lace.spark.relations import local_relation
+from lace.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

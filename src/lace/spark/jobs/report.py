@@ -6,7 +6,7 @@ Rule: every number on the page stands in the JSON too. Texts of records are data
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.spark.jobs.reconcile import partition_prefix
+from lace.values import dataclass
 
 LARGEST_GROUPS = 40
 _NEWEST_MONTHS = 1200

@@ -11,13 +11,13 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lace.errors import LimitExceeded
 from lace.interlace.host import Call
 from lace.spark.archive.log import DataFile
 from lace.spark.failure import plainly
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lace.interlace.host import Call
@@ -20,6 +20,7 @@ from lace.spark.archive.log import DataFile, State
 from lace.spark.peer.arrivals import Arrivals
 from lace.spark.peer.jobs import Jobs, Read
 from lace.store.news import StoreNews
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -38,6 +38,7 @@ from lace.spark.peer.claims import ArchiveClaims
 from lace.spark.peer.peer import ArchivePeer
 from lace.spark.peer.sets import ROOTS, ArchiveSet, Rows
 from lace.spark.relations import relation_schema
+from lace.values import dataclass
 
 RESULT = "selected:"  # how the keys of results begin, before the mark of their rules
 PEERS = "peer:"  # how the name of a result begins that a peer's rules asked for

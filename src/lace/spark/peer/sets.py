@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -32,6 +31,7 @@ from lace.spark.jobs.reconcile import partition_prefix
 from lace.spark.peer import aggregates
 from lace.spark.peer.peer import ArchivePeer
 from lace.spark.schemas import SINGLETON_COLUMNS
+from lace.values import dataclass
 
 _MANY = 100_000
 ROOTS = "root"  # the settings namespace of roots that are kept

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from operator import eq, sub
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from lace.store.columns.segments import (
     few_names,
     numbered,
 )
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.datalog.source import Codes

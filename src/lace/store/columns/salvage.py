@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ from lace.store.columns.leafpages import LeafPages
 from lace.store.columns.rebuild import Kept, Setting, rebuild
 from lace.store.columns.schema import PAGE_BYTES
 from lace.store.columns.state import StoreState
+from lace.values import dataclass
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints
 FILES = ("", "-wal", "-shm")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal
 
 from lace.facts.predicates import BLOB_HASH, PLEX_HASH, RECORD_LINK
+from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.datalog.source import Codes
