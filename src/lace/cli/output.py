@@ -201,13 +201,13 @@ def human_size(size: int) -> str:
     return f"{value:.1f} TiB"
 
 
-def count_of(number: int, noun: str) -> str:
+def count_of(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun.
 
-    >>> count_of(1, "record"), count_of(1200, "record")
-    ('1 record', '1,200 records')
+    >>> count_of(1, "record"), count_of(1200, "record"), count_of(2, "batch", "batches")
+    ('1 record', '1,200 records', '2 batches')
     """
-    return f"{number:,} {noun if number == 1 else noun + 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 @dataclass(slots=True)

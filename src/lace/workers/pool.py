@@ -123,8 +123,8 @@ class WorkerPool:
 class BackgroundPool:
     """Worker processes that are started in the background when they are first wanted.
 
-    While there is none, the caller does the work itself. Workers that are running already may be taken over; they end with
-    this pool.
+    While there is none, the caller does the work itself. Workers that are running already may be taken over; they end
+    with this pool.
     """
 
     def __init__(
