@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 import lace
+from interop.harness import PATIENCE_S
 from lace.errors import InvalidText, TransportError
 from lace.interlace.events import FixedPoint
 from lace.limits import SECOND_NS
@@ -84,3 +86,20 @@ def test_a_program_stands_between_two_servers_and_keeps_nothing(tmp_path: Path) 
         assert not list(second.list("//v"))
         with pytest.raises(TransportError):
             lace.relay(here[0], there[0])
+
+
+def test_a_program_without_asyncio_follows_a_peer(tmp_path: Path) -> None:
+    with lace.open(tmp_path / "far.lace", create=True) as far, lace.open(tmp_path / "near.lace", create=True) as near:
+        with (
+            serve(far, f"unix:{tmp_path}/far.sock", expose="all") as (address,),
+            serve(near, follow=[address], expose="all") as bound,
+        ):
+            assert bound == []
+            for giver, taker in ((far, near), (near, far)):
+                cursor = taker.cursor()
+                record = giver.put(b"news", group="u", app="ding", name=str(giver is far))
+                (change,) = islice(taker.changes(cursor, wait_s=PATIENCE_S), 1)
+                assert change.added == (record,)
+        assert far.stat().records == near.stat().records == 2
+        with pytest.raises(InvalidText), serve(near, follow=["http:x"]):
+            pass

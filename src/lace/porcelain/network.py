@@ -140,19 +140,32 @@ def relay(
 def serve(
     lace: Lace,
     *addresses: str,
+    follow: Sequence[str] = (),
     select: Select = None,
     expose: Expose = "none",
     key: SigningKey | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ServerTls | None = None,
+    client_tls: ClientTls | None = None,
     quotas: Quotas | None = None,
     on_event: OnEvent | None = None,
 ) -> Iterator[list[str]]:
-    """Accept peers in a thread of its own until the block ends; the addresses that are bound."""
-    options = TransportOptions(clock=SystemClock().tai, signer=key, trusted=tuple(trusted), server_tls=tls)
+    """Accept peers in a thread of its own until the block ends; the addresses that are bound.
+
+    With the peers to `follow` an open exchange is kept, and begun again whenever it is lost.
+    """
+    options = TransportOptions(
+        clock=SystemClock().tai,
+        signer=key,
+        trusted=tuple(trusted),
+        server_tls=tls,
+        client_tls=client_tls or ClientTls(),
+    )
     server = _Server(lace, options, key, Hooks(on_event=on_event), quotas)
     server.start(
-        [parse_address(address, listening=True) for address in addresses], terms_of(lace, select, expose, is_open=True)
+        [parse_address(address, listening=True) for address in addresses],
+        [parse_address(address) for address in follow],
+        terms_of(lace, select, expose, is_open=True),
     )
     try:
         yield server.bound
@@ -181,9 +194,10 @@ class _Server:
         self._failure: BaseException | None = None
         self.bound: list[str] = []
 
-    def start(self, addresses: Sequence[Address], terms: Terms) -> None:
-        """Begin to accept, or raise why that is not possible."""
-        self._thread = threading.Thread(target=self._run, args=(addresses, terms), name="lace-serving", daemon=True)
+    def start(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
+        """Begin to accept and to dial, or raise why that is not possible."""
+        work = addresses, peers, terms
+        self._thread = threading.Thread(target=self._run, args=work, name="lace-serving", daemon=True)
         self._thread.start()
         if not self._ready.wait(READY_WITHIN_S):
             raise TransportError("the server did not come up in time")
@@ -196,15 +210,15 @@ class _Server:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
 
-    def _run(self, addresses: Sequence[Address], terms: Terms) -> None:
+    def _run(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
         try:
-            asyncio.run(self._serve(addresses, terms))
+            asyncio.run(self._serve(addresses, peers, terms))
         except BaseException as error:  # noqa: BLE001 - raised again by `start`, in the caller's thread
             self._failure = error
         finally:
             self._ready.set()
 
-    async def _serve(self, addresses: Sequence[Address], terms: Terms) -> None:
+    async def _serve(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         node = Node(
             self._lace.store,
@@ -218,6 +232,8 @@ class _Server:
         try:
             for address in addresses:
                 self.bound.append(str(await node.listen(address, terms)))
+            for peer in peers:
+                node.keep_in_background(peer, terms)
             self._ready.set()
             await self._stop.wait()
         finally:

@@ -298,7 +298,7 @@ class Node:
             budget=self._budget,
             strangers=None if is_known else self._strangers[stream.proof.peer is None],
             on_event=lambda event: self._reports.event(info, event),
-            on_stored=self._watch.changed.set,
+            on_stored=self._watch.changed.set,  # a served archive gives no news of what its links store
             tap=make_tap(info) if make_tap else None,
             rates=rates,
             peer_account=self._accounts.of(account, rates, self._now_ns),

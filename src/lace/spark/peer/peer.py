@@ -63,7 +63,7 @@ class ArchivePeer(Arrivals):
         self.bounds = bounds or PeerBounds()
         archive.few = replace(archive.few, bytes=min(archive.few.bytes, self.bounds.max_few_bytes))
         super().__init__(archive, self.bounds.max_landing_bytes)
-        self.news = StoreNews()  # of a served store; whoever watches an archive looks at its cursor
+        self.news = StoreNews()  # nothing tells it: a node that serves an archive looks at its cursor
         self.jobs = Jobs(lambda: archive.spark, max_seconds=self.bounds.max_job_seconds, told=told)
         self.writing = threading.RLock()  # of results: one evaluation writes at a time
         self._seen: tuple[int, State] | None = None
