@@ -104,8 +104,14 @@ def speaking(*answers: bytes) -> Iterator[int]:
         talking.join()
 
 
+ANSWERS = {
+    "sc": bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]),  # settings of HTTP/2: a hundred streams
+    "spark": bytes([0, 0, 0, 0, 0, 0, 0, 17, 8, 0, 0, 0, 4]) + b"none",  # there is no such file
+}
+
+
 def test_one_master_of_several_is_enough_and_a_silent_one_is_not_waited_for_long() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, speaking(b"x") as port:
+    with socket.create_server(("127.0.0.1", 0)) as silent, speaking(ANSWERS["spark"]) as port:
         require_master(f"spark://127.0.0.1:1,127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{port}", seconds=60)
     with pytest.raises(TransportError, match=r"192\.0\.2\.1 port 7077"):  # an address that belongs to nobody
         require_master("spark://192.0.2.1", seconds=0.2)
@@ -119,7 +125,15 @@ def test_somebody_who_listens_and_says_nothing_is_no_spark(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["sc", "spark"])
 def test_a_server_that_speaks_is_left_to_spark(scheme: str) -> None:
-    with speaking(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])) as port:
+    with speaking(ANSWERS[scheme]) as port:
+        require_master(f"{scheme}://127.0.0.1:{port}", seconds=5)
+
+
+@pytest.mark.parametrize("scheme", ["sc", "spark"])
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9\r\n", b"no", None])
+def test_a_server_that_speaks_of_something_else_is_no_spark(scheme: str, answer: bytes | None) -> None:
+    other = ANSWERS["spark" if scheme == "sc" else "sc"]
+    with speaking(other if answer is None else answer) as port, pytest.raises(TransportError, match="is no Spark"):
         require_master(f"{scheme}://127.0.0.1:{port}", seconds=5)
 
 

@@ -21,12 +21,19 @@ _KNOWN = re.compile(r"local(-cluster)?(\[[^\]]+\])?|(spark|sc|k8s|mesos)://.+|ya
 _DEFAULT_PORTS = {"spark": 7077, "sc": 15002}
 # What a client of either says first, and any server of it answers at once. Connect speaks HTTP/2. A standalone master
 # is asked for a file that it does not have (a frame: its length, the type StreamRequest, a text), which is no error to
-# it. Whoever only accepts connections, as a proxy does for a machine that is gone, is found out.
+# it. Whoever only accepts connections, as a proxy does for a machine that is gone, is found out, and so is whoever
+# answers in words of its own, as a proxy does that takes everything for a web page.
 _NO_FILE = b"/files/lace"
 _GREETINGS = {
     "sc": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]),
     "spark": struct.pack(">qbi", 8 + 1 + 4 + len(_NO_FILE), 6, len(_NO_FILE)) + _NO_FILE,
 }
+# How the answers begin: a frame of settings (4) that belongs to no stream; a length below 2^32 and one of 13 types.
+_ANSWERS = {
+    "sc": re.compile(rb"...\x04.\0\0\0\0", re.DOTALL),
+    "spark": re.compile(rb"\0\0\0\0....[\0-\x0c]", re.DOTALL),
+}
+_ANSWER_BYTES = 9  # what the two begin with
 ANSWER_SECONDS = 6.0  # how long a master may take to accept a connection
 _GRACE_SECONDS = 0.5  # for the thread that waits to say what it waited for
 
@@ -42,7 +49,7 @@ def require_master(master: str, seconds: float = ANSWER_SECONDS) -> None:
         return
     addresses = [_address(scheme, part) for part in master.partition("://")[2].split("/")[0].split(",")]
     addresses = list(dict.fromkeys(addresses))
-    reasons = _reasons(addresses, _GREETINGS[scheme], seconds)
+    reasons = _reasons(addresses, scheme, seconds)
     if len(reasons) == len(addresses):
         raise TransportError(
             f"no Spark answers at {master}: {'; '.join(reasons)}. Is it running, and reachable from here?"
@@ -57,7 +64,7 @@ def _address(scheme: str, part: str) -> tuple[str, int]:
         raise InvalidInput(f"no host and port: {error}", rule="master", found=part) from None
 
 
-def _reasons(addresses: list[tuple[str, int]], greeting: bytes, seconds: float) -> list[str]:
+def _reasons(addresses: list[tuple[str, int]], scheme: str, seconds: float) -> list[str]:
     """Why those that do not answer a greeting in time do not; all of them are asked at once.
 
     Threads wait, since looking up a name has no timeout.
@@ -66,7 +73,7 @@ def _reasons(addresses: list[tuple[str, int]], greeting: bytes, seconds: float) 
     told: queue.SimpleQueue[tuple[tuple[str, int], str]] = queue.SimpleQueue()
 
     def ask(address: tuple[str, int]) -> None:
-        told.put((address, _outcome(address, greeting, end)))
+        told.put((address, _outcome(address, scheme, end)))
 
     for address in addresses:
         threading.Thread(target=ask, args=(address,), daemon=True).start()
@@ -79,16 +86,19 @@ def _reasons(addresses: list[tuple[str, int]], greeting: bytes, seconds: float) 
     return [f"{host} port {port}: {why}" for (host, port), why in found.items() if why]
 
 
-def _outcome(address: tuple[str, int], greeting: bytes, end: float) -> str:
+def _outcome(address: tuple[str, int], scheme: str, end: float) -> str:
     """Why there is no answer; empty if there is one."""
     silent = "no answer"
     try:
         with socket.create_connection(address, timeout=max(0.1, end - time.monotonic())) as link:
             silent = "somebody listens there and says nothing"
             link.settimeout(max(0.1, end - time.monotonic()))
-            link.sendall(greeting)
-            if link.recv(4096):  # all of it: hanging up on something unread would be a reset in its log
-                return ""
+            link.sendall(_GREETINGS[scheme])
+            answer = link.recv(4096)  # all of it: hanging up on something unread would be a reset in its log
+            while answer and len(answer) < _ANSWER_BYTES and (more := link.recv(4096)):
+                answer += more
+            if answer:
+                return "" if _ANSWERS[scheme].match(answer) else "whoever answers there is no Spark"
     except TimeoutError:
         return silent
     except ConnectionResetError:
