@@ -754,4 +754,5 @@ def test_what_breaks_a_rule_while_records_are_stored_ends_the_exchange_when_they
     assert near.aborted is not None
     assert near.aborted.reason is AbortReason.RECORD_NOT_REQUESTED
     assert stray in near.aborted.detail
+    assert not near.aborted.result.closed_by_peer
     assert near.have == {hash_of(X)}
