@@ -12,6 +12,7 @@ import lace as api
 from cli.serving import serving
 from lace.cli.app import app
 from lace.cli.failure import ExitCode
+from lace.policy.exposure import Exposure
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +52,19 @@ def test_two_servers_get_each_others_records_and_nothing_stays(stage: Path, monk
     assert [end["sent"] for end in told["ends"]] == [0, 0]
     assert [end["address"] for end in told["ends"]] == [second, first]
     assert not list((stage / "here").iterdir())
+
+
+def test_what_a_server_hides_no_relay_brings_to_one_that_wants_it(stage: Path) -> None:
+    with api.open("a.lace") as opened:
+        for number in range(4):
+            opened.put(b"hidden %d" % number, group="secret", app="ding", name=str(number))
+    shown = (Exposure.author("AllowQueryRecord(V,P) :- Have(P), not Field(P,'Group',_,'secret')."),)
+    with serving("a.lace", stage / "a", exposures=shown) as first, serving("b.lace", stage / "b") as second:
+        told = json.loads(lace("interlace", first, second, "--json").stdout)
+    assert [end["sent"] for end in told["ends"]] == [2, 3]
+    assert [end["received"] for end in told["ends"]] == [3, 2]
+    with api.open("b.lace") as opened:
+        assert {row.coordinate.split("//")[1] for row in opened.list("//")} == {"u", "v"}
 
 
 @pytest.mark.parametrize("option", [("--expose", "all"), ("--dry-run",), ("--their-select", "all"), ("--trace", "t")])

@@ -186,8 +186,8 @@ NOT_RANKED = [
     ),
     ("B(P,Q) :- Cand(P,_), Cand(Q,_), LexCompare(Q,'>',P).\nB(P,Q) :- Cand(P,S), Cand(Q,T), LexCompare(T,'>',S)."),
     (  # ties by another key, which may be equal too
-        "B(P,Q) :- Post(P,T,K), Post(Q,T,L), LexCompare(L,'>',K).\n"
-        "B(P,Q) :- Post(P,S,_), Post(Q,T,_), LexCompare(T,'>',S)."
+        "B(P,Q) :- Post(P,S,_), Post(Q,T,_), LexCompare(T,'>',S).\n"
+        "B(P,Q) :- Post(P,T,K), Post(Q,T,L), LexCompare(L,'>',K)."
     ),
     ("B(P,Q) :- Cand(P,_), Cand(Q,_), LexCompare(Q,'>',P).\nB(P,Q) :- Cand(P,_), Cand(Q,_), LexCompare(Q,'>',P)."),
     (

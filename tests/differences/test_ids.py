@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from differences.sets import KEY, random_ids
 from lace.differences.compare import measured
 from lace.differences.few import measure_few
-from lace.differences.ids import EMPTY, Ids, ids_of_bytes, ids_of_digests, ids_of_texts, in_text_order, sort_ids
+from lace.differences.ids import (
+    EMPTY,
+    Ids,
+    ids_of_bytes,
+    ids_of_digests,
+    ids_of_texts,
+    in_text_order,
+    sort_ids,
+    unsorted_ids,
+)
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import keyed_ids
 from lace.differences.sums import measure
@@ -205,3 +214,11 @@ def test_ids_that_begin_alike_are_sorted_by_every_further_word() -> None:
     table = np.array(mixed, np.uint64)
     found = sort_ids(np.ascontiguousarray(table[:, :4].T), table[:, 4].astype(np.uint8))
     assert [(*found.words[:, at].tolist(), int(found.letters[at])) for at in range(len(found))] == rows
+
+
+def test_ids_for_sums_keep_the_order_they_are_given_in() -> None:
+    mixed = [TEXTS[at * 7 % len(TEXTS)] for at in range(len(TEXTS))]
+    found = unsorted_ids("".join(mixed).encode())
+    assert found.texts() == mixed
+    assert measured(found, KEY).tolist() == measured(ALL, KEY).tolist()
+    assert len(unsorted_ids(b"")) == 0

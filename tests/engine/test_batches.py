@@ -74,3 +74,12 @@ def test_a_stratum_that_is_given_is_not_derived_again() -> None:
     again.run()
     assert again.meter.rows == 0
     assert again.completed.keys() == {Predicate("A", 1)}
+
+
+def test_rows_in_memory_are_found_by_any_of_their_values() -> None:
+    source = RowSource([Fact(EDGE, pair) for pair in [("a", "b"), ("a", "c"), ("d", "b"), ("a", "b")]])
+    assert list(source.query(EDGE)) == [("a", "b"), ("a", "c"), ("d", "b")]
+    assert list(source.query(EDGE, "a")) == list(source.query(EDGE, "a", None)) == [("a", "b"), ("a", "c")]
+    assert list(source.query(EDGE, None, "b")) == [("a", "b"), ("d", "b")]
+    assert list(source.query(EDGE, "d", "c")) == []
+    assert (source.count(EDGE), source.at_most(EDGE)) == (3, 4)

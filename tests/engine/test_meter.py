@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from engine.programs import random_fact, random_facts, random_program
 from lace.datalog.engine import Base, Meter, evaluate, materialize
-from lace.datalog.meter import BudgetSpent
+from lace.datalog.meter import BudgetSpent, as_written
 from lace.datalog.parser import parse_atom, parse_program
 from lace.datalog.syntax import Atom, Fact, Positive, Predicate, Program, Rule, Variable
 from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
@@ -289,3 +289,14 @@ def test_a_predicate_is_shown_as_the_running_rule_names_it_or_without_its_marks(
     meter.enter(rule)
     assert meter.shown(Predicate("Path?0?asked", 1)) == "Path/2"
     assert meter.shown(Predicate("Edge?0", 3)) == "Edge/3"
+
+
+def test_a_rule_is_shown_without_what_its_rewriting_added() -> None:
+    """What a goal asks for stands before the body and belongs to nobody's text."""
+    x, edge = Variable("X"), Predicate("Edge", 1)
+    asked = Positive(Atom(Predicate("Path?asked", 1), (x,)))
+    head, read = Atom(Predicate("Path?0", 1), (x,)), Positive(Atom(edge, (x,)))
+    written = Atom(Predicate("Path", 1), (x,))
+    assert as_written(Rule(head, (asked, read))) == Rule(written, (read,))
+    assert as_written(Rule(head, (read, read))) == Rule(written, (read, read))
+    assert as_written(Rule(head, (asked,))) == Rule(written, (asked,))  # a body is never empty

@@ -213,6 +213,16 @@ def test_a_run_that_lost_nothing_is_the_run() -> None:
     Living(run_with([]), 2).kill([(1, 1)])
 
 
+@pytest.mark.parametrize(("width", "rows"), [(2, 5), (0, 1)])
+def test_where_no_row_is_named_none_dies(width: int, rows: int) -> None:
+    """A row without columns has no key to be found by: it dies with the first that is named, and not before."""
+    run = Living(run_with() if width else ColumnRun([], 1, 4), width)
+    run.kill([])
+    assert run.rows == rows
+    run.kill([(0, 0)[:width]])
+    assert run.rows == rows - 1
+
+
 def test_a_run_without_some_rows_finds_the_others() -> None:
     run, inner = living((0, 2), (9, 9), (1, 1))
     assert (run.rows, rows_of(run, 2)) == (3, [(0, 0), (2, 2), (0, 1)])

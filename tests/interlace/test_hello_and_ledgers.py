@@ -145,6 +145,7 @@ def test_the_smallest_hashes_that_fit_are_requested() -> None:
     assert chosen(shuffled, RECORDS, max_request_bytes=3 * line) == RECORDS[:3]
     assert chosen(shuffled, RECORDS, max_request_bytes=3 * line - 1) == RECORDS[:2]
     assert chosen(shuffled[:3], RECORDS, max_request_bytes=3 * line) == sorted(shuffled[:3])
+    assert chosen(shuffled[:3], RECORDS, max_request_bytes=3 * line - 1) == sorted(shuffled[:3])[:2]
 
 
 @pytest.mark.clause("050-XFER-09", "050-XFER-11", "050-REQF-10", "050-ERR-04")

@@ -611,6 +611,8 @@ def test_a_disconnect_is_clean_at_a_phase_boundary_only(where: str, clean: bool,
     wire.give(given.StreamEnded(clean))
     assert (wire.reason is AbortReason.STREAM_BROKEN) is aborts
     assert (wire.side.finished is not None) is not aborts
+    result = wire.side.machine.result()
+    assert result.fixed_point is (where == "idle")
 
 
 @mark.clause("050-ERR-20", "050-ERR-01", "050-ERR-06")
@@ -754,4 +756,6 @@ def test_what_breaks_a_rule_while_records_are_stored_ends_the_exchange_when_they
     assert near.aborted is not None
     assert near.aborted.reason is AbortReason.RECORD_NOT_REQUESTED
     assert stray in near.aborted.detail
+    assert not near.aborted.result.closed_by_peer
+    assert not near.aborted.result.fixed_point
     assert near.have == {hash_of(X)}

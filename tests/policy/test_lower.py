@@ -8,7 +8,9 @@ from executors.reference import evaluate
 from lace.datalog.source import MemorySource
 from lace.datalog.syntax import Fact, Predicate
 from lace.facts.predicates import MAY_SEND, PEER, TRANSPORT_ENCRYPTED
-from lace.policy.lower import LoweringOptions
+from lace.policy.compile import agree
+from lace.policy.lower import LoweringOptions, lower
+from lace.policy.operand import Module
 from lace.policy.transcript import Lowering
 from policy.world import ALICE, EVERYTHING, GROUP_X, GROUP_Y, advertised, record, run, selector
 
@@ -317,3 +319,14 @@ def test_schema_and_view_are_two_controls() -> None:
     assert (outcome.policy.plan.requirements.names, outcome.selected(1)) == ({"Group"}, set())
     reads_fields = selector("Field(P,'Tag',_,_)")
     assert run(STORE, peer=reads_fields, expose=[EVERYTHING]).policy.plan.requirements.names == set()
+
+
+@pytest.mark.parametrize("local", [0, 1])
+def test_what_is_charged_to_a_peer_are_its_own_rules(local: int) -> None:
+    """P36: whose rules touch rows pays for them, whichever operand we are."""
+    rules = "SelectAdvertised(P,S) :- Advertised(P,S).\nSelectHave(P) :- Help(P).\nHelp(P) :- Advertised(P,_)."
+    plan = agree(Module.author(rules), Module.author(f"{rules}\nHelp(P) :- Peer(P)."))
+    guests = lower(plan, local_index=local, viewer=None).guests
+    scope = "o1_" if local == 0 else "o0_"
+    named = (("SelectHave", 1), ("SelectAdvertised", 2), ("Help", 1))
+    assert guests == {Predicate(f"{scope}{name}", arity) for name, arity in named}
