@@ -291,8 +291,8 @@ def publish(results: list[Found], wanted: int) -> None:
     report.at_least(f"share of sieges within {SLOWER:.0f} times the calm exchange", wanted=1.0, got=round(within, 3))
     report.note(
         "slower: p99 of the good peer's exchanges against the slowest of seven before and after it. The verdict allows "
-        f"{SLOWER:.0f} times, and {SLOWER * LEAST_TIME_S:.1f} s where the calm exchange takes less than {LEAST_TIME_S} s"
-        f"; {len(times) - round(within * len(times))} of {len(times)} took more than {SLOWER:.0f} times as long "
+        f"{SLOWER:.0f} times, and {SLOWER * LEAST_TIME_S:.1f} s where the calm one takes less than {LEAST_TIME_S} s; "
+        f"{len(times) - round(within * len(times))} of {len(times)} took more than {SLOWER:.0f} times as long "
         f"(at most {max(times, default=0.0):.1f})"
     )
     report.note("than resting: against the exchange beside 32 links at rest; than burn: beside as much unrelated work")
