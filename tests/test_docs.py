@@ -113,3 +113,51 @@ def test_every_exit_code_and_error_is_explained() -> None:
         name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.LaceError)
     ]
     assert not [name for name in kinds if f"`{name}`" not in page and name != "LaceError"]
+
+
+def test_the_threat_model_says_the_limits_that_are_kept() -> None:
+    """Each row of its table, with the figures as the code has them."""
+    from lace.limits import GIB, HORIZON_S, MIB, StoreLimits
+    from lace.runtime.bounds import DriveLimits
+    from lace.runtime.guesthouse import GuestLimits
+    from lace.runtime.links import NodeLimits
+    from lace.runtime.metering import LinkRates, Rate
+    from lace.runtime.quotas import FOR_STRANGERS
+    from lace.transports.base import TransportLimits
+    from lace.transports.frames import _IDLE_FRAMES, _IDLE_FRAMES_PER_S
+
+    page = " ".join((ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8").split())
+    node, guests, rates, doors = NodeLimits(), GuestLimits(), LinkRates(), TransportLimits()
+    store, strangers = StoreLimits(), FOR_STRANGERS
+
+    def rate(value: Rate) -> str:
+        return f"{value.per_s:g}/s ({value.burst:g})"
+
+    held = node.max_held_bytes // MIB
+    each = ", ".join(map(rate, (rates.blocks, rates.loops, rates.epochs)))
+    for said in (
+        f"| {each}, 64 MiB/s (1 GiB), {rate(rates.cpu_s)}; burst in brackets |",
+        f"| {rate(rates.peer_cpu_s)} |",
+        f"| {node.max_links}, {node.max_links_per_peer}, {node.reserved_links} |",
+        f"| {node.unknown_keys_share:g} |",
+        f"| {node.calm_links}, {rate(node.newcomers)}; {node.waiting.max_waiting} may wait, "
+        f"{node.waiting.max_waiting_per_peer} of one prefix |",
+        f"wait up to {node.waiting.patience_s:g} s",
+        f"| {node.yield_after_s:g} s, {node.max_rest_s / 3600:g} h |",
+        f"| {held} MiB for all unproven links together",
+        f"| {strangers.peer.bytes // MIB} MiB a stranger, {strangers.strangers.bytes // GIB} GiB all strangers;",
+        f"{store.min_free_bytes // MIB} MiB stay free, {store.min_reserve_bytes // MIB} MiB",
+        f"{store.max_reserve_bytes // MIB} MiB at most",
+        f"| {node.cursors.max_cursors:,}, {node.cursors.max_kept_cursor_bytes // GIB} GiB, "
+        f"{node.cursors.max_cursor_age_s / 86_400:g} days |",
+        f"| {doors.max_handshakes}, {doors.max_handshakes_per_prefix} a prefix |",
+        f"| {_IDLE_FRAMES} at once, {_IDLE_FRAMES_PER_S:g}/s;",
+        f"| {DriveLimits().leftover_s:g} s, {2 * DriveLimits().leftover_s:g} s at most |",
+        f"| {node.shutdown_most_s:g} s |",
+        f"2^{guests.first_rows.bit_length() - 1} rows touched and {guests.first_held_bytes // MIB} MiB",
+        f"2^{guests.max_rows.bit_length() - 1} rows, {guests.base_held_bytes // MIB} MiB and 1 KiB for each record",
+        f"{guests.max_cpu_s:g} s of processor time, nice {guests.yields_by}, two processes in all",
+    ):
+        assert said in page, said
+    assert (HORIZON_S, guests.processes, guests.record_held_bytes, guests.penalty_s) == (86_400, 2, 1024, 60)
+    assert (rates.bytes.per_s, rates.bytes.burst) == (64 * MIB, GIB)

@@ -286,7 +286,15 @@ def publish(results: list[Found], wanted: int) -> None:
     report.at_least("plays", wanted=40, got=len({found.name for found in results}))
     report.at_least("share of plays that break no bound", wanted=1.0, got=share(results))
     report.note("loop held: processor time of the loop's own thread between two beats, 5 ms apart at work, the longest")
-    report.note("slower: p99 of the good peer's exchanges against the slowest of seven before and after it; the bound")
+    times = [found.worst_s / max(found.calm_s, 1e-9) for found in results]
+    within = sum(slower <= SLOWER for slower in times) / max(1, len(times))
+    report.at_least(f"share of sieges within {SLOWER:.0f} times the calm exchange", wanted=1.0, got=round(within, 3))
+    report.note(
+        "slower: p99 of the good peer's exchanges against the slowest of seven before and after it. The verdict allows "
+        f"{SLOWER:.0f} times, and {SLOWER * LEAST_TIME_S:.1f} s where the calm one takes less than {LEAST_TIME_S} s; "
+        f"{len(times) - round(within * len(times))} of {len(times)} took more than {SLOWER:.0f} times as long "
+        f"(at most {max(times, default=0.0):.1f})"
+    )
     report.note("than resting: against the exchange beside 32 links at rest; than burn: beside as much unrelated work")
     report.note(
         "waited: for a processor, in that exchange: the good peer and the server's loop, which share the machine"

@@ -28,6 +28,22 @@ def test_every_page_is_json_too(visitor: Visitor, world: World) -> None:
         assert isinstance(visitor.page(path), dict), path
 
 
+def test_a_lace_that_was_compacted_meanwhile_is_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "n.lace"
+    with lace.open(path, create=True) as notes:
+        record = notes.put(b"kept", group="u", app="notes", name="one")
+    inspected = open_all([path])
+    try:
+        with inspecting(inspected) as inspector:
+            visitor = Visitor.admitted(inspector)
+            places = ("/", "/lace/n", f"/lace/n/record/{record}", f"/lace/n/content/{record}", "/lace/n/rules")
+            for place in places:
+                lace.compact(path)
+                assert visitor.get(place).status == 200, place
+    finally:
+        inspected.close()
+
+
 def test_spaces_are_counted_and_lead_to_names(visitor: Visitor) -> None:
     page = visitor.page("/lace/notes")
     found = {(space["group"], space["app"]): space["records"] for space in page["spaces"]}

@@ -343,6 +343,19 @@ def test_what_was_found_is_written_before_the_run_is_over_and_says_that_it_is_a_
     assert not any("have not been run" in note for note in written["notes"])
 
 
+def test_a_verdict_that_allows_for_short_times_is_told_beside_the_letter_of_the_bound(
+    tool: ModuleType, tmp_path: Path
+) -> None:
+    """An exchange of 20 ms that took 120 is no reason to relieve a server, and it took six times as long."""
+    results = [found(tool), found(tool, calm_s=0.02, worst_s=0.12)]
+    tool.publish(results, 2)
+    written = json.loads((tmp_path / "siege.json").read_text(encoding="utf-8"))
+    assert [row[-1] for row in written["rows"]] == ["holds", "holds"]
+    (letter,) = (claim for claim in written["claims"] if "within 5 times" in claim["text"])
+    assert (letter["got"], letter["ok"]) == ("0.5", False)
+    assert any("1 of 2 took more than 5 times as long (at most 6.0)" in note for note in written["notes"])
+
+
 @pytest.mark.parametrize(("code", "end_s", "is_told"), [(0, 1.0, False), (1, 1.0, True), (0, 6.0, True)])
 def test_how_a_server_ended_counts_for_all_its_plays_and_is_told_with_its_last_words(
     code: int, end_s: float, is_told: bool, tool: ModuleType, capsys: pytest.CaptureFixture[str]

@@ -17,7 +17,7 @@ def command(path: Path, as_json: bool) -> None:
     """Write a lace anew without what was removed from it.
 
     The bytes of removed records, and the names and values that only they had, leave the file. It needs as much free
-    room as the lace is long. `lace serve` and `lace follow` open the lace again by themselves; other
+    room as the lace is long. `lace serve`, `follow` and `inspect` open the lace again by themselves; other
     programs that have it open have to.
     """
     with opened(path) as lace:

@@ -86,11 +86,12 @@ class _Pages:
 
     def _of_lace(self, page: LacePage) -> Any:
         async def answer(request: Request) -> Response:
-            opened = self.inspected.laces.get(request.path_params["lace"])
+            slug = request.path_params["lace"]
             asked = await self._asked(request)
-            if opened is None:
+            if slug not in self.inspected.laces:
                 return self._respond(request, _missing("There is no such lace here."), None)
-            return self._respond(request, await run_in_threadpool(_told, lambda: page(opened, asked)), opened)
+            found = await run_in_threadpool(_told, lambda: page(self.inspected.current(slug), asked))
+            return self._respond(request, found, self.inspected.laces[slug])
 
         return answer
 
@@ -129,11 +130,11 @@ class _Pages:
 
     async def _content(self, request: Request) -> Response:
         """Content on its own: as an image that cannot run, or as bytes to keep."""
-        opened = self.inspected.laces.get(request.path_params["lace"])
-        if opened is None:
+        slug, record = request.path_params["lace"], request.path_params["record"]
+        if slug not in self.inspected.laces:
             raise HTTPException(404)
-        record = request.path_params["record"]
         try:
+            opened = await run_in_threadpool(self.inspected.current, slug)
             head, pieces = await run_in_threadpool(stream_content, opened, record)
         except LaceError as error:
             raise HTTPException(404, str(error)) from error

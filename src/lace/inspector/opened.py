@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
-from lace.errors import StoreError
+from lace.errors import StoreError, StoreReplaced
 from lace.iltp.markers import KNOT
 from lace.porcelain.lace import Lace
 from lace.porcelain.opening import open_lace
@@ -89,6 +89,19 @@ class Inspected:
     node: str = ""  # where a running node tells of itself
     write: bool = False
     limits: InspectorLimits = field(default_factory=InspectorLimits)
+    _opening: Lock = field(default_factory=Lock)
+
+    def current(self, slug: str) -> OpenedLace:
+        """A lace as it stands now: one that was compacted or restored since is opened again."""
+        with self._opening:
+            opened = self.laces[slug]
+            try:
+                opened.lace.store.cursor()
+            except StoreReplaced:
+                opened.close()
+                lace = open_lace(opened.path, read_only=not self.write)
+                opened = self.laces[slug] = _opened(slug, opened.path, lace)
+            return opened
 
     def close(self) -> None:
         """Release every file."""

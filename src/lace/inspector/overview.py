@@ -11,7 +11,7 @@ from lace.inspector.words import count, link, section, size, table
 def overview(inspected: Inspected) -> Page:
     """Everything that can be looked at from here."""
     laces: list[Data] = []
-    for opened in inspected.laces.values():
+    for opened in map(inspected.current, list(inspected.laces)):
         stat = opened.lace.stat()
         laces.append(
             {
