@@ -27,6 +27,9 @@ SparkConnectServer(ip="127.0.0.1", port=int(sys.argv[1])).start(background=False
 ABLE = ("test_executor.py", "test_ingest.py", "test_pipeline.py", "test_aggregates.py")
 UNABLE = {
     "test_what_one_record_decides_is_one_pass_without_a_shuffle": "plans of Spark's own are looked at",
+    "test_few_rows_choose_among_many_before_these_are_brought_together": "rows shuffled are asked of Spark's own plans",
+    "test_a_round_that_finds_few_rows_is_one_job_of_one_stage": "jobs of Spark's own are counted",
+    "test_several_lookups_are_one_scan_of_the_records": "plans of Spark's own are looked at",
     "test_a_run_validates_selects_advertises_and_publishes": "the report shows bytes of the quarantine as text",
     "test_a_rerun_with_nothing_new_does_nothing_however_many_batches_there_are": "an empty table leaves no file",
 }
@@ -66,6 +69,8 @@ def test_the_executor_and_the_pipeline_give_on_sail_what_they_give_on_spark(sail
         command, capture_output=True, text=True, timeout=JOB_SECONDS, env={**os.environ, "LACE_SPARK_REMOTE": sail}
     )
     assert done.returncode == 0, done.stdout[-4000:]
-    passed = re.search(r"(\d+) passed", done.stdout)
+    told = done.stdout.splitlines()[-1]
+    passed = re.search(r"(\d+) passed", told)
     assert passed is not None
-    assert int(passed[1]) > 60
+    assert "skipped" not in told  # what is left out stands above, each with its reason
+    assert int(passed[1]) > 55

@@ -119,7 +119,7 @@ def _few_waiting(archive: Archive, inbox: Path, *, all_of_them: bool) -> list[Pa
     }
     read = {item for batch in state.batches for item in batch.inputs.values()}
     new = {path: item for path, item in there.items() if item.size and item not in read}
-    if not few.can_add(archive.few, archive.files, state, new.values()):
+    if not archive.few.bytes or not few.can_add(archive.few, archive.files, state, new.values()):
         return None
     wanted = there if all_of_them else new
     return sorted(wanted, key=lambda path: (wanted[path].modified_ns, path))
