@@ -444,7 +444,9 @@ def test_each_rule_says_what_it_keeps_also_where_keeping_rests_on_keeping(spark:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("moment", ["reading", "valid 5"])  # in the middle of a micro-batch, and at its end
+@pytest.mark.parametrize(  # in the middle of a micro-batch, and at its end
+    "moment", ["reading", pytest.param("valid 5", marks=pytest.mark.slow)]
+)
 def test_ctrl_c_ends_whoever_follows_an_inbox_without_a_word_of_sparks(tmp_path: Path, moment: str) -> None:
     archive = Archive(str(tmp_path / "root"))
     archive.init()

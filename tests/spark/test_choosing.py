@@ -85,13 +85,24 @@ def lived(archive: Archive, folder: Path, out: Path, batches: Sequence[Sequence[
     return [valid for valid in held.values() if valid not in gone or valid in gone[2:6]]
 
 
-@pytest.mark.parametrize("limits", [MANY, pytest.param(FewLimits(bytes=0), marks=pytest.mark.slow)])
+BOTH = ("rules", "joins")
+
+
+@pytest.mark.parametrize(
+    ("roads", "limits"),
+    [
+        (BOTH[:1], MANY),  # by day, beside an evaluation from scratch alone
+        pytest.param(BOTH, MANY, marks=pytest.mark.slow),
+        pytest.param(BOTH, FewLimits(bytes=0), marks=pytest.mark.slow),
+    ],
+    ids=["rules alone", "many", "few"],
+)
 def test_rules_and_joins_list_and_publish_the_same_whatever_came_and_went(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: FewLimits
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roads: Sequence[str], limits: FewLimits
 ) -> None:
     batches = [RECORDS[:20], RECORDS[15:32], RECORDS[30:45], RECORDS[45:]]
     found: list[dict[str, Any]] = []
-    for road in ("rules", "joins"):
+    for road in roads:
         if road == "joins":
             monkeypatch.setattr(choosing, "_test", lambda peer: None)
         folder, out = tmp_path / road, tmp_path / f"{road}-out"
@@ -100,7 +111,7 @@ def test_rules_and_joins_list_and_publish_the_same_whatever_came_and_went(
         held = lived(archive, folder, out, batches)
         check(archive, held, [*PEERS, TWIN])
         found.append({table: stored(archive, table) for table in KEPT} | {"bundles": bundled(out)})
-    assert found[0] == found[1]
+    assert all(one == found[0] for one in found)
     given = found[0]["bundles"]
     counts = {name.split("/")[0]: 0 for name in given}
     for name, hashes in given.items():

@@ -47,7 +47,6 @@ MAX_FOLLOWED_FACTS = 1_000
 FEW_RECORDS = 16  # up to so many are evaluated by the thread that stored them
 _BULK_RECORDS = 64  # records above which fields are read from the columns instead of from each record
 
-
 Records = dict[str, None]
 """A set that keeps its order: sorting what is nearly sorted, and reading texts in the order they were made, is fast."""
 
