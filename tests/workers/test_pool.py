@@ -21,7 +21,7 @@ from lace.errors import LimitExceeded
 from lace.intake.check import check_job
 from lace.limits import RecordLimits
 from lace.workers.pool import BackgroundPool, Worker, WorkerDied, WorkerPool, search_path
-from lace.workers.process import Load, receive, send, serve
+from lace.workers.process import receive, send, serve
 from store.samples import blob
 
 FRAMES = [blob(bytes([number]) * 100).stored for number in range(5)]
@@ -113,28 +113,6 @@ def test_a_background_pool_has_no_answer_before_it_is_wanted_and_none_after_it_i
     pool.close()
     assert pool.ask(JOB, FRAMES) is None
     assert not pool.is_ready
-
-
-def test_a_background_pool_takes_over_workers_that_run_and_starts_no_others() -> None:
-    running = WorkerPool(1)
-    pool = BackgroundPool(4, running=running)
-    assert pool.is_ready
-    assert pool.count == 1
-    pool.want()
-    assert pool._starting is None
-    future = pool.ask(JOB, FRAMES)
-    assert future is not None
-    assert future.result().kept == [0, 1, 2, 3, 4]
-    pool.close()
-    assert all(worker._process.poll() is not None for worker in running._workers)
-
-
-def test_a_worker_loads_a_module_when_it_is_told_to() -> None:
-    pool = WorkerPool(1)
-    assert pool.ask(Load("lace.intake.check")).result() is None
-    with pytest.raises(WorkerDied):
-        pool.ask(Load("lace.no_such_module")).result()
-    pool.close()
 
 
 def test_a_background_pool_that_nobody_wanted_closes_at_once() -> None:

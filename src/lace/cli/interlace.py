@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from lace.runtime.quotas import QuotaGate
     from lace.runtime.session import Outcome
     from lace.store.base import RecordStore
-    from lace.workers.pool import WorkerPool
 
 
 @click.command("interlace")
@@ -86,31 +84,15 @@ def exchange_once(
     make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None,
 ) -> tuple[Outcome, float, tuple[int, int]]:
     """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
-    from lace.runtime.ahead import workers_ahead
+    from lace.runtime.node import Hooks
     from lace.workers.allocator import keep_freed_memory
 
     keep_freed_memory()
     started = time.monotonic()
-    with workers_ahead(store) if make_host is None else nullcontext() as workers:
-        outcome, moved = _exchange(store, address, terms, choices, trace, make_host, workers)
-    return outcome, time.monotonic() - started, moved
-
-
-def _exchange(
-    store: RecordStore,
-    address: Any,
-    terms: Terms,
-    choices: LinkChoices,
-    trace: Path | None,
-    make_host: Callable[[Terms, QuotaGate], Host[Any]] | None,
-    workers: WorkerPool | None,
-) -> tuple[Outcome, tuple[int, int]]:
-    from lace.runtime.node import Hooks  # this takes long: workers that were started ahead are loading meanwhile
-
     hooks = Hooks()
 
     async def run() -> tuple[Outcome, tuple[int, int]]:
-        node = make_node(store, choices, hooks, make_host=make_host, workers=workers)
+        node = make_node(store, choices, hooks, make_host=make_host)
         try:
             outcome = await node.exchange(address, terms)
         finally:
@@ -119,7 +101,8 @@ def _exchange(
 
     with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
         _show_progress(hooks, meter)
-        return run_until_interrupted(run())
+        outcome, moved = run_until_interrupted(run())
+    return outcome, time.monotonic() - started, moved
 
 
 def _show_progress(hooks: Hooks, meter: ProgressMeter) -> None:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from lace.runtime.quotas import QuotaGate
     from lace.store.base import RecordStore
     from lace.transports.dial import TransportOptions
-    from lace.workers.pool import WorkerPool
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -221,7 +220,6 @@ def make_node(
     hooks: Hooks | None = None,
     limits: NodeLimits | None = None,
     make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None,
-    workers: WorkerPool | None = None,
 ) -> Node:
     """A node over a store; call it inside an event loop."""
     from lace.runtime.clock import SystemClock
@@ -236,7 +234,6 @@ def make_node(
         limits=limits,
         hooks=hooks,
         make_host=make_host,
-        workers=workers,
         standard=choices.standard,
         takes_from_strangers=choices.takes_from_strangers,
         quotas=quotas_with(choices.quotas),

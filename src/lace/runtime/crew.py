@@ -21,7 +21,6 @@ from lace.runtime.links import NodeLimits
 from lace.runtime.turns import LoopTurns
 from lace.runtime.workers import SlicedVerify, Workers
 from lace.store.base import RecordStore
-from lace.workers.pool import WorkerPool
 
 T = TypeVar("T")
 OURSELVES = 0  # among the numbers of links: what is done for all of them
@@ -31,17 +30,12 @@ class Crew:
     """Threads and processes, from the start of a node to its end."""
 
     def __init__(
-        self,
-        store: RecordStore,
-        limits: NodeLimits,
-        verify_slices: int,
-        guest_limits: GuestLimits | None,
-        workers: WorkerPool | None,
+        self, store: RecordStore, limits: NodeLimits, verify_slices: int, guest_limits: GuestLimits | None
     ) -> None:
         self.turns = LoopTurns()
         most_long = max(1, (os.cpu_count() or 1) - 1)  # one core is the event loop's
         self.threads = FairThreads(limits.threads, "lace", most_long=most_long, ours=[OURSELVES])
-        self.workers = Workers(limits.workers, workers)
+        self.workers = Workers(limits.workers)
         self.evaluators = ThreadPoolExecutor(limits.max_links, thread_name_prefix="lace-evaluate")
         self.judges = ThreadPoolExecutor(self.workers.count + 1, thread_name_prefix="lace-judge")
         self.verify = SlicedVerify(self.threads.of(OURSELVES), verify_slices)

@@ -43,7 +43,6 @@ from lace.runtime.wakes import set_within
 from lace.store.base import RecordStore
 from lace.transports.base import AcceptedStream, ByteStream, Listener, TransportProof
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
-from lace.workers.pool import WorkerPool
 
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
@@ -67,7 +66,6 @@ class Node:
         guest_limits: GuestLimits | None = None,
         host_bounds: HostBounds | None = None,
         make_host: MakeHost | None = None,
-        workers: WorkerPool | None = None,
         hooks: Hooks | None = None,
         standard: bool = False,
         takes_from_strangers: bool = False,
@@ -86,7 +84,7 @@ class Node:
         self._limits = limits or NodeLimits()
         self._drive_limits = drive_limits or DriveLimits()
         self._reports = Reports(self.metrics, hooks or Hooks())
-        self._crew = Crew(store, self._limits, self._drive_limits.verify_slices, guest_limits, workers)
+        self._crew = Crew(store, self._limits, self._drive_limits.verify_slices, guest_limits)
         self._crew.turns.on_work = self.pulse.wake
         self._policies = PolicyBook(keeps_sets=True)
         self._hosting = Hosting(

@@ -17,15 +17,15 @@ from lace.limits import RecordLimits
 from lace.records.keys import verify_batch
 from lace.records.model import DEFAULT_LIMITS
 from lace.records.validate import SignatureTask
-from lace.workers.pool import BackgroundPool, WorkerPool
+from lace.workers.pool import BackgroundPool
 
 
 class Workers(BackgroundPool):
     """Worker processes that judge what comes in and work out roots."""
 
-    def __init__(self, count: int | None = None, running: WorkerPool | None = None) -> None:
+    def __init__(self, count: int | None = None) -> None:
         # What roots need is loaded before any is asked for, then what records need, which come later.
-        super().__init__(count, first=(pack({}, "", 0), check_job((), DEFAULT_LIMITS)), running=running)
+        super().__init__(count, first=(pack({}, "", 0), check_job((), DEFAULT_LIMITS)))
 
     def submit(self, batch: Sequence[Claimed], limits: RecordLimits) -> Future[Checked] | None:
         """Have a batch judged by a worker; None if there is none."""

@@ -88,7 +88,6 @@ class WorkerPool:
     """Some worker processes, each behind a thread of ours."""
 
     def __init__(self, count: int) -> None:
-        self.count = count
         self._workers = [Worker() for _ in range(count)]
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         for worker in self._workers:
@@ -123,16 +122,13 @@ class WorkerPool:
 class BackgroundPool:
     """Worker processes that are started in the background when they are first wanted.
 
-    While there is none, the caller does the work itself. Workers that are running already may be taken over; they end
-    with this pool.
+    While there is none, the caller does the work itself.
     """
 
-    def __init__(
-        self, count: int | None = None, *, first: Sequence[Job[object]] = (), running: WorkerPool | None = None
-    ) -> None:
-        self.count = running.count if running else (os.cpu_count() or 1) if count is None else count
+    def __init__(self, count: int | None = None, *, first: Sequence[Job[object]] = ()) -> None:
+        self.count = (os.cpu_count() or 1) if count is None else count
         self._first = first  # each done once by each worker, so that modules are loaded before they are needed
-        self._pool = running
+        self._pool: WorkerPool | None = None
         self._lock = threading.Lock()
         self._starting: threading.Thread | None = None
         self._closed = False
@@ -140,7 +136,7 @@ class BackgroundPool:
     def want(self) -> None:
         """Have them started; until they are there, `ask` gives None."""
         with self._lock:
-            if self._pool is None and self._starting is None and not self._closed and self.count > 0:
+            if self._starting is None and not self._closed and self.count > 0:
                 self._starting = threading.Thread(target=self._start, name="lace-workers", daemon=True)
                 self._starting.start()
 

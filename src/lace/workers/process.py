@@ -10,8 +10,7 @@ import pickle
 import signal
 import struct
 import sys
-from importlib import import_module
-from typing import IO, NamedTuple, Protocol, TypeVar, cast
+from typing import IO, Protocol, TypeVar, cast
 
 from lace.errors import LaceError
 from lace.workers.allocator import keep_freed_memory
@@ -30,15 +29,6 @@ class Job(Protocol[T_co]):
     def run(self, more: IO[bytes]) -> T_co:
         """Do it there; `more` holds the bytes that were sent along."""
         ...
-
-
-class Load(NamedTuple):
-    """The job of loading a module, so that whoever asks first does not wait for it."""
-
-    module: str
-
-    def run(self, more: IO[bytes]) -> None:
-        import_module(self.module)
 
 
 def send(pipe: IO[bytes], value: object) -> None:
