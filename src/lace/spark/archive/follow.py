@@ -22,6 +22,9 @@ from lace.spark.source import FORMAT
 from lace.spark.stream import move_apart
 from lace.values import dataclass
 
+Take = Callable[[Sequence[Path], int], None]
+"""Add the files of a micro-batch, which has a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
@@ -56,6 +59,16 @@ def follow(
     `after` is called with each version that was committed: the steps to run, for one. Files whose records were
     committed are moved to `done`, if that is given.
     """
+    take = _taker(archive, after, told)
+    waiting = _few_waiting(archive, inbox, all_of_them=done is not None) if every_seconds is None else None
+    if waiting is not None:
+        _take_waiting(waiting, take, max_files, done)
+    else:
+        _stream(archive, inbox, take, every_seconds, max_files, done)
+
+
+def _taker(archive: Archive, after: Callable[[State], object], told: Callable[[MicroBatch], None]) -> Take:
+    """What adds some files, has the steps run and tells of it."""
 
     def take(paths: Sequence[Path], number: int) -> None:
         began = time.monotonic()
@@ -76,15 +89,21 @@ def follow(
             )
         )
 
-    if every_seconds is None and (waiting := _few_waiting(archive, inbox, all_of_them=done is not None)) is not None:
-        for number, at in enumerate(range(0, len(waiting), max_files)):
-            taken = waiting[at : at + max_files]
-            take(taken, number)
-            if done is not None:
-                for path in taken:
-                    move_apart(path, done.absolute())
-        return
+    return take
 
+
+def _take_waiting(waiting: Sequence[Path], take: Take, max_files: int, done: Path | None) -> None:
+    for number, at in enumerate(range(0, len(waiting), max_files)):
+        taken = waiting[at : at + max_files]
+        take(taken, number)
+        if done is not None:
+            for path in taken:
+                move_apart(path, done.absolute())
+
+
+def _stream(
+    archive: Archive, inbox: Path, take: Take, every_seconds: float | None, max_files: int, done: Path | None
+) -> None:
     def take_batch(frame: DataFrame, number: int) -> None:
         paths = [Path(row["bundle"]) for row in frame.select("bundle").distinct().collect()]
         if paths:
