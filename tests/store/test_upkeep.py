@@ -392,6 +392,23 @@ def test_rows_that_all_go_on_over_the_whole_file_are_not_read_to_their_end(tmp_p
     assert pages * page < read <= 9 * pages * page  # without an end to it: 60 times
 
 
+def test_a_log_that_speaks_of_the_last_page_there_can_be_costs_no_more_than_its_own_length(tmp_path: Path) -> None:
+    page, path = 16384, tmp_path / "a.lace"
+    path.write_bytes(bytes(page))
+    leaf = bytearray(page)
+    row = blob(b"any").stored
+    header = b"\x00\x09" + varint(2 * len(row) + 12)
+    cell = bytes([len(header) + 1]) + header + row
+    cell = varint(len(cell)) + b"\x01" + cell
+    at = page - len(cell)
+    leaf[at:] = cell
+    leaf[0:10] = bytes([0x0D, 0, 0, 0, 1]) + at.to_bytes(2) + b"\x00" + at.to_bytes(2)
+    last = (2**32 - 1).to_bytes(4)
+    Path(f"{path}-wal").write_bytes(bytes(32) + last + last + b"12345678" + bytes(8) + leaf)
+    with LeafPages(path, page) as found:
+        assert [tuple(one) for one in found.rows()] == [(1, row, True)]
+
+
 def seal_hash(number: int) -> str:
     return seal(f"n/{number}", headers=(("K", f"v{number % 5}"),), data=bytes(50)).hash
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -50,11 +51,14 @@ class LeafPages(Closing):
         self._log: BinaryIO = log.open("rb") if log.exists() else BytesIO()
         self._page_bytes = page_bytes
         self._logged = _logged_pages(self._log, page_bytes)
-        self._pages = max(-(-path.stat().st_size // page_bytes), *self._logged, 0)
-        self._left = READ_PER_BYTE * self._pages  # pages that may still be read for long bodies
+        self._in_file = -(-path.stat().st_size // page_bytes)
+        # A log may say that it holds any page at all, so those behind the file are taken by name and not counted up to.
+        behind = sorted(number for number in self._logged if number > self._in_file)
+        self._most_bytes = (self._in_file + len(behind)) * page_bytes  # that a row can have
+        self._left = READ_PER_BYTE * (self._in_file + len(behind))  # pages that may still be read for long bodies
         self._ids = array("q")
         self._places = array("q")  # of each id: its page, and where in it
-        for number in range(1, self._pages + 1):
+        for number in chain(range(1, self._in_file + 1), behind):
             for at, cell in self._cells(number):
                 self._ids.append(cell.id)
                 self._places.append(number * LONGEST_PAGE + at)
@@ -78,6 +82,9 @@ class LeafPages(Closing):
             if cell is not None:
                 yield self._row(cell, page)
 
+    def _is_there(self, number: int) -> bool:
+        return 0 < number <= self._in_file or number in self._logged
+
     def _page(self, number: int) -> bytes:
         at = self._logged.get(number)
         file = self._file if at is None else self._log
@@ -88,7 +95,7 @@ class LeafPages(Closing):
         pieces = [page[cell.at : cell.at + cell.local]]
         missing = cell.size - cell.local
         following = cell.rest
-        while missing and 0 < following <= self._pages and self._left:
+        while missing and self._is_there(following) and self._left:
             self._left -= 1
             page = self._page(following)
             pieces.append(page[4 : 4 + missing])
@@ -131,7 +138,7 @@ class LeafPages(Closing):
             return None
         body = at + _INTEGER_BYTES[number]
         size = (kind - 12) // 2
-        fits = payload == body - start + size <= self._pages * self._page_bytes
+        fits = payload == body - start + size <= self._most_bytes
         if not fits or not page.startswith(MARK, body):
             return None
         local = self._local(payload)
