@@ -103,9 +103,8 @@ class Peeler:
         return place
 
     def _difference(self) -> Difference | None:
-        if self.is_hopeless or any(
-            column.any() for column in self._left
-        ):  # something is not explained by what was found
+        # What is left is not explained by what was found.
+        if self.is_hopeless or any(column.any() for column in self._left):
             return None
         sides = ([ids for ids, whose in self._found if whose is ours] for ours in (True, False))
         mine, theirs = (np.sort(np.concatenate([*side, np.zeros(0, np.uint64)])) for side in sides)
