@@ -197,15 +197,26 @@ def test_a_child_process_is_a_peer_whichever_side_is_the_parent(parent_first: bo
         check_capture(capture)
 
 
-def test_a_follower_hears_what_the_server_stores_and_goes_on_after_a_restart(home: Path) -> None:
-    near, far = make_lace(home / "near.lace", DIALER), make_lace(home / "far.lace", ACCEPTOR)
-    address = f"unix:{home}/s.sock"
+@contextmanager
+def following(home: Path, near: Path, address: str) -> Iterator[subprocess.Popen[str]]:
+    """A `lace follow` that tells as JSON what happens; it has to end well when it is told to."""
     follower = subprocess.Popen(
         command("follow", str(near), address, "--expose", "all", "--json"),
         stdout=subprocess.PIPE, text=True, env=environment(home),
     )  # fmt: skip
     assert follower.stdout is not None
     try:
+        yield follower
+    finally:
+        follower.send_signal(signal.SIGTERM)
+        assert follower.wait(PATIENCE_S) == ExitCode.OK
+        follower.stdout.close()
+
+
+def test_a_follower_hears_what_the_server_stores_and_goes_on_after_a_restart(home: Path) -> None:
+    near, far = make_lace(home / "near.lace", DIALER), make_lace(home / "far.lace", ACCEPTOR)
+    address = f"unix:{home}/s.sock"
+    with following(home, near, address) as follower:
         with served(home, str(far), address, "--expose", "all"):
             wait_for(follower, "FixedPoint")
             lace("put", str(far), "-g", "u", "-a", "a", "-n", "later", str(Path(__file__)))
@@ -219,39 +230,25 @@ def test_a_follower_hears_what_the_server_stores_and_goes_on_after_a_restart(hom
                 time.sleep(0.1)
         assert hashes(near) == hashes(far)
         assert len(hashes(near)) == 6
-    finally:
-        follower.send_signal(signal.SIGTERM)
-        assert follower.wait(PATIENCE_S) == ExitCode.OK
-        follower.stdout.close()
 
 
 def test_a_server_and_a_follower_go_on_when_their_laces_are_compacted(home: Path) -> None:
     near, far = make_lace(home / "near.lace", DIALER), make_lace(home / "far.lace", ACCEPTOR)
     address = f"unix:{home}/s.sock"
-    follower = subprocess.Popen(
-        command("follow", str(near), address, "--expose", "all", "--json"),
-        stdout=subprocess.PIPE, text=True, env=environment(home),
-    )  # fmt: skip
-    assert follower.stdout is not None
-    try:
-        with served(home, str(far), address, "--expose", "all"):
-            wait_for(follower, "FixedPoint")
-            lace("compact", str(far))
-            wait_for(follower, '"end"')
-            wait_for(follower, "FixedPoint")
-            lace("compact", str(near))
-            wait_for(follower, '"end"')
-            lace("put", str(far), "-g", "u", "-a", "a", "-n", "later", str(Path(__file__)))
-            lace("put", str(near), "-g", "u", "-a", "a", "-n", "there", str(Path(__file__)))
-            deadline = time.monotonic() + PATIENCE_S
-            while len(hashes(near) & hashes(far)) < 6 and time.monotonic() < deadline:
-                time.sleep(0.1)
-            assert len(hashes(near)) == 6
-            assert hashes(near) == hashes(far)
-    finally:
-        follower.send_signal(signal.SIGTERM)
-        assert follower.wait(PATIENCE_S) == ExitCode.OK
-        follower.stdout.close()
+    with following(home, near, address) as follower, served(home, str(far), address, "--expose", "all"):
+        wait_for(follower, "FixedPoint")
+        lace("compact", str(far))
+        wait_for(follower, '"end"')
+        wait_for(follower, "FixedPoint")
+        lace("compact", str(near))
+        wait_for(follower, '"end"')
+        lace("put", str(far), "-g", "u", "-a", "a", "-n", "later", str(Path(__file__)))
+        lace("put", str(near), "-g", "u", "-a", "a", "-n", "there", str(Path(__file__)))
+        deadline = time.monotonic() + PATIENCE_S
+        while len(hashes(near) & hashes(far)) < 6 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(hashes(near)) == 6
+        assert hashes(near) == hashes(far)
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> str:
