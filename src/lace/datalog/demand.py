@@ -15,20 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 
-from lace.datalog.adornment import (
-    MARK,
-    Places,
-    adorned,
-    asked_atom,
-    asked_predicate,
-    bound_places,
-    constants,
-    free_terms,
-    is_free,
-    named,
-    passing_order,
-    ready,
-)
+from lace.datalog.adornment import CopyNames, Places, bound_places, constants, is_free, passing_order, ready
 from lace.datalog.factoring import as_walk, checked_again
 from lace.datalog.ranking import ranked_predicates
 from lace.datalog.stratify import forbidden_cycles, reachable, read_atom
@@ -81,17 +68,24 @@ class Demanded:
 
 
 def demand(
-    checked: CheckedProgram, goals: Iterable[Atom], rows_of: RowsOf | None = None, *, only_answers: bool = True
+    checked: CheckedProgram,
+    goals: Iterable[Atom],
+    rows_of: RowsOf | None = None,
+    *,
+    only_answers: bool = True,
+    given: Iterable[Predicate] = (),
 ) -> Demanded:
     """Rewrite a program for goals; without sizes every value that can be passed on is.
 
-    For `only_answers` a recursion may be walked without deriving the facts that the answers stand on.
+    For `only_answers` a recursion may be walked without deriving the facts that the answers stand on. The program made
+    will be evaluated over facts of the predicates `given`: it gives none of their names to anything else.
     """
-    asked = list(dict.fromkeys(goals))
-    walk = as_walk(checked, asked[0]) if only_answers and len(asked) == 1 else None
+    asked, facts = list(dict.fromkeys(goals)), frozenset(given)
+    walk = as_walk(checked, asked[0], facts) if only_answers and len(asked) == 1 else None
     if walk is None:
-        return _demand(checked, asked, rows_of, frozenset())
-    found = _demand(walk.checked, [_any_fact(walk.answer)], rows_of, frozenset({walk.reached}))
+        return _demand(checked, asked, rows_of, frozenset(), facts)
+    facts |= {walk.start.predicate}
+    found = _demand(walk.checked, [_any_fact(walk.answer)], rows_of, frozenset({walk.reached}), facts)
     answers = {asked[0].predicate: found.answers[walk.answer]}
     return replace(found, answers=answers, seeds=(*found.seeds, walk.start))
 
@@ -100,19 +94,26 @@ def _any_fact(predicate: Predicate) -> Atom:
     return Atom(predicate, (ANONYMOUS,) * predicate.arity)
 
 
-def _demand(checked: CheckedProgram, asked: list[Atom], rows_of: RowsOf | None, few: frozenset[Predicate]) -> Demanded:
+def _demand(
+    checked: CheckedProgram,
+    asked: list[Atom],
+    rows_of: RowsOf | None,
+    few: frozenset[Predicate],
+    given: frozenset[Predicate],
+) -> Demanded:
     sizes = _Weights(checked.program, rows_of) if rows_of is not None else None
     ranked = _ranked(checked.program).difference(goal.predicate for goal in asked)  # whose facts are wanted, not counts
     for in_full in (ranked, _negated_or_counted(checked.program)):
-        rewriting = _rewritten(checked, _with_all_they_read(checked.program, in_full), asked, sizes, few)
+        rewriting = _rewritten(checked, _with_all_they_read(checked.program, in_full), asked, sizes, few, given)
         if not any(forbidden_cycles(rewriting.program)):
             break
     return rewriting.demanded()
 
 
-def only_what_goals_read(checked: CheckedProgram, goals: Iterable[Atom]) -> Demanded:
+def only_what_goals_read(checked: CheckedProgram, goals: Iterable[Atom], given: Iterable[Predicate] = ()) -> Demanded:
     """The rules that goals need, each as it is: nothing is derived in part."""
-    return _rewritten(checked, checked.derived, list(dict.fromkeys(goals)), None, frozenset()).demanded()
+    asked = list(dict.fromkeys(goals))
+    return _rewritten(checked, checked.derived, asked, None, frozenset(), frozenset(given)).demanded()
 
 
 def _rewritten(
@@ -121,11 +122,13 @@ def _rewritten(
     goals: list[Atom],
     sizes: _Weights | None,
     few: frozenset[Predicate],
+    given: frozenset[Predicate],
 ) -> _Rewriting:
     """Again and again until no predicate is derived in more ways than pays."""
     whole: set[Predicate] = set()
     while True:
-        rewriting = _Rewriting(checked, in_full, frozenset(whole), sizes, few)
+        names = CopyNames(checked.program, goals, given)
+        rewriting = _Rewriting(checked, names, in_full, frozenset(whole), sizes, few)
         rewriting.ask(goals)
         also_in_full = rewriting.better_whole()
         if not also_in_full:
@@ -178,6 +181,7 @@ class _Rewriting:
     """Rules collected on demand."""
 
     checked: CheckedProgram
+    names: CopyNames
     in_full: frozenset[Predicate]  # with everything below them
     whole: frozenset[Predicate]  # read without demand, though what they read may be demanded
     sizes: _Weights | None
@@ -205,8 +209,8 @@ class _Rewriting:
     def _copies(self) -> dict[Predicate, tuple[Copy, ...]]:
         copies: dict[Predicate, tuple[Copy, ...]] = {}
         for predicate, places in sorted(self._done):
-            asked = asked_predicate(predicate, places) if places else None
-            copy = Copy(adorned(predicate, places), places, asked)
+            asked = self.names.asked(predicate, places) if places else None
+            copy = Copy(self.names.copy(predicate, places), places, asked)
             copies[predicate] = (*copies.get(predicate, ()), copy)
         return copies
 
@@ -228,9 +232,9 @@ class _Rewriting:
             if goal.predicate in alone:  # all of its facts: no need to copy them
                 self.answers[goal.predicate] = self._demanded(goal, ()).predicate
                 continue
-            self.answers[goal.predicate] = Predicate(f"{goal.predicate.name}{MARK}", goal.predicate.arity)
+            self.answers[goal.predicate] = self.names.answers(goal.predicate)
             bound = tuple(n for n, term in enumerate(goal.terms) if isinstance(term, Constant))
-            alike.setdefault((goal.predicate, bound, tuple(free_terms(goal.terms))), []).append(goal)
+            alike.setdefault((goal.predicate, bound, tuple(self.names.free_terms(goal.terms))), []).append(goal)
         for (_, bound, terms), group in alike.items():
             self._ask_alike(group, bound, terms)
         while self._waiting:
@@ -241,10 +245,10 @@ class _Rewriting:
         predicate = goals[0].predicate
         read = self._demanded(Atom(predicate, terms), bound)
         names = tuple(terms[n] for n in bound)
-        given = Predicate(f"{asked_predicate(predicate, bound).name}{MARK}given", len(bound))
-        restricted = read.predicate not in (predicate, adorned(predicate, ()))
+        given = self.names.given(predicate, bound)
+        restricted = read.predicate != predicate
         if restricted:
-            asked = Atom(asked_predicate(predicate, bound), names)
+            asked = Atom(self.names.asked(predicate, bound), names)
             self.rules[Rule(asked, (Positive(Atom(given, names)),))] = None
         if restricted or len(goals) > _FEW_GOALS:
             self.seeds += [Fact(given, constants(goal)) for goal in goals]
@@ -253,7 +257,7 @@ class _Rewriting:
             self.rules[Rule(Atom(self.answers[predicate], terms), body)] = None
             return
         for goal in goals:
-            shown = tuple(named(goal.terms))
+            shown = tuple(self.names.named(goal.terms))
             self.rules[Rule(Atom(self.answers[predicate], shown), (Positive(Atom(read.predicate, shown)),))] = None
 
     def _demanded(self, atom: Atom, bound: Places) -> Atom:
@@ -266,7 +270,7 @@ class _Rewriting:
         if (predicate, bound) not in self._done:
             self._done.add((predicate, bound))
             self._waiting.append((predicate, bound))
-        return Atom(adorned(predicate, bound), atom.terms)
+        return Atom(self.names.copy(predicate, bound), atom.terms)
 
     def _rewrite(self, predicate: Predicate, bound: Places) -> None:
         for rule in self.checked.program.rules:
@@ -282,8 +286,8 @@ class _Rewriting:
                 self._rewrite_rule(rule, bound)
 
     def _rewrite_rule(self, rule: Rule, bound: Places) -> None:
-        head = Atom(adorned(rule.head.predicate, bound), rule.head.terms)
-        body: list[Literal] = [Positive(asked_atom(rule.head, bound))] if bound else []
+        head = Atom(self.names.copy(rule.head.predicate, bound), rule.head.terms)
+        body: list[Literal] = [Positive(self.names.asked_atom(rule.head, bound))] if bound else []
         known = set(names_among(rule.head.terms[n] for n in bound))
         reach = dict.fromkeys(known, 1)  # how many values of a variable get as far as here; 1 stands for few
         tests: list[Literal] = [lit for lit in rule.body if isinstance(lit, Unequal | Compare | TextShape)]
@@ -307,8 +311,8 @@ class _Rewriting:
         """Demand a body atom for the values that reach it, if they are few."""
         bound = bound_places(atom, reach.keys())
         read = self._demanded(atom, bound if self._pays(atom, reach) else ())
-        if read.predicate not in (atom.predicate, adorned(atom.predicate, ())):
-            magic = asked_atom(atom, bound)
+        if read.predicate != atom.predicate:
+            magic = self.names.asked_atom(atom, bound)
             if Positive(magic) not in body:
                 self.spreads = True
                 self.rules.setdefault(Rule(magic, tuple(body) or (TrueLiteral(),), place), None)

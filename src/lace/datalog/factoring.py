@@ -10,9 +10,10 @@ walk takes as long as what it reaches, the pairs as long as the square of that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from lace.datalog.adornment import MARK, Places, asked_predicate, constants, named
+from lace.datalog.adornment import CopyNames, Places, constants
 from lace.datalog.stratify import read_atom, strata
 from lace.datalog.syntax import Atom, Constant, Fact, Literal, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.terms import names_among, variable_names
@@ -30,8 +31,8 @@ class WalkProgram:
     start: Fact  # to be given as a base fact
 
 
-def as_walk(checked: CheckedProgram, goal: Atom) -> WalkProgram | None:
-    """The program for a goal with constants, if every recursive rule hands the free places on."""
+def as_walk(checked: CheckedProgram, goal: Atom, facts: Iterable[Predicate]) -> WalkProgram | None:
+    """The program for a goal with constants over some facts, if every recursive rule hands the free places on."""
     bound = tuple(n for n, term in enumerate(goal.terms) if isinstance(term, Constant))
     if not bound or not _recurs_alone(checked, goal.predicate):
         return None
@@ -39,9 +40,9 @@ def as_walk(checked: CheckedProgram, goal: Atom) -> WalkProgram | None:
     steps = {rule: _recursive_literal(rule, bound) for rule in own if _reads_itself(rule)}
     if None in steps.values():
         return None
-    reached = asked_predicate(goal.predicate, bound)
-    given = Predicate(f"{reached.name}{MARK}given", reached.arity)
-    ends = Predicate(f"{goal.predicate.name}{MARK}ends", goal.predicate.arity - len(bound))
+    made = CopyNames(checked.program, [goal], facts)
+    reached, given = made.asked(goal.predicate, bound), made.given(goal.predicate, bound)
+    ends = made.ends(goal.predicate, bound)
     names: tuple[Term, ...] = tuple(Variable(f"V{n}") for n in bound)
     rules = [Rule(Atom(reached, names), (Positive(Atom(given, names)),))]
     for rule in own:
@@ -52,8 +53,8 @@ def as_walk(checked: CheckedProgram, goal: Atom) -> WalkProgram | None:
         else:
             rest = tuple(other for other in rule.body if other is not literal)
             rules.append(replace(rule, head=_part(literal.atom, reached, bound), body=(asked, *rest)))
-    answer = Predicate(f"{goal.predicate.name}{MARK}", goal.predicate.arity)
-    shown = Atom(answer, tuple(named(goal.terms)))
+    answer = made.answers(goal.predicate)
+    shown = Atom(answer, tuple(made.named(goal.terms)))
     rules.append(Rule(shown, (Positive(_part(shown, ends, _free(shown, bound))),)))
     others = [rule for rule in checked.program.rules if rule.head.predicate != goal.predicate]
     program = Program((*rules, *others), checked.program.source)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from lace.datalog.formatting import format_rule
+from lace.datalog.names import authored_name, is_for_asked
 from lace.datalog.reached import reached
 from lace.datalog.syntax import NOWHERE, Atom, Cardinality, Literal, Negated, Place, Positive, Predicate, Program, Rule
 from lace.errors import EvaluationStopped, LimitExceeded
@@ -66,7 +67,7 @@ class Meter:
     def tell_as_in(self, program: Program) -> None:
         """Rules are rewritten before they run; errors show them as they stand in this program."""
         placed = (rule for rule in program.rules if rule.place != NOWHERE)
-        self._written = {(_plain_name(rule.head.predicate.name), rule.place): rule for rule in placed}
+        self._written = {(authored_name(rule.head.predicate.name), rule.place): rule for rule in placed}
 
     def enter(self, rule: Rule) -> None:
         """The rows that follow are touched by this rule."""
@@ -74,7 +75,7 @@ class Meter:
         self.rule = rule
         name = rule.head.predicate.name
         if name not in self._is_guest:
-            self._is_guest[name] = _plain_name(name) in self._guests
+            self._is_guest[name] = authored_name(name) in self._guests
         self._guest_runs = self._is_guest[name]
 
     def touch(self, rows: int) -> None:
@@ -136,7 +137,7 @@ class Meter:
     def shown(self, predicate: Predicate) -> str:
         """A predicate that the running rule derives, as the program names it."""
         rule = self._written_rule()
-        name = _plain_name(predicate.name)
+        name = authored_name(predicate.name)
         return str(rule.head.predicate if rule and rule.head.predicate.name == name else plain_predicate(predicate))
 
     def _shown_rule(self) -> str:
@@ -147,16 +148,12 @@ class Meter:
         rule = self.rule
         if rule is None:
             return None
-        return self._written.get((_plain_name(rule.head.predicate.name), rule.place)) or as_written(rule)
+        return self._written.get((authored_name(rule.head.predicate.name), rule.place)) or as_written(rule)
 
 
 def plain_predicate(predicate: Predicate) -> Predicate:
-    """A predicate without what rewriting appended to its name; no name of a lacegram holds `?`."""
-    return Predicate(_plain_name(predicate.name), predicate.arity)
-
-
-def _plain_name(name: str) -> str:
-    return name.partition("?")[0]
+    """A predicate without what rewriting appended to its name."""
+    return Predicate(authored_name(predicate.name), predicate.arity)
 
 
 def as_written(rule: Rule) -> Rule:
@@ -166,7 +163,7 @@ def as_written(rule: Rule) -> Rule:
 
 
 def _is_demand(literal: Literal) -> bool:
-    return isinstance(literal, Positive) and literal.atom.predicate.name.endswith("?asked")
+    return isinstance(literal, Positive) and is_for_asked(literal.atom.predicate)
 
 
 def _plain_atom(atom: Atom) -> Atom:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lace.datalog.beyond import existence_counted
 from lace.datalog.demand import Demanded, demand, only_what_goals_read
-from lace.datalog.engine.base import Base, Facts, RowSource, admit
+from lace.datalog.engine.base import Base, Facts, RowSource, admit, predicates_given
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.result import Result
@@ -53,7 +53,8 @@ def evaluate(
     own = RowSource(extra)
     admit(checked, [*base.parts, own], limits)
     meter.tell_as_in(checked.program)
-    written, checked = checked, existence_counted(checked)
+    given = predicates_given([*base.parts, own])
+    written, checked = checked, existence_counted(checked, given)
     if goals is None:
         evaluation = Evaluation(checked, base, own, meter)
         evaluation.run()
@@ -61,7 +62,7 @@ def evaluate(
     meter.begin()
     asked = list(goals)
     sizes = BaseSizes(base, own)
-    demanded = demand(checked, asked, sizes.rows, only_answers=only_answers)
+    demanded = demand(checked, asked, sizes.rows, only_answers=only_answers, given=given)
     if not demanded.spreads:
         return _finished(_Attempt(demanded, base, own, meter), base)
     return _race(checked, demanded, asked, base, own, meter, sizes)
@@ -157,10 +158,10 @@ def _race(
     few = _Attempt(demanded, base, own, meter)
     if few.advance(_HEAD_START):
         return _finished(few, base)
-    plain = only_what_goals_read(checked, goals)
+    plain = only_what_goals_read(checked, goals, predicates_given([*base.parts, own]))
     if few.advance(max(_HEAD_START, share * sizes.read_by(plain.checked))):
         return _finished(few, base)
-    shared = _derived_alike(few.evaluation, plain.checked)
+    shared = _derived_alike(few.evaluation, plain.checked, checked.derived)
     everything = _Attempt(plain, base, own, meter, shared)
     first, other = _first_done(few, everything, share)
     if not shared:
@@ -168,15 +169,23 @@ def _race(
     return _finished(first, base)
 
 
-def _derived_alike(evaluation: Evaluation, checked: CheckedProgram) -> dict[Predicate, Relation]:
-    """What an evaluation has completed of the predicates that another program derives by the same rules."""
+def _derived_alike(
+    evaluation: Evaluation, checked: CheckedProgram, known: frozenset[Predicate]
+) -> dict[Predicate, Relation]:
+    """What an evaluation has completed of the predicates that another program derives by the same rules; only of those
+    `known` to both, since what either made for itself means nothing in the other."""
     alike: dict[Predicate, Relation] = {}
     for stratum in checked.strata:
         rules = set(stratum.rules)
         own = {rule for rule in evaluation.checked.program.rules if rule.head.predicate in stratum.predicates}
         read = {found[0].predicate for rule in rules for found in map(read_atom, rule.body) if found}
         below = read.difference(stratum.predicates) & checked.derived
-        if own == rules and below <= alike.keys() and evaluation.completed.keys() >= set(stratum.predicates):
+        if (
+            known.issuperset(stratum.predicates)
+            and own == rules
+            and below <= alike.keys()
+            and evaluation.completed.keys() >= set(stratum.predicates)
+        ):
             alike.update({predicate: evaluation.completed[predicate] for predicate in stratum.predicates})
     return alike
 

@@ -109,6 +109,11 @@ def admit(checked: CheckedProgram, parts: Sequence[FactSource], limits: EngineLi
         admit_source(checked, CombinedSource(parts), limits)
 
 
+def predicates_given(parts: Iterable[FactSource]) -> frozenset[Predicate]:
+    """The predicates that may have facts: a rewriting may give none of their names to anything else."""
+    return frozenset(predicate for part in parts for predicate in part.predicates())
+
+
 Facts = FactSource | Iterable[Fact]
 
 

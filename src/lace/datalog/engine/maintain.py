@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.beyond import existence_counted
-from lace.datalog.engine.base import Base, Facts, RowSource, admit
+from lace.datalog.engine.base import Base, Facts, RowSource, admit, predicates_given
 from lace.datalog.engine.changes import LateRows, RelationChanges, as_rows, count_rows
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.evaluate import Evaluation
@@ -61,10 +61,10 @@ class Materialized:
 
     def __init__(self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], meter: Meter) -> None:
         meter.tell_as_in(checked.program)  # before it is rewritten: a limit names rules as their author wrote them
-        self._checked = checked = existence_counted(checked)
         self._limits = limits = meter.limits
         own = extra if isinstance(extra, RowSource) else RowSource(extra)
         admit(checked, [*base.parts, own], limits)
+        self._checked = checked = existence_counted(checked, predicates_given([*base.parts, own]))
         self.meter = meter
         self._evaluation = Evaluation(checked, base, own, meter)
         self._evaluation.run()

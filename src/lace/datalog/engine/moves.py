@@ -28,6 +28,7 @@ from lace.datalog.engine.table import Table
 from lace.datalog.engine.vector import Readable, VectorExecutor
 from lace.datalog.engine.verdicts import Verdicts
 from lace.datalog.meter import STEP_ROWS, Meter
+from lace.datalog.names import MARK, PredicateNames
 from lace.datalog.plan import RulePlan, Version
 from lace.datalog.syntax import Atom, Predicate, Rule, Term, Variable
 from lace.values import dataclass
@@ -38,19 +39,6 @@ CARRIED_ROWS = 32  # what a row costs on its way into columns, and out of them
 _MOVE_ROWS = 8 * STEP_ROWS  # what it costs to run a rule over tables that change, whatever the rows
 _HANDED_ROWS = 4  # what it costs where it comes as columns, and where it is left in them
 Ranked = dict[CodeRow, int]  # facts of one predicate and their ranks
-START = "?start"
-_RANKED = "?ranked"
-
-
-def ranked_atom(atom: Atom, rank: Variable) -> Atom:
-    """An atom of a recursive predicate, read with its rank."""
-    predicate = Predicate(f"{atom.predicate.name}{_RANKED}", atom.predicate.arity + 1)
-    return Atom(predicate, (*atom.terms, rank))
-
-
-def start_atom(terms: Sequence[Term]) -> Atom:
-    """What a turned rule starts from."""
-    return Atom(Predicate(START, len(terms)), tuple(terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +111,9 @@ class Mover:
         self._meter = meter
         self._compiler = compiler
         self._start = _Start()
+        self._names = PredicateNames(evaluation.checked.program)
+        self._starts: dict[int, Predicate] = {}  # by arity
+        self._unranked: dict[Predicate, Predicate] = {}
         self.executors = {
             sight: VectorExecutor(self._reader(sight), evaluation.dictionary, verdicts, meter, Stats())
             for sight in Sight
@@ -132,14 +123,27 @@ class Mover:
 
     def _reader(self, sight: Sight) -> Callable[[Predicate], Readable]:
         def relation(predicate: Predicate) -> Readable:
-            return self._start if predicate.name == START else TableSight(self.table(predicate), sight)
+            is_start = self._starts.get(predicate.arity) == predicate
+            return self._start if is_start else TableSight(self.table(predicate), sight)
 
         return relation
 
+    def ranked_atom(self, atom: Atom, rank: Variable) -> Atom:
+        """An atom of a recursive predicate, read with its rank."""
+        predicate = self._names.made_for(atom.predicate, "ranked", atom.predicate.arity + 1)
+        self._unranked[predicate] = atom.predicate
+        return Atom(predicate, (*atom.terms, rank))
+
+    def start_atom(self, terms: Sequence[Term]) -> Atom:
+        """What a turned rule starts from."""
+        predicate = self._starts.get(len(terms))
+        if predicate is None:
+            predicate = self._starts[len(terms)] = self._names.fresh(f"{MARK}start", len(terms))
+        return Atom(predicate, tuple(terms))
+
     def table(self, predicate: Predicate) -> Table:
         """The table of a predicate, read with ranks or without."""
-        name, mark, _ = predicate.name.partition(_RANKED)
-        return self._table(Predicate(name, predicate.arity - 1) if mark else predicate)
+        return self._table(self._unranked.get(predicate, predicate))
 
     def carried(self, rows: list[CodeRow]) -> SomeRows:
         """Rows for several moves: as columns, if they are many."""

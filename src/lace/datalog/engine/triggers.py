@@ -11,13 +11,14 @@ from collections.abc import Collection, Sequence
 
 from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.evaluate import Evaluation
-from lace.datalog.engine.moves import Mover, TurnedRule, ranked_atom, start_atom
+from lace.datalog.engine.moves import Mover, TurnedRule
 from lace.datalog.engine.path import Sight
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule
 from lace.datalog.engine.vector import VectorExecutor
 from lace.datalog.formatting import format_literal
+from lace.datalog.names import MARK, VariableNames
 from lace.datalog.plan import Rank, Scan, Version
 from lace.datalog.planner import free_place, plan_from, scan_of, sorted_rules
 from lace.datalog.stratify import Stratum, read_atom
@@ -26,8 +27,32 @@ from lace.datalog.terms import variable_names
 from lace.values import dataclass
 
 Starts = list[tuple["Trigger", list[CodeRow]]]
-_STANDS = Variable("?stands")  # the rank of the fact that a rule derives, as it stands
-_STARTED = Variable("?started")  # the rank of the row that a rule starts from
+
+
+class _Turning:
+    """A rule that is turned around, with the variables that it has then and the author's rule has not."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        names = VariableNames.beside(rule)
+        self.stands = names.fresh(f"{MARK}stands")  # the rank of the fact that the rule derives, as it stands
+        self.started = names.fresh(f"{MARK}started")  # the rank of the row that the rule starts from
+        self.ranks = [names.fresh(f"{MARK}{place}") for place in range(len(rule.body))]  # of the rows that it reads
+        self._outer = {term for lit in rule.body if isinstance(lit, Positive) for term in lit.atom.terms}
+        counted = {term.name: term for lit in rule.body if isinstance(lit, Cardinality) for term in _named(lit.atom)}
+        self._as_facts = {term: names.fresh(f"{term.name}{MARK}") for term in counted.values()}
+
+    def read_as_facts(self, counted: Atom) -> Atom:
+        """A counted atom: its local variables must not look bound to the count that is asked again."""
+        terms = (
+            self._as_facts[term] if isinstance(term, Variable) and term not in self._outer else term
+            for term in counted.terms
+        )
+        return Atom(counted.predicate, tuple(terms))
+
+
+def _named(atom: Atom) -> list[Variable]:
+    return [term for term in atom.terms if isinstance(term, Variable)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +101,16 @@ class StratumRules:
         self.stratum = stratum
         self._own = frozenset(stratum.predicates) if stratum.recursive else frozenset()
         self._compiler = compiler
+        self._mover = mover
         self._evaluation = evaluation
         self._sizes = _FewRows(mover.executors[Sight.NEW])
         self._triggers: list[Trigger] = []
         self.proofs: dict[Predicate, list[TurnedRule]] = {predicate: [] for predicate in stratum.predicates}
         for rule in sorted_rules(stratum.rules):
-            self.proofs[rule.head.predicate].append(self._proof(rule))
+            turning = _Turning(rule)
+            self.proofs[rule.head.predicate].append(self._proof(turning))
             for place, literal in enumerate(rule.body):
-                self._add_triggers(rule, place, literal)
+                self._add_triggers(turning, place, literal)
         self._inner: defaultdict[tuple[Predicate, bool], list[TurnedRule]] = defaultdict(list)
         for trigger in self._triggers:
             if trigger.reads in stratum.predicates:
@@ -100,7 +127,7 @@ class StratumRules:
 
     def _move(
         self,
-        rule: Rule,
+        turning: _Turning,
         start: Atom,
         body: Sequence[Literal],
         ranks: list[Variable],
@@ -108,62 +135,68 @@ class StratumRules:
         stood: Collection[int] = (),
     ) -> TurnedRule:
         """A rule that starts from given rows; of the body literals at the places `stood` it sees what did not come."""
+        rule = turning.rule
         head = Atom(
-            Predicate(f"{rule.head.predicate.name}?", rule.head.predicate.arity + len(ranks)),
+            Predicate(f"{rule.head.predicate.name}{MARK}", rule.head.predicate.arity + len(ranks)),  # nobody reads it
             (*rule.head.terms, *ranks),
         )
         turned = Rule(head, (Positive(start), *body))
         versions = {0: Version.DELTA, **{place + 1: Version.OLD for place in stood}}
         plan = plan_from(turned, 0, versions, self._sizes, self._evaluation.ranks)
-        asks = bool(ranks) and ranks[-1] is _STANDS
+        asks = bool(ranks) and ranks[-1] == turning.stands
         return TurnedRule(rule, plan, sight, len(ranks) - asks, asks, ScalarRule(self._compiler, plan, sight))
 
-    def _with_ranks(self, body: Sequence[Literal]) -> tuple[list[Literal], list[Variable]]:
+    def _with_ranks(self, turning: _Turning, body: Sequence[Literal]) -> tuple[list[Literal], list[Variable]]:
         """A body whose atoms of the own stratum are read with their ranks."""
         literals: list[Literal] = []
         ranks: list[Variable] = []
         for literal in body:
             if isinstance(literal, Positive) and literal.atom.predicate in self._own:
-                ranks.append(Variable(f"?{len(ranks)}"))
-                literals.append(Positive(ranked_atom(literal.atom, ranks[-1])))
+                ranks.append(turning.ranks[len(ranks)])
+                literals.append(Positive(self._mover.ranked_atom(literal.atom, ranks[-1])))
             else:
                 literals.append(literal)
         return literals, ranks
 
-    def _proof(self, rule: Rule) -> TurnedRule:
+    def _proof(self, turning: _Turning) -> TurnedRule:
         """From facts, with the ranks they stand at, to their derivations in the new state."""
-        body, ranks = self._with_ranks(rule.body)
-        asked = [_STANDS] if self._own else []
-        return self._move(rule, start_atom((*rule.head.terms, *asked)), body, ranks + asked, Sight.NEW)
+        body, ranks = self._with_ranks(turning, turning.rule.body)
+        asked = [turning.stands] if self._own else []
+        start = self._mover.start_atom((*turning.rule.head.terms, *asked))
+        return self._move(turning, start, body, ranks + asked, Sight.NEW)
 
-    def _takes(self, rule: Rule, start: Atom, others: Sequence[Literal], started: list[Variable]) -> TurnedRule:
+    def _takes(self, turning: _Turning, start: Atom, others: Sequence[Literal], started: list[Variable]) -> TurnedRule:
         """From what went to the facts that may have rested on it: whatever the rest of the rule said before or says
         now, `not` and counts left open."""
         doubting = [lit for lit in others if not isinstance(lit, Negated | Cardinality)]
+        head = turning.rule.head
         if not self._own:
-            return self._move(rule, start, [*doubting, Positive(rule.head)], [], Sight.EITHER)
-        stands = Positive(ranked_atom(rule.head, _STANDS))
-        return self._move(rule, start, [*doubting, stands], [*started, _STANDS], Sight.EITHER)
+            return self._move(turning, start, [*doubting, Positive(head)], [], Sight.EITHER)
+        stands = Positive(self._mover.ranked_atom(head, turning.stands))
+        return self._move(turning, start, [*doubting, stands], [*started, turning.stands], Sight.EITHER)
 
-    def _add_triggers(self, rule: Rule, place: int, literal: Literal) -> None:
+    def _add_triggers(self, turning: _Turning, place: int, literal: Literal) -> None:
         read = read_atom(literal)
         if read is None:
             return
+        rule = turning.rule
         start, kind = read[0], str(read[1])
         others = tuple(lit for n, lit in enumerate(rule.body) if n != place)
         rank, bound = self._rank_of(rule, literal)
         reads = start.predicate
         if rank is not None and isinstance(literal, Cardinality):
-            start = Atom(Predicate("?", 1), (literal.atom.terms[rank.place],))
+            terms: tuple[Term, ...] = (literal.atom.terms[rank.place],)
             kind, reads = "ranked", rank.candidates.predicate
         elif isinstance(literal, Cardinality):
-            start = _with_own_names(start, rule)
-        started = [_STARTED] if reads in self._own and kind == "positive" else []
-        begin = start_atom((*start.terms, *started))
-        takes = self._takes(rule, begin, others, started)
-        again, ranks = self._with_ranks(others if kind == "positive" else (*others, literal))
+            terms = turning.read_as_facts(start).terms
+        else:
+            terms = start.terms
+        started = [turning.started] if reads in self._own and kind == "positive" else []
+        begin = self._mover.start_atom((*terms, *started))
+        takes = self._takes(turning, begin, others, started)
+        again, ranks = self._with_ranks(turning, others if kind == "positive" else (*others, literal))
         stood = self._seen_before(rule, place) if kind == "positive" else []
-        brings = self._move(rule, begin, again, started + ranks, Sight.NEW, stood)
+        brings = self._move(turning, begin, again, started + ranks, Sight.NEW, stood)
         self._triggers.append(Trigger(reads, kind, True, takes, rank, bound))
         self._triggers.append(Trigger(reads, kind, False, brings, rank, bound))
 
@@ -216,13 +249,3 @@ class StratumRules:
     def inner(self, predicate: Predicate, *, takes: bool) -> list[TurnedRule]:
         """What a change of a predicate of this stratum sets off."""
         return self._inner[predicate, takes]
-
-
-def _with_own_names(counted: Atom, rule: Rule) -> Atom:
-    """A counted atom read as facts: its local variables must not look bound to the count that is asked again."""
-    outer = {term for lit in rule.body if isinstance(lit, Positive) for term in lit.atom.terms}
-    terms: list[Term] = [
-        Variable(f"{term.name}?") if isinstance(term, Variable) and term not in outer else term
-        for term in counted.terms
-    ]
-    return Atom(counted.predicate, tuple(terms))
