@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
 
 import lace.spark
+from engine.goals import goals_at_every_place, random_world
+from executors import reference
 from lace.datalog import engine
 from lace.datalog.annotations import read_annotated
+from lace.datalog.formatting import format_atom, format_program
 from lace.datalog.parser import parse_atom
 from lace.datalog.syntax import Constant, Fact, Predicate
 from lace.datalog.validate import RAW_PROFILE, check_program
@@ -58,20 +62,38 @@ def test_what_cannot_be_evaluated_says_why(spark: SparkSession) -> None:
 
 
 CLOSURE = "Reach(X,Y) :- Edge(X,Y).\nReach(X,Z) :- Edge(X,Y), Reach(Y,Z).\n"
+EXISTS = "D(X,X) :- F(X), F(W), LexCompare(W,'<=',X).\n"
+OLDER = (
+    "Older(N,T) :- Named(P,N), Dated(P,T), Dated(_,U), LexCompare(U,'>',T).\n"
+    "Newest(N,T) :- Named(P,N), Dated(P,T), not Older(N,T).\n"
+)
 APART = "Reach(X,Y) :- Edge(X,Y).\nReach(X,Z) :- Reach(X,Y), Reach(Y,Z).\nFar(X,Y) :- Reach(X,Y), not Edge(X,Y).\n"
 
 
 @pytest.mark.clause("030-EVAL-04")
+@pytest.mark.parametrize("settings", [None, SparkSettings(small_rows=0)], ids=["as shipped", "all on the cluster"])
 @pytest.mark.parametrize(
     ("rules", "goal"),
-    [(CLOSURE, "Reach('a0',X)"), (CLOSURE, "Reach(X,'a3')"), (CLOSURE, "Reach('a1','a1')"), (APART, "Far('a0',X)")],
+    [
+        (CLOSURE, "Reach('a0',X)"),
+        (CLOSURE, "Reach(X,'a3')"),
+        (CLOSURE, "Reach('a1','a1')"),
+        (APART, "Far('a0',X)"),
+        (EXISTS, "D('b',B)"),
+        (EXISTS, "D(A,'b')"),
+        (OLDER, "Older('n0',T)"),
+        (OLDER, "Newest('n3',T)"),
+        ("Twice(NAME,Name) :- Named(P,NAME), Named(P,Name), Edge(Edge,_), Edge(_,EDGE).\n", "Twice('n0',X)"),
+    ],
 )
-def test_a_goal_with_constants_is_answered_as_the_embedded_engine_does_and_derives_less(
-    spark: SparkSession, rules: str, goal: str
+def test_a_goal_with_constants_is_answered_as_the_embedded_engine_does(
+    spark: SparkSession, rules: str, goal: str, settings: SparkSettings | None
 ) -> None:
     edges = [(f"{part}{n}", f"{part}{n + 1}") for part in "ab" for n in range(4)]
     facts = [Fact(Predicate("Edge", 2), edge) for edge in edges]
-    settings = SparkSettings(small_rows=0)  # on the cluster, all of it
+    facts += [Fact(Predicate("F", 1), (value,)) for value in "abc"]
+    facts += [Fact(Predicate("Named", 2), (f"p{n}", f"n{n}")) for n in range(4)]
+    facts += [Fact(Predicate("Dated", 2), (f"p{n}", f"{time}")) for n in range(4) for time in (n, n + 1)]
     answer = query_facts(spark, facts, rules, goal, settings=settings)
     checked = check_program(read_annotated(rules, name="t").program, RAW_PROFILE.with_base(f.predicate for f in facts))
     atom = parse_atom(goal)
@@ -101,3 +123,40 @@ def test_rules_are_read_under_the_limits_that_are_said(spark: SparkSession) -> N
     assert lace.spark.evaluate(rules, wide, limits=EngineLimits(max_tuple_arity=9))["Wide"].count() == 1
     stated = f'#:json {{"limits": {{"max_tuple_arity": 9}}}}\n{rules}'
     assert lace.spark.evaluate(stated, wide)["Wide"].count() == 1
+
+
+@pytest.mark.clause("030-EVAL-04")
+@pytest.mark.parametrize("settings", [None, SparkSettings(small_rows=0)], ids=["as shipped", "all on the cluster"])
+@pytest.mark.parametrize("seed", range(4))
+def test_goals_of_generated_programs_choose_their_facts(
+    spark: SparkSession, seed: int, settings: SparkSettings | None
+) -> None:
+    random = Random(seed)
+    world = random_world(random)
+    checked = check_program(world.program, RAW_PROFILE)
+    predicate, rows = random.choice(list(reference.evaluate(checked, world.facts).items()))
+    goal = random.choice(list(goals_at_every_place(random, predicate, rows))[1:])
+    answer = query_facts(spark, world.facts, format_program(world.program), format_atom(goal), settings=settings)
+    assert answer.rows() == sorted(row for row in rows if reference.match(goal, row, {}) is not None), (goal, world)
+
+
+def test_names_that_a_rewriting_would_choose_stay_with_who_wrote_them(spark: SparkSession, tmp_path: Path) -> None:
+    write_bundle(tmp_path / "a.bundle", make_records(40, seed=3))
+    records = spark.read.format("lace").load(str(tmp_path))
+    taken = spark.createDataFrame([("u",)], "name string")
+    rules = "_star1(P) :- Field(P,'Group',_,G), _star0(G).\nChosen(P) :- _star1(P), not Field(P,'Group',_,'x')."
+    found = lace.spark.evaluate(rules, {"_star0": taken}, records=records)
+    expected = {row["hash"] for row in records.where("group = 'u'").collect()}
+    assert {row["P"] for row in found["Chosen"].collect()} == expected != set()
+
+
+@pytest.mark.parametrize("settings", [None, SparkSettings(small_rows=0)], ids=["as shipped", "all on the cluster"])
+def test_a_goal_that_derives_too_much_names_the_predicate_that_was_written(
+    spark: SparkSession, settings: SparkSettings | None
+) -> None:
+    facts = [Fact(Predicate("F", 1), (f"{n}",)) for n in range(20)]
+    limits = EngineLimits(max_derived_facts_per_predicate=10)
+    with pytest.raises(LimitExceeded) as error:
+        query_facts(spark, facts, "Pair(X,Y) :- F(X), F(Y).\n", "Pair('1',Y)", limits=limits, settings=settings)
+    assert "Pair" in str(error.value)
+    assert "?" not in str(error.value)

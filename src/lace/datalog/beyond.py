@@ -21,7 +21,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from lace.datalog.factoring import checked_again
 from lace.datalog.names import MARK, PredicateNames, VariableNames
 from lace.datalog.ranking import rank_of, ranked_predicates
 from lace.datalog.syntax import (
@@ -39,7 +38,7 @@ from lace.datalog.syntax import (
     Variable,
 )
 from lace.datalog.terms import literal_variables, names_among
-from lace.datalog.validate import CheckedProgram
+from lace.datalog.validate import CheckedProgram, rewritten
 
 Pair = tuple[Literal, ...]  # the tests that stand between two atoms
 _UNNAMED = Predicate("", 0)  # of an ordering that is only looked at
@@ -56,7 +55,7 @@ def existence_counted(checked: CheckedProgram, given: Iterable[Predicate] = ()) 
         rules += _rewritten(rule, names) or (rule,)
     if tuple(rules) == checked.program.rules:
         return checked
-    return checked_again(Program(tuple(rules), checked.program.source), checked)
+    return rewritten(Program(tuple(rules), checked.program.source), checked.profile)
 
 
 def _absence_counted(program: Program) -> Program:

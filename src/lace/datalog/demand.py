@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 
 from lace.datalog.adornment import CopyNames, Places, bound_places, constants, is_free, passing_order, ready
-from lace.datalog.factoring import as_walk, checked_again
+from lace.datalog.factoring import as_walk
 from lace.datalog.ranking import ranked_predicates
 from lace.datalog.stratify import forbidden_cycles, reachable, read_atom
 from lace.datalog.syntax import (
@@ -39,7 +39,7 @@ from lace.datalog.syntax import (
     Unequal,
 )
 from lace.datalog.terms import names_among, variable_names
-from lace.datalog.validate import CheckedProgram
+from lace.datalog.validate import CheckedProgram, rewritten
 from lace.values import dataclass
 
 RowsOf = Callable[[Atom], int]  # how many base facts match the constants of an atom
@@ -200,7 +200,7 @@ class _Rewriting:
 
     def demanded(self) -> Demanded:
         """The program that answers the goals."""
-        done = checked_again(self.program, self.checked)
+        done = rewritten(self.program, self.checked.profile)
         done = replace(
             done, base=done.base.union(self.answers.values()) - done.derived
         )  # a goal may ask for base facts

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lace.datalog.adornment import CopyNames, Places, constants
-from lace.datalog.stratify import read_atom, strata
+from lace.datalog.stratify import read_atom
 from lace.datalog.syntax import Atom, Constant, Fact, Literal, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.terms import names_among, variable_names
-from lace.datalog.validate import CheckedProgram
+from lace.datalog.validate import CheckedProgram, rewritten
 from lace.values import dataclass
 
 
@@ -58,14 +58,7 @@ def as_walk(checked: CheckedProgram, goal: Atom, facts: Iterable[Predicate]) -> 
     rules.append(Rule(shown, (Positive(_part(shown, ends, _free(shown, bound))),)))
     others = [rule for rule in checked.program.rules if rule.head.predicate != goal.predicate]
     program = Program((*rules, *others), checked.program.source)
-    return WalkProgram(checked_again(program, checked), answer, reached, Fact(given, constants(goal)))
-
-
-def checked_again(program: Program, checked: CheckedProgram) -> CheckedProgram:
-    """A rewritten program. It is safe because each rule binds its head and tests by the same atoms as its original."""
-    derived = frozenset(rule.head.predicate for rule in program.rules)
-    read = {found[0].predicate for rule in program.rules for found in map(read_atom, rule.body) if found}
-    return CheckedProgram(program, checked.profile, strata(program), derived, frozenset(read - derived))
+    return WalkProgram(rewritten(program, checked.profile), answer, reached, Fact(given, constants(goal)))
 
 
 def _recurs_alone(checked: CheckedProgram, predicate: Predicate) -> bool:

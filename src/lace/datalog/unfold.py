@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from lace.datalog.names import VariableNames
 from lace.datalog.stratify import reachable, read_atom, strata
 from lace.datalog.syntax import (
     Atom,
@@ -58,41 +59,32 @@ def _single_rules(program: Program) -> dict[Predicate, Rule]:
 
 def _unfolded(rule: Rule, done: Mapping[Predicate, Rule], max_body: int) -> Rule:
     body: list[Literal] = []
+    names = VariableNames.beside(rule)
     for place, literal in enumerate(rule.body):
         definition = done.get(literal.atom.predicate) if isinstance(literal, Positive) else None
         if definition is None or not isinstance(literal, Positive) or len(rule.body) + len(definition.body) > max_body:
             body.append(literal)
         else:
-            body += _instance(definition, literal.atom, place, rule)
+            body += _instance(definition, literal.atom, place, names)
     return replace(rule, body=tuple(dict.fromkeys(body)) or (TrueLiteral(),))
 
 
-def _instance(definition: Rule, use: Atom, place: int, reader: Rule) -> list[Literal]:
+def _instance(definition: Rule, use: Atom, place: int, names: VariableNames) -> list[Literal]:
     """The definition's body for one use: head variables as the use says, all others renamed apart."""
-    taken = {variable.name for x in (*reader.body, Positive(reader.head)) for variable in literal_variables(x)}
     given: dict[Variable, Term] = {}
     for variable, term in zip(definition.head.terms, use.terms, strict=True):
         assert isinstance(variable, Variable)
         # `_` at a use still needs a name inside, where the variable may stand more than once.
-        given[variable] = term if isinstance(term, Variable | Constant) else fresh(variable.name, place, taken)
+        given[variable] = term if isinstance(term, Variable | Constant) else names.fresh(f"{variable.name}_{place}")
     for literal in definition.body:
         for variable in literal_variables(literal):
             if variable not in given:
-                given[variable] = fresh(variable.name, place, taken)
+                given[variable] = names.fresh(f"{variable.name}_{place}")
 
     def put(term: Term) -> Term:
         return given.get(term, term) if isinstance(term, Variable) else term
 
     return [map_terms(literal, put) for literal in definition.body if not isinstance(literal, TrueLiteral)]
-
-
-def fresh(name: str, place: int, taken: set[str]) -> Variable:
-    """A variable that nothing in the reading rule is called."""
-    candidate = f"{name}_{place}"
-    while candidate in taken:
-        candidate += "x"
-    taken.add(candidate)
-    return Variable(candidate)
 
 
 def _without_unread(program: Program, kept: set[Predicate]) -> Program:

@@ -1,6 +1,7 @@
 """Which parsed programs may be evaluated: names, safety, shadowing, strata (030).
 
-Rule: one door, `check_program`, makes a CheckedProgram, and executors take nothing else. A program is refused whole.
+Rule: one door, `check_program`, makes a CheckedProgram of what people wrote, and executors take nothing else. A program
+is refused whole. What our own passes make of a checked program comes by `rewritten`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ RAW_PROFILE = Profile(name="raw", may_use_underscore=True)  # whatever is no hea
 
 @dataclass(frozen=True, slots=True)
 class CheckedProgram:
-    """A program that every rule of 030 accepts; made by `check_program` only."""
+    """A program that every rule of 030 accepts; made by `check_program`, or of one that it made by `rewritten`."""
 
     program: Program
     profile: Profile
@@ -86,6 +87,15 @@ def check_program(
     errors = check_all(program, profile, limits)
     if errors:
         raise errors[0]
+    return rewritten(program, profile)
+
+
+def rewritten(program: Program, profile: Profile) -> CheckedProgram:
+    """What a rewriting made of a checked program, or a part of that.
+
+    Nothing is checked again. It is safe because each rule binds its head and tests by the same atoms as its original,
+    and it has names that no author may choose and bodies longer than an author may write.
+    """
     derived = frozenset(rule.head.predicate for rule in program.rules)
     read = {found[0].predicate for rule in program.rules for found in map(read_atom, rule.body) if found}
     return CheckedProgram(program, profile, strata(program), derived, frozenset(read - derived))

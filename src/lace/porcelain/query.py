@@ -12,7 +12,9 @@ from weakref import WeakKeyDictionary
 
 from lace.datalog.annotations import read_annotated
 from lace.datalog.engine import Base, Result, evaluate
+from lace.datalog.engine.base import predicates_given
 from lace.datalog.limiting import stated_limits
+from lace.datalog.names import PredicateNames
 from lace.datalog.parser import parse_atom
 from lace.datalog.source import FactSource
 from lace.datalog.stratify import read_atom
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 
 _DEFAULT_LIMITS = EngineLimits()
 _SHOWN_ROWS = 20  # in a notebook
-_SHOWN, _WANTED = Predicate("_Shown", 3), Predicate("_Wanted", 1)
 
 
 class _Snapshots(Protocol):
@@ -113,17 +114,19 @@ class Answer:
     def fields(self, records: Iterable[str], names: Sequence[str]) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """The values of some fields of some records, by (record, field name)."""
         record, value = Variable("P"), Variable("V")
+        made = PredicateNames(Program(()), (FIELD, *predicates_given(self.base.parts)))
+        shown, wanted = made.fresh("Shown", 3), made.fresh("Wanted", 1)
         rules = [
             Rule(
-                Atom(_SHOWN, (record, Constant(name), value)),
-                (Positive(Atom(_WANTED, (record,))), Positive(Atom(FIELD, (record, Constant(name), ANONYMOUS, value)))),
+                Atom(shown, (record, Constant(name), value)),
+                (Positive(Atom(wanted, (record,))), Positive(Atom(FIELD, (record, Constant(name), ANONYMOUS, value)))),
             )
             for name in dict.fromkeys(names)
         ]
-        wanted = [Fact(_WANTED, (text,)) for text in dict.fromkeys(records)]
-        shown = evaluate(check_program(Program(tuple(rules)), RAW_PROFILE), self.base, extra=wanted, limits=self.limits)
+        facts = [Fact(wanted, (text,)) for text in dict.fromkeys(records)]
+        result = evaluate(check_program(Program(tuple(rules)), RAW_PROFILE), self.base, extra=facts, limits=self.limits)
         found: dict[tuple[str, str], list[str]] = {}
-        for row, name, text in shown.rows(_SHOWN) if rules else ():
+        for row, name, text in result.rows(shown) if rules else ():
             found.setdefault((row, name), []).append(text)
         return {key: tuple(values) for key, values in found.items()}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 
 from pyspark import StorageLevel
@@ -23,7 +23,7 @@ from lace.datalog.source import MemorySource, Row
 from lace.datalog.stratify import Stratum, read_atom, strata
 from lace.datalog.syntax import Atom, Constant, Fact, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.unfold import unfold
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.validate import RAW_PROFILE, CheckedProgram, rewritten
 from lace.errors import LimitExceeded
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
@@ -34,7 +34,6 @@ from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
 from lace.values import dataclass
 
-_ANY_ARITY = 1 << 16
 MAX_UNFOLDED_BODY = 64
 _LOOKUPS_AT_ONCE = 4
 
@@ -110,7 +109,7 @@ class _ProgramRun:
         self.settings = settings
         self.records = None if records is None else require_columns(records, WIDE, "evaluate")
         flat = unfold(checked.program, wanted, is_star, MAX_UNFOLDED_BODY)
-        parted = split(flat) if records is not None else Constellation(flat, ())
+        parted = split(flat, {*wanted, *relations}) if records is not None else Constellation(flat, ())
         self.program = parted.program
         self.stars: dict[Predicate, Star] = {star.predicate: star for star in parted.stars}
         self.known: dict[Predicate, Sized] = {
@@ -191,8 +190,7 @@ class _ProgramRun:
 
     def _finish_on_driver(self, stratum: Stratum) -> None:
         facts = [Fact(predicate, row) for predicate in self._inputs(stratum) for row in self._rows(predicate)]
-        # A star may hand out more variables than any predicate of the user's own may have.
-        checked = check_program(Program(stratum.rules), RAW_PROFILE, replace(self.limits, max_tuple_arity=_ANY_ARITY))
+        checked = rewritten(Program(stratum.rules), RAW_PROFILE)
         result = engine.evaluate(checked, MemorySource(facts), limits=self.limits)
         for predicate in stratum.predicates:
             self.known[predicate] = local_relation(self.spark, predicate.arity, list(result.rows(predicate)))

@@ -240,7 +240,9 @@ def _matching(scan: Scan, frame: DataFrame) -> DataFrame:
 
 
 def _column(name: str) -> str:
-    return f"v_{name}"
+    """A column for each variable. Spark takes names that differ in case only for one, so which letters are great is
+    said once more, as a number."""
+    return f"v_{name}_{sum(1 << place for place, letter in enumerate(name) if letter.isupper()):x}"
 
 
 def _value(term: Term) -> Column:

@@ -144,7 +144,7 @@ def _answer(
     if goal is not None and atom.predicate in checked.derived and any(isinstance(t, Constant) for t in atom.terms):
         # 030-EVAL-04: only what the goal asks for. Its values are a relation of a few rows, which every scan is joined
         # with first; without it a closure would be derived whole and filtered at the end.
-        asked = demand(checked, [atom])
+        asked = demand(checked, [atom], given=relations)
         checked, standing = asked.checked, asked.answers[atom.predicate]
         seeds: dict[Predicate, list[Row]] = {}
         for predicate, values in asked.seeds:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from lace.datalog.names import PredicateNames, VariableNames
 from lace.datalog.syntax import (
     Anonymous,
     Atom,
@@ -61,9 +62,9 @@ def is_record_atom(atom: Atom) -> bool:
     return atom.predicate in RECORD_PREDICATES
 
 
-def split(program: Program) -> Constellation:
-    """Rewrite every rule that reads record facts."""
-    splitter = _Splitter()
+def split(program: Program, given: Iterable[Predicate] = ()) -> Constellation:
+    """Rewrite every rule that reads record facts; relations of the predicates `given` come with them."""
+    splitter = _Splitter(PredicateNames(program, given))
     rules = tuple(splitter.rewrite(rule) for rule in program.rules)
     return Constellation(Program(rules), tuple(splitter.stars.values()))
 
@@ -71,14 +72,18 @@ def split(program: Program) -> Constellation:
 class _Splitter:
     """Names stars, one name for equal ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: PredicateNames) -> None:
+        self._names = names
         self.stars: dict[tuple[tuple[Variable, ...], Term, tuple[Literal, ...]], Star] = {}
 
     def rewrite(self, rule: Rule) -> Rule:
         heads: dict[Term, list[Literal]] = {}
-        for position, literal in enumerate(rule.body):
+        names = VariableNames.beside(rule)
+        for literal in rule.body:
             if isinstance(literal, Positive) and is_record_atom(literal.atom):
-                heads.setdefault(_record_key(literal.atom, position), []).append(literal)
+                first = literal.atom.terms[0]  # each `_` is a record of its own
+                record = names.fresh("_") if isinstance(first, Anonymous) else first
+                heads.setdefault(record, []).append(literal)
         rest = [x for x in rule.body if not (isinstance(x, Positive) and is_record_atom(x.atom))]
         rest = self._absorb(heads, rest)
         rest = [self._outside(literal) for literal in rest]
@@ -146,15 +151,9 @@ class _Splitter:
         outputs = tuple(sorted({v for m in members for v in literal_variables(m)} & needed, key=lambda v: v.name))
         key = (outputs, record, tuple(members))
         if key not in self.stars:
-            predicate = Predicate(f"{STAR_PREFIX}{len(self.stars)}", len(outputs))
+            predicate = self._names.fresh(f"{STAR_PREFIX}{len(self.stars)}", len(outputs))
             self.stars[key] = Star(predicate, outputs, record, tuple(members))
         return Atom(self.stars[key].predicate, outputs)
-
-
-def _record_key(atom: Atom, position: int) -> Term:
-    """What makes atoms speak of one record; each `_` is a record of its own."""
-    first = atom.terms[0]
-    return Variable(f"_{position}") if isinstance(first, Anonymous) else first
 
 
 def _needed(rule: Rule, rest: Iterable[Literal], others: Iterable[Literal]) -> Iterator[Variable]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Literal as Choice
 
+from lace.datalog.names import MARK
 from lace.datalog.stratify import Stratum, read_atom
 from lace.datalog.syntax import (
     Atom,
@@ -36,31 +37,32 @@ _MOST_RECURSIVE_ATOMS = 3  # of one rule; each may read old or new facts, so rul
 
 def came(predicate: Predicate) -> Predicate:
     """The rows that a relation has now and did not have."""
-    return _named("_came", predicate)
+    return _named("came", predicate)
 
 
 def went(predicate: Predicate) -> Predicate:
     """The rows that a relation had and has no more."""
-    return _named("_went", predicate)
+    return _named("went", predicate)
 
 
 def was(predicate: Predicate) -> Predicate:
     """The rows that a relation had, as they were stored."""
-    return _named("_was", predicate)
+    return _named("was", predicate)
 
 
 def ever(predicate: Predicate) -> Predicate:
     """The rows that a relation has now or had."""
-    return _named("_ever", predicate)
+    return _named("ever", predicate)
 
 
 def doubted(predicate: Predicate) -> Predicate:
     """The rows that must be looked at again whatever the inputs say."""
-    return _named("_doubted", predicate)
+    return _named("doubted", predicate)
 
 
-def _named(prefix: str, predicate: Predicate) -> Predicate:
-    return Predicate(f"{prefix}_{predicate.name}", predicate.arity)
+def _named(what: str, predicate: Predicate) -> Predicate:
+    """No relation that is kept holds the mark in its name, so none is called like this."""
+    return Predicate(f"{predicate.name}{MARK}{what}", predicate.arity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def _every(head: Predicate, *body: Literal) -> Rule:
 
 
 def _candidate(predicate: Predicate) -> Predicate:
-    return _named("_maybe", predicate)
+    return _named("maybe", predicate)
 
 
 def _growth(stratum: Stratum, changed: Changed) -> Iterator[Rule]:
@@ -142,7 +144,7 @@ def _growth(stratum: Stratum, changed: Changed) -> Iterator[Rule]:
                 head = _renamed(rule.head, _candidate(rule.head.predicate))
                 yield Rule(head, (new, *rule.body[:at], *rule.body[at + 1 :]))
     for predicate in stratum.predicates:
-        known = _named("_known", predicate)
+        known = _named("known", predicate)
         maybe = Positive(_whole(_candidate(predicate)))
         # The few candidates choose among the many stored rows, and not the other way round.
         yield _every(known, maybe, Positive(_whole(was(predicate))))
@@ -156,7 +158,7 @@ def _doubt(stratum: Stratum, changed: Changed) -> Iterator[Rule]:
     for predicate in stratum.predicates:
         if predicate in changed.in_doubt:
             yield _every(_candidate(predicate), Positive(_whole(doubted(predicate))))
-        holds, known = _named("_holds", predicate), _named("_known", predicate)
+        holds, known = _named("holds", predicate), _named("known", predicate)
         maybe = Positive(_whole(_candidate(predicate)))
         for rule in stratum.rules:
             if rule.head.predicate == predicate:

@@ -8,7 +8,7 @@ record decides, are never stored: they are read from the records themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark import StorageLevel
@@ -20,7 +20,7 @@ from lace.datalog.source import Row
 from lace.datalog.stratify import Stratum, read_atom, strata
 from lace.datalog.syntax import Predicate, Program
 from lace.datalog.unfold import unfold
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.validate import RAW_PROFILE, rewritten
 from lace.limits import EngineLimits
 from lace.spark.archive import fewrun, rewrite, tables
 from lace.spark.archive.changes import Changed, came, doubted, ever, maintenance, was, went
@@ -35,7 +35,6 @@ from lace.values import dataclass
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
 
-_ANY_ARITY = 1 << 16
 Base = Mapping[Predicate, Sized]
 
 
@@ -104,8 +103,7 @@ class Maintainer:
     def _evaluated(
         self, program: Program, given: Base, goals: Sequence[Predicate], records: DataFrame | None = None
     ) -> SparkEvaluation:
-        # A star may hand out more variables than any predicate of the user's own may have.
-        checked = check_program(program, RAW_PROFILE, replace(self.limits, max_tuple_arity=_ANY_ARITY))
+        checked = rewritten(program, RAW_PROFILE)
         return evaluate(
             checked,
             given,

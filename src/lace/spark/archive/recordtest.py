@@ -10,7 +10,6 @@ with an exact test nothing is joined with what was selected, however much that i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cached_property, reduce
 from operator import and_, or_
 from typing import NamedTuple
@@ -35,7 +34,7 @@ from lace.datalog.syntax import (
     Variable,
 )
 from lace.datalog.unfold import unfold
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.validate import RAW_PROFILE, rewritten
 from lace.limits import EngineLimits
 from lace.spark.archive.additive import hanging_on
 from lace.spark.executor import MAX_UNFOLDED_BODY, is_star
@@ -43,7 +42,6 @@ from lace.spark.pivot import Among, star_test
 from lace.spark.stars import Constellation, Star, split
 
 MOST_TESTS = 64  # rules, and values of a set, that one expression is made of: it is asked for every row
-_ANY_ARITY = 1 << 16
 
 
 class RecordTest(NamedTuple):
@@ -144,7 +142,7 @@ class _Tests:
     @cached_property
     def _derived(self) -> engine.Result:
         rules = tuple(rule for rule in self._rules if rule.head.predicate not in self._on_records)
-        checked = check_program(Program(rules), RAW_PROFILE, replace(self._limits, max_tuple_arity=_ANY_ARITY))
+        checked = rewritten(Program(rules), RAW_PROFILE)
         return engine.evaluate(checked, self._given, limits=self._limits)
 
 

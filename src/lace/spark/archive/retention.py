@@ -15,8 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.datalog.annotations import read_annotated
 from lace.datalog.formatting import format_rule
 from lace.datalog.limiting import stated_limits
+from lace.datalog.names import MARK, PredicateNames
 from lace.datalog.syntax import Atom, Positive, Predicate, Program, Rule, Variable
-from lace.datalog.validate import LOCAL_PROFILE, check_program
+from lace.datalog.validate import LOCAL_PROFILE, check_program, rewritten
 from lace.errors import InvalidInput
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive
@@ -84,8 +85,9 @@ def decide(archive: Archive, rules: str, name: str = "<rules>") -> Decision:
     keeping = [rule for rule in checked.program.rules if rule.head.predicate == KEEP]
     if not keeping:
         raise InvalidInput("retention rules derive Keep(P)", rule="retention-goal", place=name)
-    each = [Predicate(f"_kept_by_{number}", KEEP.arity) for number in range(len(keeping))]
-    apart = check_program(_apart(checked.program, each), LOCAL_PROFILE, bounds)
+    names = PredicateNames(checked.program, LOCAL_PROFILE.base)
+    each = [names.fresh(f"{KEEP.name}{MARK}{number}", KEEP.arity) for number in range(len(keeping))]
+    apart = rewritten(_apart(checked.program, each), LOCAL_PROFILE)
     records = archive.table("records")
     found = evaluate(apart, {}, spark=archive.spark, records=tables.as_wide(records), goals=each, limits=bounds)
     rows = records.select("hash", "group", "app", "name", "ts")
