@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -299,4 +300,16 @@ def test_a_rule_is_shown_without_what_its_rewriting_added() -> None:
     written = Atom(Predicate("Path", 1), (x,))
     assert as_written(Rule(head, (asked, read))) == Rule(written, (read,))
     assert as_written(Rule(head, (read, read))) == Rule(written, (read, read))
-    assert as_written(Rule(head, (asked,))) == Rule(written, (asked,))  # a body is never empty
+    assert as_written(Rule(head, (asked,))) == Rule(written, (Positive(written),))  # a body is never empty
+
+
+def test_a_rule_that_was_rewritten_is_told_as_in_the_program_that_it_was_made_of() -> None:
+    """Another evaluation may run a part of what a rewriting made, under the same meter."""
+    meter, program = Meter(LIMITS), parse_program("Path(X,Y) :- Edge(X,Y).")
+    (rule,) = program.rules
+    made = replace(rule, head=replace(rule.head, predicate=Predicate("Path?0", 2)))
+    meter.tell_as_in(program)
+    meter.tell_as_in(Program((made,)))
+    meter.enter(made)
+    assert meter.exceeded("max_rules", 1).rule == "Path(X,Y) :- Edge(X,Y)."
+    assert meter.shown(Predicate("Path?0?asked", 1)) == "Path/2"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from lace.datalog.formatting import format_rule
-from lace.datalog.names import authored_name, is_for_asked
+from lace.datalog.names import authored_name, is_authored, is_for_asked
 from lace.datalog.reached import reached
 from lace.datalog.syntax import NOWHERE, Atom, Cardinality, Literal, Negated, Place, Positive, Predicate, Program, Rule
 from lace.errors import EvaluationStopped, LimitExceeded
@@ -52,7 +52,7 @@ class Meter:
         self._guests = frozenset(predicate.name for predicate in guests)
         self._is_guest: dict[str, bool] = {}
         self.rule: Rule | None = None  # that runs now
-        self._written: dict[tuple[str, Place], Rule] = {}  # by plain name of the head, and where they stand
+        self._written: dict[tuple[str, Place], Rule] = {}  # by the name of the head, and where they stand
         self._singles = 0  # rows followed one by one and not yet counted
         self._budget_ends = _NO_BUDGET
         self._guest_runs = False
@@ -65,9 +65,11 @@ class Meter:
         self.rows = self.guest_rows = self._singles = 0
 
     def tell_as_in(self, program: Program) -> None:
-        """Rules are rewritten before they run; errors show them as they stand in this program."""
-        placed = (rule for rule in program.rules if rule.place != NOWHERE)
-        self._written = {(authored_name(rule.head.predicate.name), rule.place): rule for rule in placed}
+        """Rules are rewritten before they run; errors show them as they stand in this program, or in one told before
+        of which this one was made."""
+        for rule in program.rules:
+            if rule.place != NOWHERE and is_authored(rule):
+                self._written[rule.head.predicate.name, rule.place] = rule
 
     def enter(self, rule: Rule) -> None:
         """The rows that follow are touched by this rule."""
@@ -158,8 +160,8 @@ def plain_predicate(predicate: Predicate) -> Predicate:
 
 def as_written(rule: Rule) -> Rule:
     """A rule without the traces of its rewriting for goals or for changes."""
-    body = [_plain_literal(literal) for literal in rule.body if not _is_demand(literal)]
-    return Rule(_plain_atom(rule.head), tuple(body) or rule.body)
+    body = [literal for literal in rule.body if not _is_demand(literal)] or rule.body
+    return Rule(_plain_atom(rule.head), tuple(map(_plain_literal, body)))
 
 
 def _is_demand(literal: Literal) -> bool:

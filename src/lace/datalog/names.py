@@ -89,6 +89,11 @@ def authored_name(name: str) -> str:
     return name.partition(MARK)[0]
 
 
+def is_authored(rule: Rule) -> bool:
+    """Whether a rule has no name that a rewriting marked as its own."""
+    return not any(MARK in predicate.name for predicate in predicates_of([rule]))
+
+
 def is_for_asked(predicate: Predicate) -> bool:
     """Whether a predicate was made for the values that are asked for."""
     return predicate.name.rpartition(MARK)[2].partition(_NUMBER)[0] == ASKED and MARK in predicate.name

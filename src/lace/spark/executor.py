@@ -16,6 +16,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from lace.datalog import engine
+from lace.datalog.meter import Meter
 from lace.datalog.plan import Join, RulePlan, Scan, Version, chain
 from lace.datalog.planner import plan_rounds, plan_start
 from lace.datalog.ranking import ranked_predicates
@@ -80,13 +81,16 @@ def evaluate(
     goals: Iterable[Predicate] | None = None,
     limits: EngineLimits | None = None,
     settings: SparkSettings | None = None,
+    written: Program | None = None,
 ) -> SparkEvaluation:
     """Evaluate a program over base relations, and over a wide table of records if one is given.
 
     A frame becomes a relation by position and loses its repeats; one that comes with its size is a relation already.
+    Errors show rules as they are `written`, if that is not the program itself.
     """
     wanted = set(goals) if goals is not None else {rule.head.predicate for rule in checked.program.rules}
     run = _ProgramRun(checked, relations, spark, records, limits or EngineLimits(), settings or SparkSettings(), wanted)
+    run.written = written or checked.program
     return run.evaluate()
 
 
@@ -104,6 +108,7 @@ class _ProgramRun:
         wanted: set[Predicate],
     ) -> None:
         self.spark = spark
+        self.written = checked.program
         self.wanted = wanted
         self.limits = limits
         self.settings = settings
@@ -191,7 +196,7 @@ class _ProgramRun:
     def _finish_on_driver(self, stratum: Stratum) -> None:
         facts = [Fact(predicate, row) for predicate in self._inputs(stratum) for row in self._rows(predicate)]
         checked = rewritten(Program(stratum.rules), RAW_PROFILE)
-        result = engine.evaluate(checked, MemorySource(facts), limits=self.limits)
+        result = engine.evaluate(checked, MemorySource(facts), limits=self.limits, meter=self._meter())
         for predicate in stratum.predicates:
             self.known[predicate] = local_relation(self.spark, predicate.arity, list(result.rows(predicate)))
 
@@ -304,7 +309,7 @@ class _ProgramRun:
             rounds += 1
             if rounds > self.limits.max_stratum_iterations:
                 limit = self.limits.max_stratum_iterations
-                raise LimitExceeded("max_stratum_iterations", limit, str(stratum.predicates[0]))
+                raise self._exceeded("max_stratum_iterations", limit, stratum.predicates[0])
             for predicate, sized in delta.items():
                 total[predicate].add(sized)
                 self._check_size(predicate, total[predicate].rows)
@@ -346,7 +351,18 @@ class _ProgramRun:
     def _check_size(self, predicate: Predicate, rows: int) -> None:
         if rows > self.limits.max_derived_facts_per_predicate:
             limit = self.limits.max_derived_facts_per_predicate
-            raise LimitExceeded("max_derived_facts_per_predicate", limit, str(predicate))
+            raise self._exceeded("max_derived_facts_per_predicate", limit, predicate)
+
+    def _exceeded(self, limit: str, allowed: int, predicate: Predicate) -> LimitExceeded:
+        """The error of a limit that a predicate has met, as the embedded engine has it."""
+        meter = self._meter()
+        meter.rule = next(rule for rule in self.program.rules if rule.head.predicate == predicate)
+        return meter.exceeded(limit, allowed, meter.shown(predicate))
+
+    def _meter(self) -> Meter:
+        meter = Meter(self.limits)
+        meter.tell_as_in(self.written)
+        return meter
 
 
 def _keeps_rows_apart(rule: Rule, keyed: Mapping[Predicate, int]) -> bool:

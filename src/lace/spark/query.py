@@ -140,7 +140,7 @@ def _answer(
     settings: SparkSettings | None,
 ) -> SparkAnswer:
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
-    standing = atom.predicate
+    standing, written = atom.predicate, checked.program
     if goal is not None and atom.predicate in checked.derived and any(isinstance(t, Constant) for t in atom.terms):
         # 030-EVAL-04: only what the goal asks for. Its values are a relation of a few rows, which every scan is joined
         # with first; without it a closure would be derived whole and filtered at the end.
@@ -152,7 +152,14 @@ def _answer(
         given = {predicate: local_relation(spark, predicate.arity, rows).frame for predicate, rows in seeds.items()}
         relations = relations | given
     result = run_checked(
-        checked, relations, spark=spark, records=wide, goals=[standing], limits=limits, settings=settings
+        checked,
+        relations,
+        spark=spark,
+        records=wide,
+        goals=[standing],
+        limits=limits,
+        settings=settings,
+        written=written,
     )
     shown = _matching(result.frame(standing), atom) if goal is not None else result.frame(standing)
     return SparkAnswer(atom.predicate, column_names(atom), shown)
