@@ -153,6 +153,51 @@ def test_followed_and_evaluated_anew_are_the_sets_of_the_naive_evaluator(seed: i
         world.step()
 
 
+EXISTENCE = [
+    Module.author(f"SelectHave(P) :- Have(P).\n{rule}")
+    for rule in (
+        "SelectAdvertised(P,S) :- Claim(P,S,G), Claim(_,_,H), LexCompare(H,'<',G).\n"
+        "Claim(P,S,G) :- AdvertisedField(P,S,'Group',_,G).",
+        "SelectAdvertised(P,S) :- AdvertisedField(P,S,'Group',_,G), AdvertisedField(Q,S,'Group',_,H), "
+        "LexCompare(H,'>',G).",
+        "SelectAdvertised(P,S) :- Advertised(P,S), Advertised(Q,S), LexCompare(Q,'<=',P), Field(_,'Group',_,G), "
+        "AdvertisedField(P,S,'Group',_,G).",
+        "SelectAdvertised(P,S) :- Pair(P,S), Twice(P,P).\nPair(P,S) :- Advertised(P,S).\n"
+        "Twice(P,P) :- Advertised(P,S), Advertised(Q,S), LexCompare(Q,'<',P).",
+    )
+]
+
+
+@pytest.mark.clause("030-EVAL-04", "050-EVAL-01")
+@pytest.mark.parametrize("ready", [False, True])
+@pytest.mark.parametrize("theirs", [ALL, *EXISTENCE[:2]])
+@pytest.mark.parametrize("ours", EXISTENCE)
+@pytest.mark.parametrize("index", [0, 1])
+def test_what_could_be_requested_is_what_the_naive_evaluator_says(
+    index: int, ours: Module, theirs: Module, ready: bool
+) -> None:
+    """Whether the claims are supposed or a goal asks for them: rules that test for existence are rewritten in both."""
+    valid = [validate(record) for record in RECORDS]
+    store = MemoryStore()
+    store.put(valid[::3])
+    evaluator = StoreEvaluator(store, Terms(module=ALL, exposures=(expose_all(),)))
+    evaluator.prepare(wanted(agree(ours, theirs), FieldSchema(frozenset({"Group"})), index))
+    evaluator.evaluate(runtime(0), ClaimChanges([], []), Call())
+    if ready:
+        evaluator.get_ready()
+    claims = [
+        Advertisement(record.hash, (FieldClaim("Group", "0", "uvw"[place % 3]),) if place % 4 else ())
+        for place, record in enumerate(valid)
+    ]
+    policy = evaluator.policy
+    assert policy is not None
+    snapshot = store.snapshot()
+    facts = [Fact(p, row) for p in snapshot.predicates() for row in snapshot.iterate(p)]
+    facts += [*runtime(0).facts(), *(fact for claim in claims for fact in advertisement_facts(claim, SOURCE))]
+    expected = {row[0] for row in reference.evaluate(policy.program, facts)[policy.requestable]}
+    assert set(evaluator.requestable_with(claims, SOURCE, Call())) == expected != set()
+
+
 @pytest.mark.clause("050-EVAL-04")
 def test_a_limit_is_an_answer_and_no_exception() -> None:
     store = MemoryStore()
