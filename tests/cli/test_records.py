@@ -74,7 +74,7 @@ def test_put_warns_when_its_record_is_not_the_tip() -> None:
     put("new", "--tai", NEW)
     result = lace("put", "a.lace", "-g", "u", "-a", "ding", "-n", "links/1", "--tai", OLD, "-", given="old")
     assert result.exit_code == 0
-    assert "stands at //u//ding//links/1, so this one is not its tip" in result.stderr
+    assert "//u//ding//links/1 has a newer record, so this one is not its tip" in result.stderr
 
 
 def test_a_record_dated_too_far_ahead_is_stored_and_said_to_be_no_tip() -> None:

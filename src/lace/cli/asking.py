@@ -102,7 +102,7 @@ def walk_to_peer(here: WhySide, target: str, address: Any, choices: LinkChoices)
     """Why a record does or does not move between our lace and a peer, which is asked with our rules and exposure."""
     from lace.notation.identifiers import RecordHash
     from lace.policy.select import select_all
-    from lace.porcelain.asked import newest_at, walk_asked
+    from lace.porcelain.asked import tip_listed, walk_asked
     from lace.porcelain.why import known_target
     from lace.runtime.clock import SystemClock
     from lace.runtime.preview import Preview
@@ -115,12 +115,12 @@ def walk_to_peer(here: WhySide, target: str, address: Any, choices: LinkChoices)
         preview.watched = record
     outcome = ask(here.lace.store, address, terms, choices, preview)
     if record is None or not here.lace.store.have(record):
-        listed = newest_at(target, preview.offered) if record is None else record
+        listed = tip_listed(target, preview.offered, here.lace.tip_policy()) if record is None else record
         if listed not in {claim.hash for claim in preview.offered}:
             # Our own rules may be what hides it: then it is listed to whoever asks for just that.
             preview = Preview()
             ask(here.lace.store, address, make_terms(selector_of(target), (), is_open=False), choices, preview)
-            listed = newest_at(target, preview.offered) if record is None else record
+            listed = tip_listed(target, preview.offered, here.lace.tip_policy()) if record is None else record
         if listed is None:
             raise NotFound(f"nothing is stored at {target}, and {address} lists nothing there to you")
         record = RecordHash(listed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +29,16 @@ def user_ring() -> KeyRing:
     from lace.runtime.keyring import KeyRing
 
     return KeyRing.of_user(_ask_passphrase)
+
+
+def ring_names() -> Mapping[str, str]:
+    """The name of each verifier whose key is in the ring; a ring that cannot be read names none."""
+    from lace.errors import LaceError
+
+    try:
+        return {entry.verifier: entry.name for entry in user_ring().entries()}
+    except (LaceError, OSError):
+        return {}
 
 
 def verifier_named(word: str) -> Verifier:
@@ -183,8 +193,8 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
 def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> None:
     """Show or change which keys a lace knows.
 
-    What a known key signed is displaced as the tip of its coordinate only by what a known key signed. A key that signs
-    by `lace put --sign` is known from then on.
+    A known key is a hint for people: where several have written, `lace get` and the inspector mark the keys that the
+    lace does not know. It changes no answer. A key that signs by `lace put --sign` is known from then on.
     """
     from lace.cli.arguments import opened
 

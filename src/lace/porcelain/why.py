@@ -160,10 +160,10 @@ def _tip_gate(record: ValidRecord, side: WhySide, wanted: RecordHash) -> Gate | 
     if not isinstance(plex, Plex) or side.lace is None:
         return None
     coordinate = f"//{plex.group}//{plex.app}//{plex.name}"
-    try:
-        tip = side.lace.resolve(coordinate)
-    except NotFound:
+    until = side.lace.tip_policy().until
+    if until is not None and plex.tai > until:
         return Gate(side.called, "tip", True, f"it is dated too far ahead to be the tip of {coordinate}")
+    tip = side.lace.resolve(coordinate)
     if tip == wanted:
         return Gate(side.called, "tip", True, f"it is the tip of {coordinate}")
     said = f"a newer record, {tip}, hides it at {coordinate}; it travels all the same"
