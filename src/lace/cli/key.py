@@ -42,10 +42,8 @@ def ring_names() -> Mapping[str, str]:
 
 
 def verifier_named(word: str) -> Verifier:
-    """The verifier that stands there, or that of a key of the ring; no secret is needed for it."""
-    from lace.notation.identifiers import Verifier
-
-    return Verifier.parse(word) if word.startswith("V.") else user_ring().entry(word).verifier
+    """The verifier that a word is, or that of a key of the ring; no secret is needed for it."""
+    return user_ring().verifier(word)
 
 
 def _ask_passphrase(name: str) -> str:
@@ -187,7 +185,7 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
 
 @command.command("know")
 @click.argument("path", type=click.Path(exists=True, path_type=Path), metavar="LACE")
-@click.argument("verifiers", nargs=-1, metavar="[V…]")
+@click.argument("verifiers", nargs=-1, metavar="[KEY|V…]")
 @click.option("--forget", is_flag=True, help="Forget them instead.")
 @json_option
 def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> None:
@@ -197,9 +195,11 @@ def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> N
     lace does not know. It changes no answer. A key that signs by `lace put --sign` is known from then on.
     """
     from lace.cli.arguments import opened
+    from lace.cli.links import VerifierType
 
-    with opened(path, write=bool(verifiers)) as lace:
-        for verifier in verifiers:
+    named = [VerifierType().convert(word, None, None) for word in verifiers]  # all of them before one is remembered
+    with opened(path, write=bool(named)) as lace:
+        for verifier in named:
             lace.know_key(verifier, forget=forget)
         for known in lace.known_keys():
             if as_json:

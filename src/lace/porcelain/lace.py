@@ -220,8 +220,8 @@ class Lace(PutVerbs, Closing):
         return known_keys(self.store)
 
     def know_key(self, verifier: str, *, forget: bool = False) -> None:
-        """Have a key known to this lace, or forgotten by it."""
-        (forget_key if forget else know_key)(self.store, Verifier.parse(verifier))
+        """Have a key known to this lace, or forgotten by it: a verifier, or the name of a key of the ring."""
+        (forget_key if forget else know_key)(self.store, self._keys.verifier(verifier))
 
     def _resolve_hash(self, text: str) -> RecordHash:
         beginning = text.removesuffix("…")
