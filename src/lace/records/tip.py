@@ -17,7 +17,7 @@ from lace.values import dataclass
 LOOKED_AT = 1_000  # of the newest versions, how many are searched for further writers
 
 
-class Version(Protocol):
+class CoordinateVersion(Protocol):
     """What is known of a record at a coordinate without reading it."""
 
     @property
@@ -28,7 +28,7 @@ class Version(Protocol):
     def signer(self) -> str | None: ...
 
 
-V = TypeVar("V", bound=Version)
+V = TypeVar("V", bound=CoordinateVersion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +44,12 @@ class TipPolicy:
             return cls()
         return cls(until=TAI.from_ns(min(now.to_ns() + int(horizon_s * SECOND_NS), MAX_TAI_NS)))
 
-    def admits(self, version: Version) -> bool:
+    def admits(self, version: CoordinateVersion) -> bool:
         """Whether a version may be the tip."""
         return self.until is None or version.tai <= self.until
 
 
-def tip_order(version: Version) -> tuple[str, str]:
+def tip_order(version: CoordinateVersion) -> tuple[str, str]:
     """What versions of one coordinate are ordered by: their time, then their hash (110-VER-09)."""
     return version.tai, version.hash
 
