@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
-    from lace.records.tip import TipPolicy
+    from lace.records.tip import CoordinateVersion, TipPolicy
     from lace.records.validate import validate
     from lace.runtime.clock import Clock
     from lace.runtime.follow import LocalFollow
@@ -90,6 +90,7 @@ __all__ = [
     "ClientTls",
     "Clock",
     "Compacted",
+    "CoordinateVersion",
     "CursorExpired",
     "Damage",
     "EngineLimits",
@@ -202,7 +203,7 @@ _HOMES = {
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
-    "lace.records.tip": "TipPolicy",
+    "lace.records.tip": "CoordinateVersion TipPolicy",
     "lace.records.validate": "validate",
     "lace.runtime.clock": "Clock",
     "lace.runtime.follow": "LocalFollow",

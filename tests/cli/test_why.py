@@ -229,7 +229,7 @@ def test_a_verifier_can_be_a_name_of_the_ring_and_nothing_else(
     note = put(world / "a.lace", "notes", "1")
     address = f"unix:{world / 'nobody.sock'}"
     mine = world / "mine.lace"
-    mine.write_text(f"AllowQueryRecord(Viewer,P) :- Have(P), LexCompare(Viewer,'=','{verifier}').")
+    mine.write_text(f"AllowQueryRecord(Viewer,P) :- Have(P), Peer('{verifier}').")
     commands = [
         ["view", a, "--expose", str(mine), "--hashes", "--viewer"],
         ["plan", "all", "all", "--expose", str(mine), "--json", "--viewer"],
