@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.following import RuleChanges, RuleSnapshot, RuleView, follow_rules
+    from lace.porcelain.held import HeldBack
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
+    from lace.records.tip import CoordinateVersion, TipPolicy
     from lace.records.validate import validate
     from lace.runtime.clock import Clock
     from lace.runtime.follow import LocalFollow
@@ -88,6 +90,7 @@ __all__ = [
     "ClientTls",
     "Clock",
     "Compacted",
+    "CoordinateVersion",
     "CursorExpired",
     "Damage",
     "EngineLimits",
@@ -95,6 +98,7 @@ __all__ = [
     "Exchanged",
     "Explanation",
     "Fact",
+    "HeldBack",
     "Hooks",
     "ImportReport",
     "InterlaceResult",
@@ -139,6 +143,7 @@ __all__ = [
     "StoreError",
     "StoreStat",
     "Tip",
+    "TipPolicy",
     "TransportError",
     "TransportProof",
     "TreeResult",
@@ -189,6 +194,7 @@ _HOMES = {
     "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
+    "lace.porcelain.held": "HeldBack",
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "PutBatch",
     "lace.porcelain.query": "Answer query",
@@ -197,6 +203,7 @@ _HOMES = {
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
+    "lace.records.tip": "CoordinateVersion TipPolicy",
     "lace.records.validate": "validate",
     "lace.runtime.clock": "Clock",
     "lace.runtime.follow": "LocalFollow",

@@ -16,7 +16,7 @@ from lace.cli.app import app
 from lace.cli.failure import ExitCode
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
-from lace.porcelain.exchange import exposures, selector
+from lace.porcelain.exchange import exposures, interlace, selector
 from tries import tries
 
 EVERYTHING = "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S)."
@@ -251,11 +251,58 @@ def test_that_nothing_was_allowed_has_a_number_of_its_own(stage: Path) -> None:
         told = json.loads(lace("interlace", "near.lace", address, "--json").stdout)
         assert (told["shown_to_peer"], told["shown_by_peer"]) == (0, 0)
         assert told["nothing_moved"].startswith("nothing was allowed")
+        assert told["held_back_here"] == 1
     with serving("far.lace", stage) as address:
         assert lace("interlace", "near.lace", address).exit_code == ExitCode.OK
         again = lace("interlace", "near.lace", address)
         assert again.exit_code == ExitCode.OK
-        assert "nothing moved: you showed nothing (see --expose) and the peer showed 3 records" in again.stderr
+        assert "nothing moved: this side's rules select 4 records, and this side shows the peer's rules" in again.stderr
+        assert "; the peer showed 3 records" in again.stderr
+
+
+NEVER = "AllowQueryRecord(Viewer,P) :- Have(P), Field(P,'Group',_,'nobody')."
+HELD = "this side's rules select {}, and this side shows the peer's rules none of them, so none can be sent"
+
+
+@pytest.mark.parametrize("expose", [(), ("--expose", "none"), ("--expose", "never.rules")])
+@pytest.mark.parametrize("select, count", [((), 3), (("--select-coordinate", "//u//"), 2)])
+def test_what_our_own_exposure_holds_back_is_said_and_counted(
+    stage: Path, expose: tuple[str, ...], select: tuple[str, ...], count: int
+) -> None:
+    Path("never.rules").write_text(NEVER)
+    api.open("empty.lace", create=True).close()
+    said = HELD.format(f"{count} records")
+    with serving("empty.lace", stage) as address:
+        for peer in (address, "empty.lace"):
+            words = ["interlace", "far.lace", peer, *select, *expose]
+            done = lace(*words)
+            assert said in done.stderr, done.output
+            assert f"held back {count} records of yours" in " ".join(done.stdout.split())
+            assert json.loads(lace(*words, "--json").stdout)["held_back_here"] == count
+            dry = lace(*words, "--dry-run")
+            assert said in dry.stderr
+            assert json.loads(lace(*words, "--dry-run", "--json").stdout)["held_back_here"] == count
+        shown = ["interlace", "far.lace", address, *select, "--expose", "selected"]
+        assert json.loads(lace(*shown, "--dry-run", "--json").stdout)["held_back_here"] is None
+        done = lace(*shown)
+        assert "held back" not in done.output + done.stderr
+        assert json.loads(lace(*shown, "--json").stdout)["held_back_here"] is None
+
+
+def test_an_empty_lace_holds_nothing_back(stage: Path) -> None:
+    api.open("empty.lace", create=True).close()
+    done = lace("interlace", "empty.lace", "near.lace", "--json")
+    assert json.loads(done.stdout)["held_back_here"] is None
+
+
+def test_python_says_what_each_side_holds_back(stage: Path) -> None:
+    with api.open("far.lace") as far, api.open("near.lace") as near:
+        found = interlace(far, near)
+        assert [held and held.records for held in found.held_back] == [3, 1]
+        assert str(found.held_back[1]) + ", so none can be sent" == HELD.format("1 record")
+        found = interlace(far, near, expose="none", their_expose="all", their_select="//nobody//")
+        assert [held and held.records for held in found.held_back] == [3, None]
+        assert interlace(far, near, expose="all").held_back == (None, None)
 
 
 def test_a_get_under_membership_rules_says_what_is_missing(stage: Path) -> None:
@@ -264,7 +311,7 @@ def test_a_get_under_membership_rules_says_what_is_missing(stage: Path) -> None:
     with serving("far.lace", stage, module=Module.author(OF_MEMBERS)) as address:
         done = lace("get", "near.lace", "//u//ding//links/1", "--from", address)
         assert done.exit_code == ExitCode.BAD
-        assert "it stops here: wanted by the other side's rules" in done.stderr
+        assert "it stops here: the other side's rules do not let this side ask for it" in done.stderr
         absent = lace("get", "near.lace", "//u//ding//absent", "--from", address)
         assert "lists nothing there to you" in absent.stderr
 
@@ -275,8 +322,14 @@ def test_a_store_that_is_not_taken_says_at_which_gate(stage: Path) -> None:
         done = lace("store", "near.lace", own, "--to", address)
         assert done.exit_code == ExitCode.NOTHING
         assert "sent 0 of 1 record" in done.stdout
-        assert "stops here: selected by the other side's rules" in done.stderr
+        assert "stops here: the other side's rules do not select it" in done.stderr
         assert f"lace why near.lace {own} --address" in done.stderr
+        with api.open("near.lace") as opened:  # what their rules read is here now, and `store` shows only what it sends
+            opened.put(b"", group="admin", app="member", name="w")
+        done = lace("store", "near.lace", own, "--to", address)
+        assert "stops here: this side does not show the other side's rules what they need" in done.stderr
+        told = json.loads(lace("store", "near.lace", own, "--to", address, "--json").stdout)["first_not_sent"]
+        assert told["said"].startswith("this side does not show the other side's rules what they need")
     with serving("far.lace", stage) as address:
         assert lace("store", "near.lace", own, "--to", address).exit_code == ExitCode.OK
         again = lace("store", "near.lace", own, "--to", address)

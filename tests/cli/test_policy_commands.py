@@ -145,4 +145,6 @@ def test_nothing_exposed_is_said(stored: dict[str, str]) -> None:
 
 def test_contradicting_exposures_are_a_usage_error(stored: dict[str, str]) -> None:
     assert stored
-    assert lace("view", "a.lace", "--viewer", "V", "--expose", "none", "--expose", "all").exit_code == ExitCode.USAGE
+    assert (
+        lace("view", "a.lace", "--viewer", "Opq_A", "--expose", "none", "--expose", "all").exit_code == ExitCode.USAGE
+    )

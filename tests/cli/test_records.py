@@ -74,7 +74,7 @@ def test_put_warns_when_its_record_is_not_the_tip() -> None:
     put("new", "--tai", NEW)
     result = lace("put", "a.lace", "-g", "u", "-a", "ding", "-n", "links/1", "--tai", OLD, "-", given="old")
     assert result.exit_code == 0
-    assert "stands at //u//ding//links/1, so this one is not its tip" in result.stderr
+    assert "//u//ding//links/1 has a newer record, so this one is not its tip" in result.stderr
 
 
 def test_a_record_dated_too_far_ahead_is_stored_and_said_to_be_no_tip() -> None:
@@ -147,7 +147,8 @@ def test_ls_shows_a_table_and_chosen_columns_and_json() -> None:
     chosen = lace("ls", "a.lace", "--columns", "Name,X-A,Nothing").stdout.splitlines()
     assert [line.split() for line in chosen] == [["record", "Name", "X-A", "Nothing"], [found, "links/1", "1"]]
     row = json.loads(lace("ls", "a.lace", "--json", "--columns", "Name,X-A,Nothing").stdout)
-    assert row == {"hash": found, "Name": "links/1", "X-A": "1", "Nothing": None}
+    tip = {"is_tip": True, "concurrent": []}
+    assert row == {"hash": found, "Name": "links/1", "X-A": "1", "Nothing": None, **tip}
 
 
 def test_ls_follows_prefix_tips_and_blobs() -> None:

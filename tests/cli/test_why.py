@@ -161,7 +161,98 @@ def test_a_peer_that_is_neither_a_file_nor_a_key_is_told_with_what_is_near(
     CliRunner().invoke(app, ["key", "new", "barbara"])
     note = put(world / "a.lace", "notes", "1")
     found = run(world / "a.lace", note, "--peer", "babara")
-    assert found.exit_code == 3  # and not 1, which says that a gate is shut
+    assert found.exit_code == 2  # and not 1, which says that a gate is shut
     assert "neither a file nor a key" in found.stderr
     assert "did you mean barbara?" in found.stderr
     assert "lace key list" in run(world / "a.lace", note, "--peer", "zzz").stderr
+
+
+def test_every_shut_gate_says_no_in_a_sentence(world: Path) -> None:
+    a, b = world / "a.lace", world / "b.lace"
+    key = lace.generate_key()
+    note, other = put(a, "notes", "1", key=key), put(a, "other", "1")
+    hidden = put(a, "notes", "2", group="v")
+    there = put(b, "notes", "3")
+    select, expose = ("--select", world / "ours.lace"), ("--expose", world / "u.lace")
+    members = world / "members.lace"
+    walks = [
+        ((a, other, *select), "here: this side's own rules do not select it"),
+        ((a, note, *select), "here: nothing is exposed, so the other side's rules see an empty lace"),
+        ((a, hidden, *select, *expose), "here: it is not exposed to the other side"),
+        (
+            (a, note, *select, *expose, "--peer", "//nobody//"),
+            "here: the other side's rules do not select it, over what they may see",
+        ),
+        (
+            (a, note, *select, *expose, "--peer", members, "--with", b),
+            "there: this side's own rules do not ask for it",
+        ),
+        ((a, there), "here: no record of that hash is stored"),
+    ]
+    for arguments, sentence in walks:
+        done = run(*arguments)
+        assert done.exit_code == 1, done.output
+        *_, last = done.stdout.splitlines()
+        assert last == f"it stops {sentence}"
+        assert f"  ✗ {sentence}" in done.stdout
+        side, _, said = sentence.partition(": ")
+        told = json.loads(run(*arguments, "--json").stdout)
+        assert (told["stops"]["side"], told["stops"]["said"]) == (side, said)
+        assert told["gates"][-1]["said"] == said
+        assert all(gate["said"] != "no" for gate in told["gates"])
+
+
+def test_rules_that_are_not_shown_what_they_need_are_told_apart_from_rules_that_do_not_select(world: Path) -> None:
+    a, b = world / "a.lace", world / "b.lace"
+    key = lace.generate_key()
+    note = put(a, "notes", "1", key=key)
+    rules = world / "of-members.lace"
+    by_members = "SelectHave(P) :- Field(P,'Signed-By',_,V), Member(V)."
+    rules.write_text(WANTS_MEMBERS.replace("SelectHave(P) :- Have(P).", by_members))
+    asked = (a, note, "--select", world / "ours.lace", "--expose", "selected", "--peer", rules, "--with", b)
+    refused = "it stops here: the other side's rules do not select it, over what they may see"
+    assert run(*asked).stdout.splitlines()[-1] == refused
+    put(a, "member", str(key.verifier))
+    done = run(*asked)
+    assert "shown every record here, they would select it" in done.stdout.splitlines()[-1]
+    assert "--expose all" in done.stdout
+
+
+@pytest.mark.parametrize("word, near", [("barbra", "did you mean barbara?"), ("hello", "lace key list")])
+def test_a_verifier_can_be_a_name_of_the_ring_and_nothing_else(
+    world: Path, monkeypatch: pytest.MonkeyPatch, word: str, near: str
+) -> None:
+    monkeypatch.setenv("LACE_HOME", str(world / "home"))
+    invoke = CliRunner().invoke
+    verifier = json.loads(invoke(app, ["key", "new", "barbara", "--json"]).stdout)["verifier"]
+    a = str(world / "a.lace")
+    note = put(world / "a.lace", "notes", "1")
+    address = f"unix:{world / 'nobody.sock'}"
+    mine = world / "mine.lace"
+    mine.write_text(f"AllowQueryRecord(Viewer,P) :- Have(P), Peer('{verifier}').")
+    commands = [
+        ["view", a, "--expose", str(mine), "--hashes", "--viewer"],
+        ["plan", "all", "all", "--expose", str(mine), "--json", "--viewer"],
+        ["key", "know", a],
+        ["why", a, note, "--peer"],
+        ["interlace", a, address, "--trust"],
+        ["interlace", a, "stdio", "--peer"],
+        ["get", a, "//u//notes//1", "--from", address, "--trust"],
+        ["why", a, note, "--address", address, "--trust"],
+        ["serve", a, address, "--uid"],
+    ]
+    for command in commands:
+        given = f"1={word}" if command[-1] == "--uid" else word
+        done = invoke(app, [*command, given])
+        assert done.exit_code == 2, (command, done.output)
+        assert near in " ".join(done.stderr.split()), (command, done.output)
+    assert invoke(app, [*commands[0], "barbara"]).stdout == invoke(app, [*commands[0], verifier]).stdout == f"{note}\n"
+    assert invoke(app, [*commands[1], "barbara"]).stdout == invoke(app, [*commands[1], verifier]).stdout
+    assert invoke(app, [*commands[2], "barbara"]).stdout.split() == [verifier]
+    for command in commands[4:5] + commands[6:8]:  # nobody listens there, which is found out after the name is known
+        assert invoke(app, [*command, "barbara"]).exit_code != 2
+    with lace.open(world / "b.lace") as opened:
+        opened.know_key("barbara")
+        assert opened.known_keys() == [verifier]
+        with pytest.raises(lace.LaceError, match="nor the name of a key"):
+            opened.know_key(word)

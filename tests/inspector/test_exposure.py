@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -15,6 +16,8 @@ from lace.notation.tai import TAI
 from lace.policy.origin import Viewer
 from lace.porcelain.exchange import exposures, interlace, selector
 from lace.porcelain.exposed import visible_records
+from lace.records.keys import SigningSecret
+from lace.runtime.keyring import KeyRing
 
 SIGNED = """SelectHave(P) :- Field(P,'Signed-By',_,_).
 SelectAdvertised(P,S) :- Advertised(P,S)."""
@@ -69,10 +72,24 @@ def test_errors_stand_at_their_field(visitor: Visitor) -> None:
     assert page["plan"] is None
 
 
-def test_a_strange_viewer_sees_what_a_stranger_sees(visitor: Visitor) -> None:
-    for viewer in ("Opq_A", "V.nonsense", "<script>", "x" * 5000):
-        page = ask(visitor, expose=MINE, viewer=viewer)
-        assert page["visible"]["count"] == 0, viewer
+def test_a_viewer_is_a_verifier_a_key_of_the_ring_or_a_stranger_and_no_other_word(
+    visitor: Visitor, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LACE_HOME", str(tmp_path / "home"))
+    KeyRing.of_user().add("barbara", SigningSecret.generate())
+    for stranger in ("Opq_A", ""):
+        page = ask(visitor, expose=MINE, viewer=stranger)
+        assert (page["visible"]["count"], page["errors"]) == (0, [])
+    for wrong in ("hello", "barbra", "V.nonsense", "<script>", "x" * 5000, "../key", "a\0b"):
+        page = ask(visitor, expose=MINE, viewer=wrong)
+        assert [error["field"] for error in page["errors"]] == ["viewer"], wrong
+        assert page["plan"] is None
+        text = visitor.get(f"/lace/notes/exposure?{urlencode({'viewer': wrong})}").text
+        assert "<script>" not in text.replace("<script src", "")
+    assert "did you mean barbara?" in ask(visitor, viewer="barbra")["errors"][0]["advice"]
+    verifier = KeyRing.of_user().verifier("barbara")
+    assert ask(visitor, viewer="barbara")["viewer"] == verifier
+    assert ask(visitor, viewer=str(world.bob))["viewer"] == world.bob
 
 
 def test_the_gates_of_one_record_are_walked(visitor: Visitor, world: World) -> None:
@@ -80,10 +97,10 @@ def test_the_gates_of_one_record_are_walked(visitor: Visitor, world: World) -> N
     walked = ask(visitor, record=record, expose="all")["why"]
     assert walked["stops"] is None
     shut = ask(visitor, record=record, expose="all", ours="//u//notes//")["why"]
-    assert shut["stops"]
+    assert (shut["stops"], shut["said"]) == ("selected by its own rules", "this side's own rules do not select it")
     assert shut["gates"][-1]["open"] is False
     text = visitor.get(f"/lace/notes/exposure?{urlencode({'record': record, 'ours': '//u//notes//'})}").text
-    assert "It stops here" in text
+    assert "It stops here: this side's own rules do not select it" in unescape(text)
     assert ask(visitor, record="//u//notes//books/reading", expose="all")["why"]["record"] == world.records["third"]
     for wrong in ("nonsense", "//u//nobody//here", "<script>"):
         assert visitor.get(f"/lace/notes/exposure?{urlencode({'record': wrong})}").status == 200

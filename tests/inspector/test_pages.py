@@ -66,27 +66,35 @@ def test_a_coordinate_shows_its_tip_and_its_writers(visitor: Visitor, world: Wor
     assert world.bob in text
 
 
-@pytest.mark.parametrize("limit", [100 * 34, 100 * 33])
-def test_a_flood_of_versions_moves_no_tip_of_a_known_key(tmp_path: Path, limit: int) -> None:
-    key = lace.generate_key()
+def test_a_name_shows_the_tip_that_get_shows_and_how_many_wrote_it(tmp_path: Path) -> None:
+    keys = [lace.generate_key(), lace.generate_key()]
+    place = {"group": "g", "app": "a"}
     with lace.open(tmp_path / "f.lace", create=True) as opened:
-        kept = opened.put(b"ours", group="g", app="a", name="n", tai="1700000000:000000000", sign=key)
+        opened.put(b"ours", **place, name="n", tai="1700000000:000000000", sign=keys[0])
         with opened.batch() as batch:
-            for number in range(33):
-                batch.put(b"%d" % number, group="g", app="a", name="n", tai=f"{1_700_000_001 + number}:000000000")
-    inspected = open_all([tmp_path / "f.lace"], limits=InspectorLimits(tip_versions=limit))
+            for number in range(40):
+                batch.put(b"%d" % number, **place, name="n", tai=f"{1_700_000_001 + number}:000000000", sign=keys[1])
+        opened.put(b"alone", **place, name="one", tai="1700000000:000000000")
+        ahead = opened.put(b"later", **place, name="ahead", tai="9999999999:000000000")
+        expected = opened.tip("//g//a//n")
+    inspected = open_all([tmp_path / "f.lace"])
     with inspecting(inspected) as inspector:
         visitor = Visitor.admitted(inspector)
-        (row,) = visitor.page("/lace/f?group=g&app=a")["names"]
-        page = visitor.page(f"/lace/f/record/{kept}")
+        rows = {row["name"]: row for row in visitor.page("/lace/f?group=g&app=a")["names"]}
         text = visitor.get("/lace/f?group=g&app=a").text
-        assert (page["tip"], page["is_tip"], page["tip_is_certain"]) == (kept, True, True)
-        if limit == 100 * 34:
-            assert (row["tip"]["hash"], row["tip_is_certain"]) == (kept, True)
-        else:  # a listing looks at the hundredth part for each of its names, and says when that was not enough
-            assert not row["tip_is_certain"]
-        assert ("perhaps not the tip" in text) != row["tip_is_certain"]
+        page = visitor.page(f"/lace/f/record/{expected.entry.hash}")
+        unread = visitor.page(f"/lace/f/record/{ahead}")
     inspected.close()
+    assert expected.entry.signer == keys[1].verifier
+    for shown in (rows["n"], page):
+        assert shown["tip"]["hash"] == expected.entry.hash
+        assert [(one["signer"], one["tai"]) for one in shown["concurrent"]] == [
+            (keys[0].verifier, "1700000000:000000000")
+        ]
+    assert page["is_tip"]
+    assert (rows["one"]["concurrent"], rows["ahead"]["tip"]) == ([], None)
+    assert (unread["tip"], unread["is_tip"]) == (None, False)
+    assert text.count("2 writers") == text.count("no tip") == 1
 
 
 def test_code_in_our_sentences_is_code_and_nothing_else_is_markup() -> None:

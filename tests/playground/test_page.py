@@ -64,7 +64,7 @@ def test_a_visitor_exchanges_asks_why_not_breaks_the_wire_and_sends_a_link(brows
 
     page.get_by_role("button", name="Why is monday not here?").click()
     page.wait_for_selector("#why:not([hidden])")
-    assert "It stops at Ada: selected by its own rules" in page.inner_text("#gates")
+    assert "It stops at Ada: this side's own rules do not select it" in page.inner_text("#gates")
     assert page.evaluate("document.activeElement.id") == "why"
 
     page.click("#anew")

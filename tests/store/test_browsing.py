@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lace
 from lace.porcelain.opening import open_lace
-from lace.store.browsing import Browser, Wanted
+from lace.store.base import Entry
+from lace.store.browsing import Browser
 from tries import tries
 
 # Characters on both sides of "/" in the order of bytes, and one of several bytes.
@@ -92,85 +93,51 @@ def test_spaces_that_hold_nothing_any_more_are_left_out(tmp_path: Path) -> None:
             assert browser.spaces(limit=1)[0].group == "0"
 
 
-SIGNED, UNSIGNED = lace.generate_key(), None
-STRANGER = lace.generate_key()
-VERSION = st.tuples(st.sampled_from([SIGNED, STRANGER, UNSIGNED]), st.integers(0, 3))
+KEYS = [None, lace.generate_key(), lace.generate_key()]
+VERSION = st.tuples(st.sampled_from(KEYS), st.integers(0, 3))
 
 
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every coordinate has many versions."""
-    monkeypatch.setattr("lace.store.browsing._FEW", 0)
-
-
-@pytest.mark.usefixtures("few")
-@tries(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(versions=st.lists(VERSION, min_size=1, max_size=12), horizon=st.sampled_from([None, 0]), is_known=st.booleans())
-def test_the_tip_is_among_the_candidates_whoever_wrote_and_whenever(
+@tries(25)
+@given(versions=st.lists(VERSION, max_size=12), until=st.integers(0, 4), limit=st.integers(1, 4))
+def test_versions_come_newest_first_however_they_came_and_wherever_pages_end(
     tmp_path_factory: pytest.TempPathFactory,
     versions: list[tuple[lace.SigningKey | None, int]],
-    horizon: int | None,
-    is_known: bool,
+    until: int,
+    limit: int,
 ) -> None:
     path = tmp_path_factory.mktemp("t") / "t.lace"
-    with open_lace(path, create=True) as made, made.batch() as batch:
-        for number, (key, instant) in enumerate(versions):
-            tai = f"{(1_700_000_000 if instant < 3 else 9_000_000_000) + instant:010d}:000000000"
-            batch.put(b"%d" % number, group="g", app="a", name="n", tai=tai, sign=key)
-    with open_lace(path, horizon_s=horizon) as opened, Browser(path) as browser:
-        opened.know_key(STRANGER.verifier, forget=True)
-        opened.know_key(SIGNED.verifier, forget=not is_known)
-        signers, until = opened.tip_bounds()
-        wanted = Wanted(tuple(signers), within=len(versions))
-        wanted = wanted if until is None else wanted._replace(until=str(until))
-        space = browser.space("g", "a")
-        assert space is not None
-        found, is_whole = browser.candidates(space, "n", wanted)
-        assert is_whole
-        expected = opened.choose_tip(opened.store.versions("g", "a", "n"))
-        chosen = opened.choose_tip(found)
-        assert (chosen and chosen.entry) == (expected and expected.entry)
-
-
-@pytest.mark.parametrize("above", [31, 32, 33, 1_000])
-def test_strangers_move_no_tip_however_many_versions_they_write(tmp_path: Path, above: int) -> None:
-    path = tmp_path / "f.lace"
-    with lace.open(path, create=True) as opened:
-        kept = opened.put(b"ours", group="g", app="a", name="n", tai="1700000000:000000000", sign=SIGNED)
+    with open_lace(path, create=True) as opened, Browser(path) as browser:
         with opened.batch() as batch:
-            for number in range(above):
-                tai = f"{1_700_000_001 + number:010d}:000000000"
-                batch.put(b"%d" % number, group="g", app="a", name="n", tai=tai)
-        assert opened.resolve("//g//a//n") == kept
-        with Browser(path) as browser:
-            space = browser.space("g", "a")
-            assert space is not None
-
-            def tip(within: int) -> tuple[str, bool]:
-                wanted = Wanted((str(SIGNED.verifier),), within=within)
-                child = browser.children(space, limit=1, count_to=10, wanted=wanted).rows[0]
-                chosen = opened.choose_tip(child.candidates)
-                assert chosen is not None
-                assert browser.candidates(space, "n", wanted) == (list(child.candidates), child.is_searched)
-                return chosen.entry.hash, child.is_searched
-
-            assert tip(within=above + 1) == (kept, True)
-            if above > 31:  # few versions are read whatever the limit is; with more, what was not looked at is said
-                found, is_searched = tip(within=above)
-                assert found != kept
-                assert not is_searched
+            for number, (key, instant) in enumerate(versions):
+                batch.put(b"%d" % number, group="g", app="a", name="n", tai=_instant(instant), sign=key)
+        listed = opened.store.versions("g", "a", "n")
+        ordered = sorted(listed, key=lambda entry: (entry.tai, entry.hash), reverse=True)
+        assert ordered == listed[::-1]
+        assert list(opened.store.newest_first("g", "a", "n")) == ordered
+        bounded = [entry for entry in ordered if entry.tai <= _instant(until)]
+        assert list(opened.store.newest_first("g", "a", "n", until=_instant(until))) == bounded
+        space = browser.space("g", "a")
+        seen: list[Entry] = []
+        while space and (page := browser.versions(space, "n", before=seen[-1] if seen else None, limit=limit)):
+            seen += page
+        assert seen == ordered
 
 
-def test_many_versions_of_one_instant_are_ordered_by_their_hashes(tmp_path: Path) -> None:
+def _instant(number: int) -> str:
+    return f"{1_700_000_000 + number}:000000000"
+
+
+@pytest.mark.parametrize("count", [1, 200, 1_100, 2_500])  # above the rows of a page, and of two
+def test_many_versions_of_one_instant_are_ordered_by_their_hashes(tmp_path: Path, count: int) -> None:
     path = tmp_path / "i.lace"
     with lace.open(path, create=True) as opened:
         with opened.batch() as batch:
-            for number in range(200):
+            for number in range(count):
                 batch.put(b"%d" % number, group="g", app="a", name="n", tai="1700000000:000000000")
+        ordered = sorted(opened.store.versions("g", "a", "n"), key=lambda entry: entry.hash, reverse=True)
+        assert list(opened.store.newest_first("g", "a", "n")) == ordered
+        assert opened.resolve("//g//a//n") == ordered[0].hash
         with Browser(path) as browser:
             space = browser.space("g", "a")
             assert space is not None
-            found, is_whole = browser.candidates(space, "n", Wanted(within=200))
-            assert is_whole
-            assert found[-1].hash == opened.resolve("//g//a//n")
-            assert not browser.candidates(space, "n", Wanted(within=199)).is_whole
+            assert browser.versions(space, "n", limit=20) == ordered[:20]

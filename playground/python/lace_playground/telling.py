@@ -198,7 +198,7 @@ def _verdict(walked: Walk) -> str:
         return "Every gate is open: an exchange brings it over."
     if stopped.name == "missing":
         return f"{stopped.side} has it already."
-    return f"It stops at {stopped.side}: {stopped.name}."
+    return f"It stops at {stopped.side}: {stopped.sentence}."
 
 
 def error_data(error: InvalidInput) -> Data:

@@ -13,7 +13,7 @@ import click
 from lace.cli.failure import ExitCode
 from lace.cli.interlace import exchange_once
 from lace.cli.links import LinkChoices, make_terms
-from lace.cli.outcome import exit_code_of, print_outcome
+from lace.cli.outcome import exit_code_of, held_back_line, print_outcome
 from lace.cli.output import count_of, human_size, print_json, print_table, say
 from lace.cli.remote import selector_of
 from lace.errors import NotFound
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lace.interlace.advertisement import Advertisement
     from lace.interlace.terms import Terms
     from lace.notation.identifiers import RecordHash
+    from lace.porcelain.held import HeldBack
     from lace.porcelain.lace import Lace
     from lace.porcelain.why import Gate, Walk, WhySide
     from lace.runtime.preview import Preview
@@ -52,14 +53,17 @@ def ask(
     return outcome
 
 
-def print_preview(preview: Preview, *, as_json: bool) -> None:
-    """What would come and go, by group and app."""
+def print_preview(preview: Preview, held: HeldBack | None = None, *, as_json: bool) -> None:
+    """What would come and go, by group and app, and what our own exposure would hold back."""
     ways = (("come", preview.wanted), ("go", list(preview.asked_for.values())))
     if as_json:
-        print_json({"dry_run": True, **{way: _way_json(claims) for way, claims in ways}})
+        counted = {way: _way_json(claims) for way, claims in ways}
+        print_json({"dry_run": True, **counted, "held_back_here": None if held is None else held.records})
         return
     for way, claims in ways:
         _print_way(way, claims)
+    if held is not None:
+        say(held_back_line(held), err=True)
     if any(len(claims) >= preview.max_records for _, claims in ways):
         say(f"only the first {preview.max_records:,} are counted", err=True)
     say("nothing was moved; what these records would make the rules select in turn is not counted", err=True)
@@ -102,7 +106,7 @@ def walk_to_peer(here: WhySide, target: str, address: Any, choices: LinkChoices)
     """Why a record does or does not move between our lace and a peer, which is asked with our rules and exposure."""
     from lace.notation.identifiers import RecordHash
     from lace.policy.select import select_all
-    from lace.porcelain.asked import newest_at, walk_asked
+    from lace.porcelain.asked import tip_listed, walk_asked
     from lace.porcelain.why import known_target
     from lace.runtime.clock import SystemClock
     from lace.runtime.preview import Preview
@@ -115,12 +119,12 @@ def walk_to_peer(here: WhySide, target: str, address: Any, choices: LinkChoices)
         preview.watched = record
     outcome = ask(here.lace.store, address, terms, choices, preview)
     if record is None or not here.lace.store.have(record):
-        listed = newest_at(target, preview.offered) if record is None else record
+        listed = tip_listed(target, preview.offered, here.lace.tip_policy()) if record is None else record
         if listed not in {claim.hash for claim in preview.offered}:
             # Our own rules may be what hides it: then it is listed to whoever asks for just that.
             preview = Preview()
             ask(here.lace.store, address, make_terms(selector_of(target), (), is_open=False), choices, preview)
-            listed = newest_at(target, preview.offered) if record is None else record
+            listed = tip_listed(target, preview.offered, here.lace.tip_policy()) if record is None else record
         if listed is None:
             raise NotFound(f"nothing is stored at {target}, and {address} lists nothing there to you")
         record = RecordHash(listed)
@@ -146,4 +150,4 @@ def why_not_fetched(lace: Lace, address: Any, target: str, choices: LinkChoices)
     gate, about = walked.stopped, f"`lace why … {walked.record} --address {address}` shows why"
     if gate is None:
         return f"{address} would send it now"
-    return f"{address} was asked: it stops {gate.side}: {gate.name}; {about}"
+    return f"{address} was asked: it stops {gate.side}: {gate.sentence}; {about}"

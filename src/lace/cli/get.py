@@ -10,7 +10,8 @@ import click
 from lace.cli.arguments import Target, lace_argument, opened
 from lace.cli.files import output_to
 from lace.cli.links import LinkChoices
-from lace.cli.output import metered, print_warning
+from lace.cli.ls import writer_words
+from lace.cli.output import metered, say
 from lace.cli.remote import fetch, from_options
 from lace.errors import NotFound
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 def command(path: Path, target: str, output: Path | None, source: Any, **links: Any) -> None:
     """Write the content of a record to standard output or a file.
 
-    A coordinate means its tip, the newest record (`lace help coordinates`). Content in chunks is joined as it is
-    written; a file given by -o appears only when all of it is there and checked. With --from it is first fetched from a
-    peer into the lace.
+    A coordinate means its tip, the newest record (`lace help coordinates`); if several people have written there, a
+    note on stderr says who and when. Content in chunks is joined as it is written; a file given by -o appears only when
+    all of it is there and checked. With --from it is first fetched from a peer into the lace.
     """
     from lace.records.coordinate import is_place
 
@@ -37,8 +38,9 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
         if source is not None:
             fetch(lace, source, target, LinkChoices(**links))
         found = _resolve(lace, target, source, links)  # once: a coordinate may mean another record a moment later
-        if is_place(target) and (notice := lace.tip(target).notice()):
-            print_warning(notice)
+        if is_place(target):
+            for notice in lace.tip(target).notices(writer_words(lace)):
+                say(f"note: {notice}", err=True)
         with (
             metered(f"reading {target}", lace.content_length(found), in_bytes=True) as meter,
             output_to(output) as sink,

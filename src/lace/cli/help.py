@@ -18,9 +18,10 @@ COORDINATES = """A record is named in one of three ways.
 
   //u//ding//links/1
       a coordinate: the group u, the app ding, the name links/1. Many records
-      can stand there; the one meant is the tip: the newest by TAI, then by hash,
-      of those that are not dated a day or more ahead. What a key that the lace
-      knows has signed is displaced only by what such a key signed.
+      can have it; the one meant is the tip: the newest by TAI, then by hash,
+      of those that are not dated more than a day ahead, whoever signed it. All
+      who hold the same records read the same tip. Where several people have
+      written, `lace get` and `lace ls` say who and when.
 
   //u//ding//links/1/|/seal/V.OEL2….H3
       a coordinate with a version selector:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,11 +31,19 @@ def user_ring() -> KeyRing:
     return KeyRing.of_user(_ask_passphrase)
 
 
-def verifier_named(word: str) -> Verifier:
-    """The verifier that stands there, or that of a key of the ring; no secret is needed for it."""
-    from lace.notation.identifiers import Verifier
+def ring_names() -> Mapping[str, str]:
+    """The name of each verifier whose key is in the ring; a ring that cannot be read names none."""
+    from lace.errors import LaceError
 
-    return Verifier.parse(word) if word.startswith("V.") else user_ring().entry(word).verifier
+    try:
+        return {entry.verifier: entry.name for entry in user_ring().entries()}
+    except (LaceError, OSError):
+        return {}
+
+
+def verifier_named(word: str) -> Verifier:
+    """The verifier that a word is, or that of a key of the ring; no secret is needed for it."""
+    return user_ring().verifier(word)
 
 
 def _ask_passphrase(name: str) -> str:
@@ -177,19 +185,21 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
 
 @command.command("know")
 @click.argument("path", type=click.Path(exists=True, path_type=Path), metavar="LACE")
-@click.argument("verifiers", nargs=-1, metavar="[V…]")
+@click.argument("verifiers", nargs=-1, metavar="[KEY|V…]")
 @click.option("--forget", is_flag=True, help="Forget them instead.")
 @json_option
 def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> None:
     """Show or change which keys a lace knows.
 
-    What a known key signed is displaced as the tip of its coordinate only by what a known key signed. A key that signs
-    by `lace put --sign` is known from then on.
+    A known key is a hint for people: where several have written, `lace get` and the inspector mark the keys that the
+    lace does not know. It changes no answer. A key that signs by `lace put --sign` is known from then on.
     """
     from lace.cli.arguments import opened
+    from lace.cli.links import VerifierType
 
-    with opened(path, write=bool(verifiers)) as lace:
-        for verifier in verifiers:
+    named = [VerifierType().convert(word, None, None) for word in verifiers]  # all of them before one is remembered
+    with opened(path, write=bool(named)) as lace:
+        for verifier in named:
             lace.know_key(verifier, forget=forget)
         for known in lace.known_keys():
             if as_json:

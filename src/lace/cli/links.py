@@ -15,7 +15,7 @@ import click
 
 from lace.cli.amounts import quotas_with
 from lace.cli.key import user_ring
-from lace.errors import InvalidInput
+from lace.errors import InvalidInput, KeyUnavailable
 from lace.limits import HORIZON_S
 from lace.values import dataclass
 
@@ -52,17 +52,28 @@ class AddressType(click.ParamType[Any]):
 
 
 class VerifierType(click.ParamType[Any]):
-    """`V.….H3`."""
+    """`V.….H3`, or the name of a key of the ring."""
 
     name = "verifier"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Verifier:
-        from lace.notation.identifiers import Verifier
+        from lace.cli.key import verifier_named
 
         try:
-            return Verifier.parse(str(value))
-        except InvalidInput as error:
-            self.fail(str(error), param, ctx)
+            return verifier_named(str(value))
+        except (InvalidInput, KeyUnavailable) as error:
+            self.fail(". ".join([str(error), *getattr(error, "__notes__", ())]), param, ctx)
+
+
+class ViewerType(VerifierType):
+    """Who looks through a view: a verifier, the name of a key, or the label of a peer that proves nobody."""
+
+    name = "viewer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from lace.policy.origin import is_opaque
+
+        return str(value) if is_opaque(str(value)) else super().convert(value, param, ctx)
 
 
 class PinType(click.ParamType[bytes]):
@@ -95,7 +106,7 @@ class UidType(click.ParamType[tuple[int, Any]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, Verifier]:
         uid, _, verifier = str(value).partition("=")
         if not uid.isdigit():
-            self.fail(f"{value!r} has not the form UID=VERIFIER", param, ctx)
+            self.fail(f"{value!r} is not of the form UID=VERIFIER", param, ctx)
         return int(uid), VerifierType().convert(verifier, param, ctx)
 
 
@@ -107,7 +118,7 @@ def link_options(function: F) -> F:
     """`--key`, `--trust` and how the other end of a connection is checked."""
     existing = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
-        click.option("--peer", type=VerifierType(), help="Over stdio: who is at the other end."),
+        click.option("--peer", type=VerifierType(), metavar="KEY|V", help="Over stdio: who is at the other end."),
         click.option(
             "--uid",
             "uids",
@@ -119,7 +130,11 @@ def link_options(function: F) -> F:
         click.option("--ca", type=existing, help="Over wss: accept certificates of these CAs instead of the system's."),
         click.option("--pin", type=PinType(), help="Over wss: accept only the certificate with this SHA-256."),
         click.option(
-            "--trust", type=VerifierType(), multiple=True, metavar="V", help="Speak only with this peer; repeatable."
+            "--trust",
+            type=VerifierType(),
+            multiple=True,
+            metavar="KEY|V",
+            help="Speak only with this peer; repeatable.",
         ),
         click.option(
             "--patience",

@@ -18,7 +18,7 @@ import click
 from lace.cli.arguments import opened
 from lace.cli.failure import ExitCode
 from lace.cli.links import AddressType
-from lace.cli.outcome import exit_code_of, print_outcome
+from lace.cli.outcome import exit_code_of, held_back_here, print_outcome
 from lace.cli.output import metered, print_json, say
 from lace.cli.policies import chosen_exposures, named_selector
 
@@ -108,7 +108,8 @@ def exchange_locally(
             except ExchangeAborted as error:
                 outcome = Outcome(error.results[0], abort=error.reason.value, detail=error.detail)
         seconds = time.monotonic() - started
-    print_outcome(outcome, seconds, 0, 0, as_json=as_json)
+        held = held_back_here(first.store, parties[0].terms, outcome)
+    print_outcome(outcome, seconds, 0, 0, held=held, as_json=as_json)
     return exit_code_of(outcome)
 
 
@@ -121,11 +122,19 @@ def preview_here(
 ) -> ExitCode:
     """What an exchange between two laces would move; neither is written to."""
     from lace.cli.asking import print_preview
+    from lace.porcelain.held import held_back
     from lace.porcelain.preview import preview_locally
+    from lace.runtime.clock import SystemClock
 
     with opened(path) as first, opened(peer) as second:
         parties = make_parties(first, second, chosen)
-        print_preview(preview_locally(*parties), as_json=as_json)
+        found = preview_locally(*parties)
+        held = (
+            None
+            if found.sendable
+            else held_back(first.store, parties[0].terms, parties[1].here, at=SystemClock().tai())
+        )
+        print_preview(found, held, as_json=as_json)
     return ExitCode.OK
 
 

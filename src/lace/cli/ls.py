@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lace.cli.arguments import PrefixType, lace_argument, opened
+from lace.cli.key import ring_names
 from lace.cli.links import LinkChoices
-from lace.cli.output import human_size, json_option, print_json, print_table, say, short_hash, shown_hash
+from lace.cli.output import PAGE_ROWS, human_size, json_option, print_json, print_table, say, short_hash, shown_hash
 from lace.cli.remote import from_options, pull, selector_of
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
+    from lace.store.base import Entry
 
 OVERVIEW = ("record", "coordinate", "time (UTC)", "size", "signed by")
+ALSO_BY = "also written by"  # beside a tip, where several people have written
 
 
 @click.command("ls")
@@ -43,8 +47,8 @@ def command(
     """List records, by coordinate, oldest first.
 
     PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one; //u/ and //u//ding/ are
-    the groups below u and the apps below ding. With --from the records it covers are first fetched from a peer into the
-    lace.
+    the groups below u and the apps below ding. Where several people have written, the row of the tip says who else and
+    when. With --from the records it covers are first fetched from a peer into the lace.
     """
     if blobs and (columns or tips or prefix != "//"):
         raise click.UsageError("--blobs lists what has no coordinate, so it goes with no prefix, --columns or --tips")
@@ -84,7 +88,15 @@ def print_json_rows(rows: Iterable[Row], columns: Sequence[str]) -> None:
     for row in rows:
         values = {column: row.fields.get(column, ()) for column in columns}
         shown = {c: list(v) if len(v) > 1 else (v[0] if v else None) for c, v in values.items()}
-        print_json({"hash": row.hash, **shown})
+        print_json({"hash": row.hash, **shown, **_tip_json(row)})
+
+
+def _tip_json(row: Row) -> dict[str, object]:
+    """Whether a row is the tip of its coordinate, and who else has written there; nothing where nobody looked."""
+    if row.is_tip is None:
+        return {}
+    others = [{"hash": entry.hash, "signer": entry.signer, "tai": entry.tai} for entry in row.concurrent]
+    return {"is_tip": row.is_tip, "concurrent": others}
 
 
 def _cells(row: Row, columns: Sequence[str]) -> list[str]:
@@ -92,14 +104,47 @@ def _cells(row: Row, columns: Sequence[str]) -> list[str]:
 
 
 def print_overview(lace: Lace, rows: Iterable[Row]) -> None:
-    """Records as people look for them: where, when, how large, by whom."""
-    print_table(OVERVIEW, (_overview(lace, row) for row in rows), right=frozenset({"size"}))
+    """Records as people look for them: where, when, how large, by whom; and who else has written there, if anybody."""
+    coming = iter(rows)
+    page = list(islice(coming, PAGE_ROWS))
+    told = writer_words(lace)
+    columns = (*OVERVIEW, ALSO_BY) if any(row.concurrent for row in page) else OVERVIEW
+    shown = (_overview(lace, row, told, len(columns)) for row in chain(page, coming))
+    print_table(columns, shown, right=frozenset({"size"}))
 
 
-def _overview(lace: Lace, row: Row) -> list[str]:
+def _overview(lace: Lace, row: Row, told: Callable[[Entry], str], width: int) -> list[str]:
+    from lace.porcelain.tips import listed
+
     size = int(row["Data-Length"]) or lace.content_length(row.hash)  # an empty body may stand for chunks
-    signer = row["Signed-By"]
-    return [shown_hash(row.hash), row.coordinate, shown_time(row["TAI"]), human_size(size), short_hash(signer) or "-"]
+    signer = short_hash(row["Signed-By"]) or "-"
+    others = listed(row.concurrent, told)
+    cells = [shown_hash(row.hash), row.coordinate, shown_time(row["TAI"]), human_size(size), signer, others]
+    if width < len(cells) and others:  # the first page had no such column
+        cells[-2] += f"; also by {others}"
+    return cells[:width]
+
+
+def writer_words(lace: Lace) -> Callable[[Entry], str]:
+    """How people are told who wrote a version and when: by the name of a key of the ring, else by its verifier.
+
+    That the lace does not know a key is a hint, and no more.
+    """
+
+    @cache
+    def names() -> tuple[Mapping[str, str], frozenset[str]]:
+        return ring_names(), frozenset(lace.known_keys())
+
+    def words(entry: Entry) -> str:
+        when = shown_time(entry.tai)
+        if entry.signer is None:
+            return f"unsigned ({when})"
+        ring, known = names()
+        who = ring.get(entry.signer) or short_hash(entry.signer)
+        hint = "" if entry.signer in known or entry.signer in ring else ", a key that this lace does not know"
+        return f"{who} ({when}{hint})"
+
+    return words
 
 
 def shown_time(tai: str) -> str:

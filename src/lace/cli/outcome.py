@@ -12,7 +12,10 @@ from lace.cli.failure import ExitCode, print_failure
 from lace.cli.output import count_of, human_size, print_fields, print_json, say
 
 if TYPE_CHECKING:
+    from lace.interlace.terms import Terms
+    from lace.porcelain.held import HeldBack
     from lace.runtime.session import Outcome
+    from lace.store.base import RecordStore
 
 MOST_REASONS = 10
 _CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeout", "cut"))
@@ -38,13 +41,31 @@ def _was_anything_shown(outcome: Outcome) -> bool:
     return bool(outcome.result.advertised_to_peer or outcome.result.advertised_by_peer)
 
 
-def why_nothing_moved(outcome: Outcome) -> str:
+def held_back_here(store: RecordStore, terms: Terms, outcome: Outcome) -> HeldBack | None:
+    """What our own exposure held back, if we listed nothing to the peer; this evaluates our rules once more."""
+    if outcome.abort or outcome.result.advertised_to_peer:
+        return None
+    from lace.porcelain.held import held_back
+    from lace.runtime.clock import SystemClock
+
+    return held_back(store, terms, outcome.result.peer_verifier, at=SystemClock().tai())
+
+
+def held_back_line(held: HeldBack) -> str:
+    """What our own side held back, how much that is, and what would change it."""
+    return f"{held}, so none can be sent; `--expose selected` shows what your rules select"
+
+
+def why_nothing_moved(outcome: Outcome, held: HeldBack | None = None) -> str:
     """One line for an exchange that ended well and moved nothing; empty if it moved something or broke off."""
     result = outcome.result
     moved = result.received_hashes or result.sent_hashes or result.rejected_hashes
     if outcome.abort or not result.fixed_point or moved:
         return ""
     ours, theirs = result.advertised_to_peer, result.advertised_by_peer
+    if held is not None:
+        peer = f"the peer showed {count_of(theirs, 'record')}" if theirs else "the peer showed nothing either"
+        return f"{'nothing moved' if theirs else 'nothing was allowed'}: {held_back_line(held)}; {peer}"
     if not ours and not theirs:
         why = "neither side showed the other a record that both rules select"
         return f"nothing was allowed: {why}; --expose shows yours, and the peer decides what it shows you"
@@ -56,7 +77,9 @@ def why_nothing_moved(outcome: Outcome) -> str:
     return f"nothing moved: {' and '.join(shown)}, and {lacks}; `lace why` tells of one record"
 
 
-def outcome_fields(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int) -> dict[str, object]:
+def outcome_fields(
+    outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, held: HeldBack | None = None
+) -> dict[str, object]:
     """Everything there is to say, under names for programs."""
     result = outcome.result
     return {
@@ -79,23 +102,32 @@ def outcome_fields(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
         "seconds": round(seconds, 6),
         "shown_to_peer": result.advertised_to_peer,
         "shown_by_peer": result.advertised_by_peer,
-        "nothing_moved": why_nothing_moved(outcome) or None,
+        "nothing_moved": why_nothing_moved(outcome, held) or None,
+        "held_back_here": None if held is None else held.records,
     }
 
 
-def print_outcome(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, *, as_json: bool) -> None:
+def print_outcome(
+    outcome: Outcome,
+    seconds: float,
+    bytes_in: int,
+    bytes_out: int,
+    *,
+    held: HeldBack | None = None,
+    as_json: bool,
+) -> None:
     """The summary after an exchange; an abort is told on stderr as every failure is."""
     if as_json:
-        print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out))
+        print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out, held))
     else:
-        _print_summary(outcome, seconds, bytes_in, bytes_out)
-        if line := why_nothing_moved(outcome):
+        _print_summary(outcome, seconds, bytes_in, bytes_out, held)
+        if line := why_nothing_moved(outcome, held):
             say(line, err=True)
     if outcome.abort:
         print_failure(f"the exchange was aborted: {outcome.abort}", [("why", outcome.detail)])
 
 
-def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int) -> None:
+def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, held: HeldBack | None) -> None:
     result = outcome.result
     # Between two laces of this machine nothing goes over a wire: then records are what is counted.
     moved = max(bytes_in, bytes_out) or result.bytes_received + result.bytes_sent
@@ -109,6 +141,10 @@ def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
         ("received", f"{count_of(len(result.received_hashes), 'record')}, {human_size(result.bytes_received)}"),
         ("sent", f"{count_of(len(result.sent_hashes), 'record')}, {human_size(result.bytes_sent)}"),
     ]
+    if held is not None:
+        rows.append(
+            ("held back", f"{count_of(held.records, 'record')} of yours that the peer's rules cannot see (--expose)")
+        )
     if result.not_available_hashes:
         rows.append(("not available", count_of(len(result.not_available_hashes), "record")))
     if bytes_in or bytes_out:

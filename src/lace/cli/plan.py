@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lace.cli.links import ViewerType
 from lace.cli.output import json_option, print_fields, print_json, print_warning, say, styled
 from lace.cli.policies import chosen_exposures, expose_option, named_selector
 
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 @click.argument("second", metavar="B")
 @click.option("--side", type=click.IntRange(0, 1), default=0, help="Whose rules to show: 0 is A, 1 is B.")
 @expose_option
-@click.option("--viewer", metavar="V", help="The other side's proven verifier; without one, its opaque label.")
+@click.option(
+    "--viewer",
+    type=ViewerType(),
+    metavar="KEY|V",
+    help="The other side's proven verifier, or a key's name; without one, its opaque label.",
+)
 @click.option("--send-gate/--no-send-gate", default=True, help="Send only what the peer may query (the default).")
 @click.option("--require-encrypted", is_flag=True, help="A plan that sends over encrypted transports only.")
 @click.option("--from-peer", is_flag=True, help="A plan that requests only what the proven peer itself advertises.")

@@ -64,8 +64,7 @@ def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json:
         print_warning(f"it is dated too far ahead to be the tip of {coordinate}")
         return
     if tip != found:
-        why = "a newer record, or one signed by a key this lace knows, stands"
-        print_warning(f"{why} at {coordinate}, so this one is not its tip")
+        print_warning(f"{coordinate} has a newer record, so this one is not its tip")
 
 
 def _put_directory(lace: Lace, folder: Path, name: str, heading: dict[str, Any], as_json: bool) -> ExitCode:

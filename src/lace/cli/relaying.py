@@ -124,7 +124,7 @@ def _print(addresses: Sequence[Address], outcomes: Sequence[Outcome], seconds: f
             for address, outcome in zip(addresses, outcomes, strict=True)
         ]
         for end in ends:
-            for unknown in ("bytes_received", "bytes_sent", "nothing_moved"):
+            for unknown in ("bytes_received", "bytes_sent", "nothing_moved", "held_back_here"):
                 del end[unknown]
         print_json({"fixed_point": all(one.result.fixed_point for one in outcomes), "ends": ends})
     else:

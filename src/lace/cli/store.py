@@ -50,13 +50,16 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
         if unsent:
             stopped = why_not_sent(lace, address, unsent[0], _terms(unsent[:1]), choices)
     if as_json:
-        why = None if stopped is None else {"record": unsent[0], "side": stopped.side, "gate": stopped.name}
+        why = (
+            None
+            if stopped is None
+            else {"record": unsent[0], "side": stopped.side, "gate": stopped.name, "said": stopped.said}
+        )
         print_json({"named": len(wanted), "sent": len(sent), "first_not_sent": why})
     else:
         say(f"sent {len(sent):,} of {count_of(len(wanted), 'record')}")
     if stopped is not None and not as_json:
-        said = f": {stopped.said}" if stopped.said != "no" else ""
-        say(f"{unsent[0]} stops {stopped.side}: {stopped.name}{said}", err=True)
+        say(f"{unsent[0]} stops {stopped.side}: {stopped.sentence}", err=True)
         named = f"--select-hash {unsent[0]} --expose selected"
         say(f"`lace why {path} {unsent[0]} --address {address} {named}` shows the rules", err=True)
     is_refused = stopped is not None and stopped.name != "missing"  # what the peer has already is where it should be

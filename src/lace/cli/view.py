@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from lace.cli.arguments import TaiTime, lace_argument, opened
+from lace.cli.links import ViewerType
 from lace.cli.output import count_of, json_option, print_json, print_warning, say
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, select_options
 
@@ -15,7 +16,13 @@ from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, 
 @click.command("view")
 @lace_argument
 @expose_option
-@click.option("--viewer", metavar="V", required=True, help="Who looks: a verifier, or a label such as Opq_A.")
+@click.option(
+    "--viewer",
+    type=ViewerType(),
+    metavar="KEY|V",
+    required=True,
+    help="Who looks: a verifier, the name of a key, or a label such as Opq_A.",
+)
 @select_options
 @click.option("--at", "at", type=TaiTime(), metavar="TAI", help="The moment that StartTAI and TickTAI tell; now.")
 @click.option("--hashes", "hashes_only", is_flag=True, help="Print the hashes of the visible records only.")

@@ -13,11 +13,11 @@ import click
 from lace.cli.arguments import Target, lace_argument, opened
 from lace.cli.asking import walk_to_peer
 from lace.cli.failure import ExitCode
-from lace.cli.key import user_ring, verifier_named
+from lace.cli.key import verifier_named
 from lace.cli.links import AddressType, LinkChoices, PinType, VerifierType
 from lace.cli.output import json_option, print_json, say, short_hash, shown_hash
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
-from lace.errors import StoreError
+from lace.errors import KeyUnavailable
 from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 @click.option("--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What it exposes to us.")
 @click.option("--address", type=AddressType(), metavar="ADDRESS", help="Ask this peer, now; nothing is moved.")
 @click.option("--key", metavar="KEY|V", help="Who we are there: our verifier, or, with --address, a key of the ring.")
-@click.option("--trust", type=VerifierType(), multiple=True, metavar="V", help="With --address: only this peer.")
+@click.option("--trust", type=VerifierType(), multiple=True, metavar="KEY|V", help="With --address: only this peer.")
 @click.option("--pin", type=PinType(), help="With --address over wss: only the certificate with this SHA-256.")
 @click.option("--proof", "proofs", is_flag=True, help="Show the proofs of the gates that are open too.")
 @select_options
@@ -134,18 +134,11 @@ def _named_verifier(text: str) -> Verifier | None:
     """The verifier that a word means; None if it means rules. A file is rules, whatever it is called."""
     if Path(text).exists() or text == "all" or text.startswith("//") or is_record_hash(text):
         return None
-    if text.startswith("V."):
-        return Verifier.parse(text)
-    known = {entry.name: entry.verifier for entry in user_ring().entries()}
-    if text in known:
-        return known[text]
-    from lace.policy.lint import nearest
-
-    error = StoreError(f"--peer {text}: there is neither a file nor a key of that name")
-    error.add_note(
-        nearest(text, known) or "`lace key list` shows the names; a peer's verifier is as good: --peer V.….H3"
-    )
-    raise error
+    try:
+        return verifier_named(text)
+    except KeyUnavailable as error:
+        near = " ".join(getattr(error, "__notes__", ()))
+        raise click.UsageError(f"--peer {text}: there is neither a file nor a key of that name. {near}") from None
 
 
 def _print(walked: Walk, proofs: bool) -> None:
@@ -153,8 +146,7 @@ def _print(walked: Walk, proofs: bool) -> None:
     say(f"{shown_hash(walked.record)}, {way}")
     for gate in walked.gates:
         mark, colour = MARKS[gate.passed]
-        text = gate.said if gate.said not in ("yes", "no") else ""
-        say(f"  {click.style(mark, fg=colour)} {gate.side}: {gate.name}{': ' if text else ''}{text}")
+        say(f"  {click.style(mark, fg=colour)} {gate.side}: {gate.sentence}")
         if gate.because and (proofs or gate.passed is False):
             for line in IDENTIFIER.sub(lambda found: short_hash(found[0]), gate.because).rstrip("\n").split("\n"):
                 say(f"      {line}")
@@ -166,7 +158,7 @@ def _print(walked: Walk, proofs: bool) -> None:
 def _verdict(walked: Walk) -> str:
     stopped = walked.stopped
     if stopped is not None:
-        return f"it stops {stopped.side}: {stopped.name}"
+        return f"it stops {stopped.side}: {stopped.sentence}"
     if walked.unknown:
         return "every gate that can be told of from here is open; those marked ? only the other side can tell"
     return "every gate is open: an exchange would bring it over"
@@ -177,7 +169,7 @@ def _walk_json(walked: Walk) -> dict[str, object]:
     return {
         "record": walked.record,
         "from": walked.sender.called,
-        "stops": None if stopped is None else {"side": stopped.side, "gate": stopped.name},
+        "stops": None if stopped is None else {"side": stopped.side, "gate": stopped.name, "said": stopped.said},
         "gates": [_gate_json(gate) for gate in walked.gates],
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from lace.errors import LaceError
+from lace.errors import LaceError, NotFound
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page, Place
@@ -30,6 +30,8 @@ from lace.inspector.words import (
 from lace.limits import MIB
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
+from lace.porcelain.tips import Tip, writer_of
+from lace.records.coordinate import Coordinate
 from lace.records.validate import validate
 from lace.store.base import Entry
 from lace.store.browsing import Child
@@ -144,9 +146,9 @@ def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
             start=start,
             limit=limits.page_rows,
             count_to=limits.count_to,
-            wanted=opened.wanted(max(1, limits.tip_versions // limits.page_rows)),
         )
     rows = found.rows if found else ()
+    tips = {child.name: tip_at(opened, group, app, child.name) for child in rows if not child.is_folder}
     following = None
     if found and space and found.next is not None:
         following = _space_url(opened, space, under=under, **{"from": found.next})
@@ -154,14 +156,14 @@ def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
         "group": group,
         "app": app,
         "under": under,
-        "names": [_child_data(opened, child) for child in rows],
+        "names": [_child_data(child, tips.get(child.name)) for child in rows],
         "next": following,
     }
     title = under.rstrip("/").rpartition("/")[2] or app
     if rows and space:
         first = _space_url(opened, space, under=under) if start else None
         listing = join(
-            _jump(opened, space, under, start), _name_table(opened, space, under, rows), pager(following, first)
+            _jump(opened, space, under, start), _name_table(opened, space, under, rows, tips), pager(following, first)
         )
     else:
         listing = empty("Nothing is stored below this name.", link("All groups and apps", opened.base))
@@ -184,41 +186,58 @@ def _jump(opened: OpenedLace, space: Space, under: str, start: str) -> Markup:
     return tag("form", hidden, label, box, tag("button", "Go"), action=opened.base, class_="inline")
 
 
-def _name_table(opened: OpenedLace, space: Space, under: str, rows: tuple[Child, ...]) -> Markup:
-    shown = [_name_row(opened, space, under, child) for child in rows]
+def _name_table(
+    opened: OpenedLace, space: Space, under: str, rows: tuple[Child, ...], tips: Mapping[str, Tip | None]
+) -> Markup:
+    shown = [_name_row(opened, space, under, child, tips.get(child.name)) for child in rows]
     columns = ("Name", "Records", TIME, "Signed by", "Size")
     return table("Names", columns, shown, right=frozenset({"Records", "Size"}))
 
 
-def _name_row(opened: OpenedLace, space: Space, under: str, child: Child) -> tuple[object, ...]:
+def _name_row(opened: OpenedLace, space: Space, under: str, child: Child, tip: Tip | None) -> tuple[object, ...]:
     label = child.name[len(under) :]
-    tip = tip_of(opened, child.candidates)
-    if tip is None:
+    if child.is_folder:
         return link(label, _space_url(opened, space, under=child.name), class_="folder"), str(child.held), "", "", ""
-    name = join(link(label, record_url(opened, tip.hash)), None if child.is_searched else perhaps_tip())
-    return name, str(child.held), instant(tip.tai), signer(tip.signer), size(tip.data_length)
+    shown = tip.entry if tip is not None else next(iter(opened.browser.versions(space, child.name, limit=1)), None)
+    if shown is None:  # removed since the names were read
+        return label, str(child.held), "", "", ""
+    name = join(link(label, record_url(opened, shown.hash)), several(tip) if tip is not None else no_tip())
+    return name, str(child.held), instant(shown.tai), signer(shown.signer), size(shown.data_length)
 
 
-def _child_data(opened: OpenedLace, child: Child) -> Data:
+def _child_data(child: Child, tip: Tip | None) -> Data:
     found: Data = {"name": child.name, "records": child.held.number, "counted_all": child.held.is_whole}
-    tip = tip_of(opened, child.candidates)
-    if tip is None:
+    if child.is_folder:
         return {**found, "folder": True}
-    return {**found, "folder": False, "tip": entry_data(tip), "tip_is_certain": child.is_searched}
+    return {**found, "folder": False, **tip_data(tip)}
 
 
-def tip_of(opened: OpenedLace, candidates: Sequence[Entry]) -> Entry | None:
-    """The tip among versions of a coordinate, oldest first: who may move a tip is the lace's policy."""
-    if not candidates:
+def tip_at(opened: OpenedLace, group: str, app: str, name: str) -> Tip | None:
+    """The tip of a coordinate, as `lace get` finds it; None if every version is dated too far ahead."""
+    try:
+        return opened.lace.tip(Coordinate(group=group, app=app, name=name))
+    except NotFound:
         return None
-    tip = opened.lace.choose_tip(candidates)
-    return tip.entry if tip is not None else candidates[-1]  # dated beyond the horizon, every one of them
 
 
-def perhaps_tip() -> Markup:
-    """What stands beside a version that is the tip unless one of too many others is."""
-    said = "Not every version was looked at: an older one that a known key signed would be the tip. `lace get` knows."
-    return join(" ", tag("span", "perhaps not the tip", class_="badge warn", title=said))
+def tip_data(tip: Tip | None) -> Data:
+    """A tip for programs, with the newest version of each other writer."""
+    if tip is None:
+        return {"tip": None, "concurrent": []}
+    return {"tip": entry_data(tip.entry), "concurrent": [entry_data(entry) for entry in tip.concurrent]}
+
+
+def several(tip: Tip) -> Markup | None:
+    """What stands beside a tip whose coordinate has several writers: how many, and on demand who and when."""
+    if not tip.concurrent:
+        return None
+    said = "; ".join(f"{writer_of(entry)}, {utc(entry.tai)} UTC" for entry in (tip.entry, *tip.concurrent))
+    return join(" ", tag("span", f"{len(tip.concurrent) + 1} writers", class_="badge warn", title=said))
+
+
+def no_tip() -> Markup:
+    """What stands beside a name without a tip."""
+    return join(" ", tag("span", "no tip", class_="badge warn", title="Every version is dated too far ahead."))
 
 
 def entry_data(entry: Entry) -> Data:

@@ -26,18 +26,20 @@ from lace.inspector.page import Data, Page
 from lace.inspector.rules import error_data, row_pager
 from lace.inspector.words import copyable, count, empty, fields, figure, notice, prose, section, table
 from lace.notation.decimal import natural
+from lace.notation.identifiers import Verifier
 from lace.policy.compile import ExchangePlan, agree
 from lace.policy.exposure import Exposure
 from lace.policy.lower import LOWERED_PROFILE, LoweredPolicy, LoweringOptions, ViewKind, lower
 from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
-from lace.policy.origin import Viewer
+from lace.policy.origin import Viewer, is_opaque
 from lace.policy.provenance import LoweredRule
 from lace.porcelain.exchange import exposures, selector
 from lace.porcelain.exposed import runtime_facts
 from lace.porcelain.query import base_of
 from lace.porcelain.why import Walk
 from lace.runtime.clock import SystemClock
+from lace.runtime.keyring import KeyRing
 from lace.values import dataclass
 
 T = TypeVar("T")
@@ -130,17 +132,24 @@ def work_out(opened: OpenedLace, choice: ExposureForm, start: int, limit: int) -
     ours = _read(errors, "ours", choice.ours, selector)
     theirs = _read(errors, "theirs", choice.theirs, selector)
     exposed = _read(errors, "expose", choice.expose, lambda text: exposures(text, ours)) if ours else None
-    if ours is None or theirs is None or exposed is None:
+    verifier = _read(errors, "viewer", choice.viewer, _verifier)
+    if errors or ours is None or theirs is None or exposed is None:
         return ExposureShown(errors)
     try:
-        return _work_out(opened, choice, (ours, theirs), exposed, start, limit)
+        return _work_out(opened, choice, verifier, (ours, theirs), exposed, start, limit)
     except LaceError as error:
         return ExposureShown([], limit=str(error))
+
+
+def _verifier(text: str) -> Verifier | None:
+    """Who is meant by what stands in the field; nobody if that is empty or the label of a peer that proves nobody."""
+    return None if not text or is_opaque(text) else KeyRing.of_user().verifier(text)
 
 
 def _work_out(
     opened: OpenedLace,
     choice: ExposureForm,
+    verifier: Verifier | None,
     modules: tuple[Module, Module],
     exposed: tuple[Exposure, ...],
     start: int,
@@ -148,12 +157,12 @@ def _work_out(
 ) -> ExposureShown:
     plan = agree(*modules)
     options = LoweringOptions(send_gate=choice.send_gate)
-    viewer = Viewer(choice.viewer or plan.operands[1].origin)
+    viewer = Viewer(verifier or choice.viewer or plan.operands[1].origin)
     policy = lower(plan, local_index=0, viewer=viewer, exposures=exposed, options=options, limits=TYPING_LIMITS)
     visible, sent = _parts(opened, policy, viewer, start, limit)
     walked = None
     if choice.record:
-        walked = walk_to(opened, choice.record, modules, exposed, viewer, send_gate=choice.send_gate)
+        walked = walk_to(opened, choice.record, modules, exposed, verifier, send_gate=choice.send_gate)
     notices = exposure_notices(policy, options)
     return ExposureShown([], plan, policy, notices, visible, sent, walked=walked)
 
@@ -203,7 +212,8 @@ def _read(errors: list[Data], field: str, text: str, read: Callable[[str], T]) -
         findings = getattr(error, "findings", ()) or (error,)
         errors += [{"field": field, **error_data(finding)} for finding in findings]
     except LaceError as error:
-        errors.append({"field": field, "message": str(error), "line": 0, "column": 0, "advice": ""})
+        advice = " ".join(getattr(error, "__notes__", ()))
+        errors.append({"field": field, "message": str(error), "line": 0, "column": 0, "advice": advice})
     return None
 
 
@@ -224,8 +234,12 @@ def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup) -> Markup:
     )
     who = tag(
         "div",
-        *_field("viewer", "Viewer", choice.viewer, "V.….H3"),
-        tag("p", "A verifier counts as proven; empty means a peer that proves nobody.", class_="note"),
+        *_field("viewer", "Viewer", choice.viewer, "V.….H3, or a key's name"),
+        tag(
+            "p",
+            "A verifier, or the name of one of your keys, counts as proven; empty means a peer that proves nobody.",
+            class_="note",
+        ),
         *_field(
             "record", "Why would this record arrive, or not?", choice.record, "a hash, or //u//notes//books/reading"
         ),
@@ -265,7 +279,7 @@ def _outcome(opened: OpenedLace, shown: ExposureShown, start: int) -> Markup:
     if shown.limit:
         return notice("bad", shown.limit)
     if shown.errors or shown.plan is None or shown.policy is None:
-        labels = {"ours": "Our rules", "theirs": "Their rules", "expose": "Exposed to the viewer"}
+        labels = {"ours": "Our rules", "theirs": "Their rules", "expose": "Exposed to the viewer", "viewer": "Viewer"}
         items = [
             tag(
                 "li",

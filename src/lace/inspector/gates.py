@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from lace.errors import InvalidText
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import OpenedLace
 from lace.inspector.page import Data
@@ -23,14 +20,11 @@ def walk_to(
     target: str,
     modules: tuple[Module, Module],
     exposures: tuple[Exposure, ...],
-    viewer: str,
+    verifier: Verifier | None,
     *,
     send_gate: bool,
 ) -> Walk:
-    """Walk a record of a lace to a viewer; the viewer's lace is not known, its rules are."""
-    verifier = None
-    with suppress(InvalidText):  # a label proves nobody
-        verifier = Verifier.parse(viewer)
+    """Walk a record of a lace to a viewer, or to one who proves nobody; its lace is not known, its rules are."""
     here = WhySide(called="here", lace=opened.lace, module=modules[0], exposures=exposures)
     there = WhySide(called="there", module=modules[1], verifier=verifier)
     record = known_target(opened.lace, target)
@@ -45,7 +39,8 @@ def walk_data(walked: Walk) -> Data:
          "remedy": gate.remedy}
         for gate in walked.gates
     ]  # fmt: skip
-    return {"record": walked.record, "stops": stopped.name if stopped else None, "gates": gates}
+    stops = {"stops": stopped.name, "said": stopped.said} if stopped else {"stops": None, "said": None}
+    return {"record": walked.record, **stops, "gates": gates}
 
 
 def show_walk(walked: Walk) -> Markup:
@@ -53,7 +48,7 @@ def show_walk(walked: Walk) -> Markup:
     stopped = walked.stopped
     if stopped is not None:
         verdict = notice(
-            "bad", join(tag("strong", f"It stops {stopped.side}: {stopped.name}. "), prose(stopped.remedy))
+            "bad", join(tag("strong", prose(f"It stops {stopped.side}: {stopped.sentence}. ")), prose(stopped.remedy))
         )
     elif walked.unknown:
         verdict = notice("warning", "Every gate that can be told of from here is open.")
@@ -67,8 +62,9 @@ def show_walk(walked: Walk) -> Markup:
 
 def _gate(gate: Gate) -> Markup:
     said, kind = _MARKS[gate.passed]
-    head = join(tag("strong", gate.name), " ", tag("span", f"{gate.side}, {said}", class_=f"badge {kind}"))
-    words = tag("p", prose(gate.said), class_="note") if gate.said not in ("yes", "no", "") else None
+    title = gate.said if gate.passed is False else gate.name
+    head = join(tag("strong", prose(title)), " ", tag("span", f"{gate.side}, {said}", class_=f"badge {kind}"))
+    words = tag("p", prose(gate.said), class_="note") if title != gate.said and gate.said not in ("yes", "") else None
     if not gate.because:
         return join(head, words)
     return join(tag("details", tag("summary", head), tag("pre", gate.because), open=gate.passed is False), words)

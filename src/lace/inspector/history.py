@@ -1,6 +1,6 @@
 """The versions of one coordinate, what changed between two of them, and where keys disagree.
 
-Rule: the tip is what 110 says it is; that several keys wrote one coordinate is told, and never decided here.
+Rule: the tip is what `Lace.tip` says it is; that several keys wrote one coordinate is told, and never decided here.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from lace.errors import LaceError
-from lace.inspector.browse import crumbs, entry_data, record_url, tip_of
+from lace.inspector.browse import crumbs, entry_data, record_url
 from lace.inspector.content import read_head
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Page
 from lace.inspector.words import (
     TIME,
-    count,
     empty,
     fields,
     hash_link,
@@ -29,10 +28,12 @@ from lace.inspector.words import (
     table,
     url,
 )
+from lace.porcelain.tips import Tip, writer_of
 from lace.records.model import ValidRecord
 from lace.store.base import Entry
 
 HERE = "Browse"
+NOT_KNOWN = ", signed by a key that this lace does not know"
 _CONTEXT = 3
 _MOST_LINES = 2000
 
@@ -45,17 +46,8 @@ def versions_of(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits
     return opened.browser.versions(space, record.parts.name, limit=limits.count_to) if space else []
 
 
-def tip_among(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> tuple[Entry | None, bool]:
-    """The tip of a record's coordinate, and whether every version that may be it was looked at."""
-    space = opened.browser.space(record.parts.group, record.parts.app) if record.type != "B" else None
-    if space is None:
-        return None, True
-    found, is_whole = opened.browser.candidates(space, record.parts.name, opened.wanted(limits.tip_versions))
-    return tip_of(opened, found), is_whole
-
-
 def show_history(
-    opened: OpenedLace, record: ValidRecord, versions: Sequence[Entry], tip: Entry | None, limits: InspectorLimits
+    opened: OpenedLace, record: ValidRecord, versions: Sequence[Entry], tip: Tip | None, limits: InspectorLimits
 ) -> Markup:
     """The versions as a table, each with a way to what it changed."""
     if record.type == "B":
@@ -66,7 +58,7 @@ def show_history(
         older = versions[place + 1] if place + 1 < len(versions) else None
         change = link("what changed", compare_url(opened, older.hash, entry.hash)) if older else "first version"
         mark = tag("span", "this one", class_="badge") if entry.hash == record.hash else None
-        is_tip = tag("span", "tip", class_="badge good") if entry == tip else None
+        is_tip = tag("span", "tip", class_="badge good") if tip is not None and entry.hash == tip.entry.hash else None
         rows.append(
             (
                 join(hash_link(entry.hash, record_url(opened, entry.hash)), " ", is_tip, " ", mark),
@@ -81,30 +73,36 @@ def show_history(
     )
     more = len(versions) > limits.versions
     return join(
-        conflict(versions, limits.count_to),
+        writers(opened, tip),
         listing,
         more and tag("p", f"The newest {len(shown)} versions.", class_="note"),
     )
 
 
-def conflict(versions: Sequence[Entry], most: int) -> Markup | None:
-    """What to know where several keys wrote one coordinate, of which at most so many versions were read."""
-    writers = list(dict.fromkeys(entry.signer or "nobody" for entry in versions))
-    if len(writers) < 2:
+def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
+    """Who wrote a coordinate and when, where several did."""
+    if tip is None or not tip.concurrent:
         return None
-    listed = [tag("li", tag("code", writer), ": ", _newest_of(versions, writer)) for writer in writers]
+    newest = (tip.entry, *tip.concurrent)
+    listed = [
+        tag(
+            "li",
+            tag("code", writer_of(entry)),
+            ": newest version ",
+            hash_link(entry.hash, record_url(opened, entry.hash)),
+            " of ",
+            instant(entry.tai),
+            None if entry.signer is None or entry.signer in known else tag("span", NOT_KNOWN, class_="faint"),
+        )
+        for known in [frozenset(opened.lace.known_keys())]
+        for entry in newest
+    ]
     said = tag(
         "p",
-        tag("strong", f"{len(writers)} writers at one coordinate"),
-        f", in its newest {most:,} versions." if len(versions) == most else ".",
-        " The tip is the newest that a key known to this lace signed, or the newest of all where no such key did.",
+        tag("strong", f"{len(newest):,} writers at one coordinate."),
+        " The tip is the newest version, whoever signed it.",
     )
     return notice("warning", join(said, tag("ul", listed)))
-
-
-def _newest_of(versions: Sequence[Entry], writer: str) -> Markup:
-    own = [entry for entry in versions if (entry.signer or "nobody") == writer]
-    return join(count(len(own), "version"), ", newest ", instant(own[0].tai))
 
 
 def compare_url(opened: OpenedLace, older: str, newer: str) -> str:

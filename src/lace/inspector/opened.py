@@ -17,7 +17,7 @@ from lace.iltp.markers import KNOT
 from lace.porcelain.lace import Lace
 from lace.porcelain.opening import open_lace
 from lace.store.base import Snapshot, StoreCursor
-from lace.store.browsing import Browser, Wanted
+from lace.store.browsing import Browser
 from lace.values import dataclass
 
 T = TypeVar("T")
@@ -32,7 +32,6 @@ class InspectorLimits:
     page_rows: int = 100
     count_to: int = 1000  # folders and versions are counted up to here
     versions: int = 20
-    tip_versions: int = 200_000  # looked through for tips: of one coordinate, or by a listing for all of its names
     linked: int = 12  # records drawn on one side of a graph
     shown_bytes: int = 256 << 10  # of a content, as text or JSON
     hex_bytes: int = 4 << 10
@@ -66,12 +65,6 @@ class OpenedLace:
             found = self.lace.store.snapshot()
             kept = self._snapshot = (found.cursor, found)
         return kept[1]
-
-    def wanted(self, within: int) -> Wanted:
-        """What a tip is looked for by, in at most so many versions of a coordinate."""
-        signers, horizon = self.lace.tip_bounds()
-        wanted = Wanted(tuple(signers), within=within)
-        return wanted if horizon is None else wanted._replace(until=str(horizon))
 
     def close(self) -> None:
         """Release the file."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from lace.errors import LaceError
 from lace.facts.derive import derive_facts
-from lace.inspector.browse import HERE, crumbs, perhaps_tip, record_url
+from lace.inspector.browse import HERE, crumbs, record_url, tip_at, tip_data
 from lace.inspector.content import Content, read_head, show_content
 from lace.inspector.graph import neighbours, show_links
-from lace.inspector.history import entries_data, show_history, tip_among, versions_of
+from lace.inspector.history import entries_data, show_history, versions_of
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
 from lace.inspector.page import Page
@@ -47,21 +47,15 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
     versions = versions_of(opened, record, limits)
     facts = [format_fact(fact) for fact in derive_facts(record)]
     title = parts.name.rpartition("/")[2] if parts.name else KINDS[record.type]
-    tip, is_certain = tip_among(opened, record, limits)
-    is_tip = tip is not None and tip.hash == record.hash
+    tip = tip_at(opened, parts.group, parts.app, parts.name) if record.type != "B" else None
+    is_tip = tip is not None and tip.entry.hash == record.hash
     raw = f"{opened.base}/content/{record.hash}"
     shown = show_content(
         content, asked.get("view", ""), limits, raw, lambda view: record_url(opened, record.hash, view=view)
     )
     body = join(
-        tag(
-            "h1",
-            title,
-            " ",
-            _badges(record, is_tip, bool(versions)),
-            perhaps_tip() if is_tip and not is_certain else None,
-        ),
-        _about(record, tip.hash if tip is not None and not is_tip else None, opened),
+        tag("h1", title, " ", _badges(record, is_tip, bool(versions))),
+        _about(record, tip.entry.hash if tip is not None and not is_tip else None, opened),
         tag("p", link("Would a peer get this?", url(f"{opened.base}/exposure", {"record": record.hash}) + "#outcome")),
         write and link("Remove this record", url(f"{opened.base}/delete", {"record": record.hash}), class_="button"),
         section("Content", shown),
@@ -90,8 +84,7 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
         "is_tip": is_tip,
         "versions": entries_data(versions[: limits.versions]),
         "versions_more": len(versions) > limits.versions,
-        "tip": tip.hash if tip is not None else None,
-        "tip_is_certain": is_certain,
+        **tip_data(tip),
         **found.data(),
         "facts": facts,
     }

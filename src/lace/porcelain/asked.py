@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from lace.facts.predicates import SIGNED_BY
 from lace.facts.predicates import TAI as TAI_FIELD
 from lace.interlace.advertisement import Advertisement
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.porcelain.preview import rows
 from lace.porcelain.why import Gate, Walk, WhySide, walk, walk_offer
+from lace.records.tip import TipPolicy, choose_tip, newest_first
 from lace.runtime.preview import Preview
+from lace.values import dataclass
 
 
 def walk_asked(record: RecordHash, here: WhySide, preview: Preview, peer: Verifier | None, *, now: TAI) -> Walk:
@@ -28,10 +31,22 @@ def walk_asked(record: RecordHash, here: WhySide, preview: Preview, peer: Verifi
     return replace(walked, gates=[*(gate for gate in walked.gates if gate.passed), _answer(record, preview)])
 
 
-def newest_at(coordinate: str, offered: Iterable[Advertisement]) -> str | None:
-    """The newest of the records that a peer lists at a coordinate."""
-    there = [row for row in rows(offered) if row.coordinate == coordinate]
-    return max(there, key=lambda row: (row[TAI_FIELD], row.hash)).hash if there else None
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    tai: str
+    hash: str
+    signer: str | None
+
+
+def tip_listed(coordinate: str, offered: Iterable[Advertisement], policy: TipPolicy) -> str | None:
+    """The tip of a coordinate among the records that a peer lists there."""
+    there = [
+        _Listed(row[TAI_FIELD], row.hash, row[SIGNED_BY] or None)
+        for row in rows(offered)
+        if row.coordinate == coordinate
+    ]
+    tip = choose_tip(newest_first(there), policy)
+    return None if tip is None else tip.hash
 
 
 def _listed(record: RecordHash, preview: Preview) -> list[tuple[str, int, str]] | None:

@@ -20,8 +20,10 @@ from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_word
+from lace.porcelain.held import HeldBack, held_back
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
+from lace.runtime.clock import SystemClock
 from lace.runtime.follow import LocalFollow
 from lace.runtime.local import OnEvent, exchange
 from lace.runtime.party import Party, local_terms
@@ -38,6 +40,7 @@ class Exchanged:
     first: InterlaceResult
     second: InterlaceResult
     notices: tuple[tuple[Notice, ...], tuple[Notice, ...]] = ((), ())
+    held_back: tuple[HeldBack | None, HeldBack | None] = (None, None)  # by each side's own exposure, if nothing moved
 
     @property
     def moved(self) -> int:
@@ -88,7 +91,20 @@ def interlace(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )
     results = exchange(*parties, on_event=on_event)
-    return Exchanged(*results, notices=notices(*parties))
+    found = Exchanged(*results, notices=notices(*parties))
+    return found if found.moved else replace(found, held_back=_held_back(parties, results))
+
+
+def _held_back(
+    parties: tuple[Party, Party], results: tuple[InterlaceResult, InterlaceResult]
+) -> tuple[HeldBack | None, HeldBack | None]:
+    """What each side's own exposure held back from the other."""
+    at = SystemClock().tai()
+    first, second = (
+        None if result.advertised_to_peer else held_back(party.store, party.terms, peer.here, at=at)
+        for party, peer, result in zip(parties, reversed(parties), results, strict=True)
+    )
+    return first, second
 
 
 def follow(

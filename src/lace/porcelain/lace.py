@@ -24,11 +24,12 @@ from lace.porcelain.content import read_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.putting import PutBatch, PutVerbs
 from lace.porcelain.source import Progress
-from lace.porcelain.tips import Tip, TipPolicy, forget_key, know_key, known_keys
+from lace.porcelain.tips import Tip, describe_tip, find_tip, forget_key, know_key, known_keys
 from lace.porcelain.transfer import Writable, all_bodies, covered_bodies, write_bundle, write_stream
 from lace.records.coordinate import Coordinate, HashAddress, Prefix, is_place, parse_address, parse_prefix
 from lace.records.manifest import content_length
 from lace.records.model import ValidRecord
+from lace.records.tip import TipPolicy
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.keyring import KeyRing
@@ -36,7 +37,6 @@ from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
     from lace.intake.bundles import ImportReport, RejectedSink
-    from lace.notation.tai import TAI
     from lace.porcelain.explain import Explanation
     from lace.porcelain.query import Answer
 
@@ -62,7 +62,6 @@ class Lace(PutVerbs, Closing):
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
         self.horizon_s = horizon_s  # records dated further ahead are no tips and are taken from no peer
-        self._tips = TipPolicy(lambda: known_keys(self.store), self._clock.tai, horizon_s)
 
     def _putting(self) -> PutBatch:
         return self.batch()
@@ -75,7 +74,6 @@ class Lace(PutVerbs, Closing):
     def _know_signer(self, verifier: Verifier) -> None:
         """A key that signs here is known here from then on."""
         know_key(self.store, verifier)
-        self._tips.forget()
 
     def cursor(self) -> str:
         """This moment of the lace, to be given to `changes` later; a text that may be kept in a file."""
@@ -112,7 +110,7 @@ class Lace(PutVerbs, Closing):
 
     def list(self, prefix: str = "//", *, columns: Sequence[str] = COLUMNS, tips: bool = False) -> Iterator[Row]:
         """A row per Plex and Seal that a coordinate prefix covers; with `tips` only the tip of each coordinate."""
-        return entry_rows(self.store, parse_prefix(prefix), columns, self.load, self._tips if tips else None)
+        return entry_rows(self.store, parse_prefix(prefix), columns, self.load, self.tip_policy(), tips=tips)
 
     def list_blobs(self) -> Iterator[Row]:
         """A row per Blob that is stored in its own right."""
@@ -185,49 +183,45 @@ class Lace(PutVerbs, Closing):
         return self._resolve_hash(address.hash) if isinstance(address, HashAddress) else self._tip(address)
 
     def _tip(self, coordinate: Coordinate) -> RecordHash:
-        return self.tip(coordinate).entry.hash
+        tip = find_tip(self._versions_of(coordinate), self.tip_policy(), coordinate.version)
+        if tip is None:
+            raise self._no_tip(coordinate)
+        return tip.hash
 
     def tip(self, target: str | Coordinate) -> Tip:
-        """Which record a coordinate means, and which newer ones it does not mean (see `lace.porcelain.tips`)."""
+        """Which record a coordinate means, who else has written there, and which newer versions it does not mean."""
         coordinate = parse_address(target) if isinstance(target, str) else target
         if isinstance(coordinate, HashAddress):
             raise InvalidText("a hash address names one record and has no tip", rule="tip", found=str(target))
+        tip = describe_tip(self._versions_of(coordinate), self.tip_policy(), coordinate.version)
+        if tip is None:
+            raise self._no_tip(coordinate)
+        return tip
+
+    def tip_policy(self) -> TipPolicy:
+        """What decides a tip here, now: nothing but the clock and the horizon, which both sides share."""
+        return TipPolicy.at(self._clock.tai(), self.horizon_s)
+
+    def _versions_of(self, coordinate: Coordinate) -> Callable[[str | None], Iterator[Entry]]:
         place = coordinate.group, coordinate.app, coordinate.name
-        wanted = coordinate.version
-        if wanted is None:
-            signers, until = self._tips.bounds()
-            versions = self.store.latest_versions(*place, until=until, signers=signers)
-            tip = self._tips.choose(versions)
-        else:  # a named version is meant, no matter who signed it
-            versions = self.store.versions(*place)
-            named = [entry for entry in versions if wanted.admits(entry.hash, entry.tai, entry.signer)]
-            tip = Tip(named[-1]) if named else None
-        if tip is not None:
-            return tip
+        return lambda until: self.store.newest_first(*place, until=until)
+
+    def _no_tip(self, coordinate: Coordinate) -> NotFound:
+        versions = len(self.store.versions(coordinate.group, coordinate.app, coordinate.name))
         error = NotFound(f"nothing is stored at {coordinate}", place="" if versions else str(coordinate))
         if versions:
-            others = "1 other version stands" if len(versions) == 1 else f"{len(versions):,} other versions stand"
-            dated = ", dated too far ahead to be its tip" if wanted is None else ""
+            others = "1 other version stands" if versions == 1 else f"{versions:,} other versions stand"
+            dated = ", dated too far ahead to be its tip" if coordinate.version is None else ""
             error.add_note(f"{others} at this coordinate{dated}; `lace ls` shows what there is")
-        raise error
-
-    def choose_tip(self, versions: Sequence[Entry]) -> Tip | None:
-        """The tip among versions of one coordinate that stand oldest first."""
-        return self._tips.choose(versions)
-
-    def tip_bounds(self) -> tuple[frozenset[str], TAI | None]:
-        """The keys that are known now, whoever told the lace of them, and the horizon: what `choose_tip` goes by."""
-        self._tips.forget()
-        return self._tips.bounds()
+        return error
 
     def known_keys(self) -> Sequence[Verifier]:
-        """The keys whose records only each other displace as tips: those that signed here, and those told of."""
+        """The keys that signed here, and those told of; a hint for people, which decides nothing."""
         return known_keys(self.store)
 
     def know_key(self, verifier: str, *, forget: bool = False) -> None:
-        """Have a key known to this lace, or forgotten by it."""
-        (forget_key if forget else know_key)(self.store, Verifier.parse(verifier))
-        self._tips.forget()
+        """Have a key known to this lace, or forgotten by it: a verifier, or the name of a key of the ring."""
+        (forget_key if forget else know_key)(self.store, self._keys.verifier(verifier))
 
     def _resolve_hash(self, text: str) -> RecordHash:
         beginning = text.removesuffix("…")

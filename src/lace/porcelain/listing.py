@@ -5,15 +5,17 @@ Rule: a row shows fields, never bodies; what a column names is a field of 020, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, groupby, islice
 
 from lace.facts import predicates as names
 from lace.facts.derive import field_occurrences
 from lace.notation.identifiers import RecordHash
-from lace.porcelain.tips import TipPolicy
+from lace.porcelain.tips import Tip, describe_tip
 from lace.records.coordinate import Prefix
 from lace.records.model import ValidRecord
+from lace.records.tip import LOOKED_AT, TipPolicy, newest_first
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
@@ -26,6 +28,8 @@ class Row:
 
     hash: RecordHash
     fields: Mapping[str, tuple[str, ...]]
+    is_tip: bool | None = None  # whether its coordinate means it; None where nobody looked
+    concurrent: tuple[Entry, ...] = ()  # of a tip: the newest version of each other writer at its coordinate
 
     def __getitem__(self, column: str) -> str:
         """The first value of a field, or an empty text."""
@@ -44,32 +48,52 @@ def entry_rows(
     prefix: Prefix,
     columns: Sequence[str],
     load: Callable[[RecordHash], ValidRecord],
-    tips: TipPolicy | None = None,
+    policy: TipPolicy,
+    *,
+    tips: bool = False,
 ) -> Iterator[Row]:
     """What a prefix covers by coordinate, TAI and hash; bodies are read for extra headers only."""
     stored_elsewhere = [column for column in columns if column not in COLUMNS and column != names.TYPE]
-    for entry in covered_entries(store, prefix, tips):
+    for entry, tip in _entries_with_tips(store, prefix, policy):
+        is_tip = tip is not None and tip.entry.hash == entry.hash
+        if tips and not is_tip:
+            continue
         fields = _entry_fields(entry)
         if stored_elsewhere:
             fields |= record_fields(load(entry.hash), stored_elsewhere)
-        yield Row(entry.hash, fields)
+        yield Row(entry.hash, fields, is_tip, tip.concurrent if tip is not None and is_tip else ())
 
 
-def covered_entries(store: RecordStore, prefix: Prefix, tips: TipPolicy | None = None) -> Iterator[Entry]:
-    """The stored Plexes and Seals that a prefix covers; with a policy the tip of each coordinate alone."""
-    found: Iterable[Entry] = (
+def covered_entries(store: RecordStore, prefix: Prefix) -> Iterator[Entry]:
+    """The stored Plexes and Seals that a prefix covers."""
+    return (
         entry
         for entry in store.entries(*prefix.space, prefix.name or "")
         if prefix.covers(entry.group, entry.app, entry.name)
         and (prefix.version is None or prefix.version.admits(entry.hash, entry.tai, entry.signer))
     )
-    if tips is None:
-        yield from found
-        return
-    for _, versions in groupby(found, lambda e: (e.group, e.app, e.name)):  # one coordinate together, oldest first
-        tip = tips.choose(list(versions))
-        if tip is not None:
-            yield tip.entry
+
+
+def _entries_with_tips(
+    store: RecordStore, prefix: Prefix, policy: TipPolicy, held: int = LOOKED_AT
+) -> Iterator[tuple[Entry, Tip | None]]:
+    """Each entry with the tip of its coordinate; at most `held` versions of a coordinate are in memory at once."""
+    for place, together in groupby(covered_entries(store, prefix), lambda e: (e.group, e.app, e.name)):
+        first = list(islice(together, held))
+        if len(first) < held:
+            tip = describe_tip(partial(_until, newest_first(first)), policy, prefix.version)
+        else:
+            tip = describe_tip(partial(_newest_at, store, place), policy, prefix.version)
+        for entry in chain(first, together):
+            yield entry, tip
+
+
+def _until(versions: Sequence[Entry], until: str | None) -> Iterator[Entry]:
+    return (entry for entry in versions if until is None or entry.tai <= until)
+
+
+def _newest_at(store: RecordStore, place: tuple[str, str, str], until: str | None) -> Iterator[Entry]:
+    return store.newest_first(*place, until=until)
 
 
 def _entry_fields(entry: Entry) -> dict[str, tuple[str, ...]]:

@@ -1,85 +1,94 @@
-"""Which record a coordinate means, when several stand there (110; docs/threat-model.md, who may move a tip).
+"""The tip of a coordinate in a lace, what else is there, and how that is said (110; docs/concepts.md, tips).
 
-Rule: the newest, but a record does not displace one that is signed by a key this lace knows unless it is signed by such
-a key too; and a record dated beyond the horizon is never a tip. What was passed over is told.
+Rule: `lace.records.tip` decides; this module reads versions for it and words the answer. The keys that a lace knows
+are a hint for people who read the answer, and change nothing about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, takewhile
 
-from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
-from lace.notation.tai import TAI
+from lace.records.coordinate import VersionChoice
+from lace.records.tip import LOOKED_AT, TipPolicy, choose_tip, newest_by_writer, tip_order
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
 KNOWN_KEYS = "known-key"  # the settings namespace
+_NAMED = 4  # versions that a sentence names; the rest it counts
 
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """The record that a coordinate means, and the newer ones that it does not mean."""
+    """The record that a coordinate means, and what else somebody should know who reads it."""
 
     entry: Entry
-    passed_over: Sequence[Entry] = ()
+    concurrent: tuple[Entry, ...] = ()  # the newest version of each other writer, newest first
+    passed_over: tuple[Entry, ...] = ()  # newer versions that may not be the tip, newest first; LOOKED_AT at most
 
-    def notice(self) -> str:
-        """What somebody should know who takes it for the newest; empty if it is."""
-        if not self.passed_over:
-            return ""
-        count = len(self.passed_over)
-        newer = "1 newer record stands" if count == 1 else f"{count:,} newer records stand"
-        return f"{newer} here, dated too far ahead or not signed by a key that this lace knows; `lace ls` shows them"
+    def notices(self, told: Callable[[Entry], str] | None = None) -> Iterator[str]:
+        """What to know about it, a sentence each; nothing if one writer wrote here and nothing was passed over."""
+        told = told or who_and_when
+        if self.concurrent:
+            count = len(self.concurrent) + 1
+            said = f"{count:,} writers have written here; this is the newest version, by {told(self.entry)}"
+            yield f"{said}; also by {listed(self.concurrent, told)}"
+        if self.passed_over:
+            count = len(self.passed_over)
+            newer = "1 version is" if count == 1 else f"{count:,} versions are"
+            yield f"{newer} dated too far ahead to be the tip: by {listed(self.passed_over, told)}"
 
 
-class TipPolicy:
-    """Chooses among the versions of a coordinate."""
+def writer_of(entry: Entry) -> str:
+    """Who wrote a version: its signer, or that nobody signed it."""
+    return entry.signer or "unsigned"
 
-    def __init__(
-        self, known: Callable[[], Iterable[str]], now: Callable[[], TAI], horizon_s: int | None = HORIZON_S
-    ) -> None:
-        self._known = known
-        self._now = now
-        self._horizon_s = horizon_s
-        self._keys: frozenset[str] | None = None
 
-    def choose(self, versions: Sequence[Entry]) -> Tip | None:
-        """The tip of versions that stand oldest first; None if there are none, or none is old enough."""
-        present = self._dated(versions)
-        if not present:
-            return None
-        chosen = present[-1]
-        if len(present) > 1 and any(entry.signer for entry in present):
-            keys = self._known_keys()
-            chosen = next((entry for entry in reversed(present) if entry.signer in keys), chosen)
-        return Tip(chosen, tuple(versions[versions.index(chosen) + 1 :]))
+def who_and_when(entry: Entry) -> str:
+    """Who wrote a version, and its time."""
+    return f"{writer_of(entry)} ({entry.tai})"
 
-    def bounds(self) -> tuple[frozenset[str], TAI | None]:
-        """The known keys, and the instant behind which nothing is a tip.
 
-        Who has too many versions to hand them all to `choose` looks for the newest before that instant, and for the
-        newest before it that one of these keys signed: among the two is the tip.
-        """
-        return self._known_keys(), self._horizon()
+def listed(entries: Sequence[Entry], told: Callable[[Entry], str], named: int = _NAMED) -> str:
+    """Some versions in words, and how many more there are."""
+    more = len(entries) - named
+    return ", ".join(map(told, entries[:named])) + (f" and {more:,} more" if more > 0 else "")
 
-    def _horizon(self) -> TAI | None:
-        return None if self._horizon_s is None else self._now().plus_ns(self._horizon_s * SECOND_NS)
 
-    def _dated(self, versions: Sequence[Entry]) -> Sequence[Entry]:
-        horizon = self._horizon() if versions else None
-        if horizon is None or TAI.parse(versions[-1].tai) <= horizon:
-            return versions
-        return [entry for entry in versions if TAI.parse(entry.tai) <= horizon]
+Versions = Callable[[str | None], Iterable[Entry]]
+"""Gives the versions of a coordinate newest first, from an instant back."""
 
-    def _known_keys(self) -> frozenset[str]:
-        if self._keys is None:
-            self._keys = frozenset(self._known())
-        return self._keys
 
-    def forget(self) -> None:
-        """The known keys may be others now."""
-        self._keys = None
+def find_tip(versions: Versions, policy: TipPolicy, choice: VersionChoice | None = None) -> Entry | None:
+    """The tip among the versions that a version selector admits; None if there is none."""
+    policy = _policy_for(policy, choice)
+    return choose_tip(_chosen(versions(policy.until), choice), policy)
+
+
+def describe_tip(
+    versions: Versions, policy: TipPolicy, choice: VersionChoice | None = None, *, within: int = LOOKED_AT
+) -> Tip | None:
+    """The same, with what is concurrent and what was passed over, each looked for in so many versions."""
+    policy = _policy_for(policy, choice)
+    looked_at = list(islice(filter(policy.admits, _chosen(versions(policy.until), choice)), within))
+    tip = choose_tip(looked_at, policy)
+    if tip is None:
+        return None
+    newer = takewhile(lambda entry: tip_order(entry) > tip_order(tip), _chosen(versions(None), choice))
+    _, *concurrent = newest_by_writer(looked_at, policy, within)
+    return Tip(tip, tuple(concurrent), tuple(islice(newer, within)))
+
+
+def _policy_for(policy: TipPolicy, choice: VersionChoice | None) -> TipPolicy:
+    """Who names an instant or a hash means that version, however it is dated."""
+    return TipPolicy() if choice is not None and choice.tai is not None else policy
+
+
+def _chosen(versions: Iterable[Entry], choice: VersionChoice | None) -> Iterable[Entry]:
+    if choice is None:
+        return versions
+    return (entry for entry in versions if choice.admits(entry.hash, entry.tai, entry.signer))
 
 
 def known_keys(store: RecordStore) -> list[Verifier]:

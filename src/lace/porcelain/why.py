@@ -29,7 +29,7 @@ from lace.facts.predicates import (
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import ExchangePlan, agree
-from lace.policy.exposure import Exposure
+from lace.policy.exposure import Exposure, expose_all
 from lace.policy.lower import LoweredPolicy, LoweringOptions, ViewKind, lower
 from lace.policy.operand import SCOPE_PREFIXES, Module
 from lace.policy.origin import viewer_of
@@ -48,7 +48,10 @@ _VIEWED = re.compile(r"\bv_([A-Za-z]+)_\d+")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate: on whose side, whether the record passes (None: nobody can tell from here), and why."""
+    """One gate: on whose side, whether the record passes (None: nobody can tell from here), and why.
+
+    Its name says what an open gate means. Of a shut one `said` is a sentence that says no.
+    """
 
     side: str
     name: str
@@ -56,6 +59,13 @@ class Gate:
     said: str
     because: str = ""  # a proof, or the nearest miss
     remedy: str = ""  # the one change that would let it pass
+
+    @property
+    def sentence(self) -> str:
+        """What is to be said of it: what holds, what does not, or what cannot be known."""
+        if self.passed is False:
+            return self.said
+        return self.name if self.said in ("", "yes") else f"{self.name}: {self.said}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +151,7 @@ def _is_here(record: RecordHash, side: WhySide) -> Gate:
     if side.lace is not None and side.lace.store.have(record):
         return Gate(side.called, "stored", True, "yes")
     remedy = "ask with --with PATH where the lace that has it is at hand; `lace interlace --dry-run` asks a peer"
-    return Gate(side.called, "stored", False, "no record of that hash is there", remedy=remedy)
+    return Gate(side.called, "stored", False, "no record of that hash is stored", remedy=remedy)
 
 
 def _is_valid(stored: bytes, side: WhySide) -> Gate:
@@ -160,10 +170,10 @@ def _tip_gate(record: ValidRecord, side: WhySide, wanted: RecordHash) -> Gate | 
     if not isinstance(plex, Plex) or side.lace is None:
         return None
     coordinate = f"//{plex.group}//{plex.app}//{plex.name}"
-    try:
-        tip = side.lace.resolve(coordinate)
-    except NotFound:
+    until = side.lace.tip_policy().until
+    if until is not None and plex.tai > until:
         return Gate(side.called, "tip", True, f"it is dated too far ahead to be the tip of {coordinate}")
+    tip = side.lace.resolve(coordinate)
     if tip == wanted:
         return Gate(side.called, "tip", True, f"it is the tip of {coordinate}")
     said = f"a newer record, {tip}, hides it at {coordinate}; it travels all the same"
@@ -184,21 +194,36 @@ def _sending_gates(walked: Walk, plan: ExchangePlan, now: TAI, send_gate: bool) 
         "selected by its own rules",
         _scoped(SELECT_HAVE, _SENDER),
         (str(record),),
+        no="this side's own rules do not select it",
         known=sender.module is not None,
         remedy=f"add `--select-hash {record}`, or a rule for SelectHave that holds for it",
     )
     yield _exposed(sender, policy, asking, (viewer, str(record)), send_gate)
     remedy = f"they would have to select it: a rule for SelectHave over what they can see, or `--select-hash {record}`"
-    yield asking.gate(
+    selects = _scoped(SELECT_HAVE, _RECEIVER)
+    gate = asking.gate(
         sender.called,
         "selected by the other side's rules, over what they may see",
-        _scoped(SELECT_HAVE, _RECEIVER),
+        selects,
         (str(record),),
+        no="the other side's rules do not select it, over what they may see",
         known=receiver.module is not None,
         remedy=remedy,
     )
+    if gate.passed is False and policy.view is not ViewKind.ALL:
+        seeing = lower(plan, local_index=_SENDER, viewer=viewer, exposures=(expose_all(),), options=options)
+        asking = _Asking(sender.lace, seeing, _runtime_facts(now, receiver.verifier))
+        gate = _held_by_exposure(gate, asking, selects, (str(record),), "select it")
+    yield gate
     if receiver.module is not None and sender.module is not None:
-        yield asking.gate(sender.called, "advertised", policy.sendable, (str(record),), remedy="see the gates above")
+        yield asking.gate(
+            sender.called,
+            "advertised",
+            policy.sendable,
+            (str(record),),
+            no="it is not advertised: both rule sets and the exposure together leave it out",
+            remedy="see the gates above",
+        )
 
 
 def _exposed(side: WhySide, policy: LoweredPolicy, asking: _Asking, values: tuple[str, str], send_gate: bool) -> Gate:
@@ -210,7 +235,8 @@ def _exposed(side: WhySide, policy: LoweredPolicy, asking: _Asking, values: tupl
         remedy = "`--expose selected` shows what your own selector selects, `--expose FILE` what its rules allow"
         return Gate(side.called, name, False if send_gate else None, said, remedy=remedy)
     remedy = "a rule for AllowQueryRecord(Viewer,P) that holds for it"
-    gate = asking.gate(side.called, name, CAN_QUERY_RECORD, values, remedy=remedy)
+    no = "it is not exposed to the other side"
+    gate = asking.gate(side.called, name, CAN_QUERY_RECORD, values, no=no, remedy=remedy)
     return gate if send_gate or gate.passed else Gate(gate.side, name, None, gate.said, gate.because, gate.remedy)
 
 
@@ -233,26 +259,40 @@ def _receiving_gates(walked: Walk, plan: ExchangePlan, claimed: Iterable[FieldOc
     ]
     viewer = viewer_of(plan.operands[_SENDER].origin, sender.verifier)
     policy = lower(plan, local_index=_RECEIVER, viewer=viewer, exposures=receiver.exposures)
-    asking = _Asking(receiver.lace, policy, [*_runtime_facts(now, sender.verifier), *claims])
+    given = [*_runtime_facts(now, sender.verifier), *claims]
+    asking = _Asking(receiver.lace, policy, given)
     values = (str(walked.record), source)
-    for index, whose in ((_RECEIVER, "its own rules"), (_SENDER, "the other side's rules")):
+    asked = (
+        (_RECEIVER, "its own rules", "this side's own rules do not ask for it"),
+        (_SENDER, "the other side's rules", "the other side's rules do not let this side ask for it"),
+    )
+    for index, whose, no in asked:
         side = receiver if index == _RECEIVER else sender
         knows = receiver.lace is not None or not _reads_records(side.module)
         remedy = f"a rule for SelectAdvertised that holds for it, or `--select-hash {walked.record}`"
         name = f"wanted by {whose}"
-        yield asking.gate(
-            receiver.called,
-            name,
-            _scoped(SELECT_ADVERTISED, index),
-            values,
-            known=side.module is not None and knows,
-            remedy=remedy,
-        )
+        wants = _scoped(SELECT_ADVERTISED, index)
+        known = side.module is not None and knows
+        gate = asking.gate(receiver.called, name, wants, values, no=no, known=known, remedy=remedy)
+        if gate.passed is False and index == _SENDER and policy.view is not ViewKind.ALL:
+            seeing = lower(plan, local_index=_RECEIVER, viewer=viewer, exposures=(expose_all(),))
+            asking = _Asking(receiver.lace, seeing, given)
+            gate = _held_by_exposure(gate, asking, wants, values, "let this side ask for it")
+        yield gate
     if receiver.lace is None:
         said = "whether it is stored there already, and whether it was refused, only that side can tell"
         yield Gate(receiver.called, "requested and stored", None, said)
     else:
         yield Gate(receiver.called, "requested and stored", True, "it would be asked for, checked and stored")
+
+
+def _held_by_exposure(gate: Gate, seeing: _Asking, predicate: Predicate, values: tuple[str, ...], does: str) -> Gate:
+    """A gate of the other side's rules that is shut; if it would be open were they shown everything, that is said."""
+    if not seeing.gate(gate.side, gate.name, predicate, values, no=gate.said).passed:
+        return gate
+    said = f"this side does not show the other side's rules what they need: shown every record here, they would {does}"
+    remedy = "`--expose all`, or `--expose FILE` with rules that show them the records that they read"
+    return Gate(gate.side, gate.name, False, said, gate.because, remedy)
 
 
 def _reads_records(module: Module | None) -> bool:
@@ -279,16 +319,17 @@ class _Asking:
         predicate: Predicate,
         values: tuple[str, ...],
         *,
+        no: str,
         known: bool = True,
         remedy: str = "",
     ) -> Gate:
-        """Whether a fact holds, as a gate with its proof or its nearest miss."""
+        """Whether a fact holds, as a gate with its proof, or with `no` and its nearest miss."""
         if not known:
             return Gate(side, name, None, "this depends on rules or records that only the other side knows")
         found = self._explainer.explain(Atom(predicate, tuple(Constant(value) for value in values)))
         if found.holds:
             return Gate(side, name, True, "yes", _plain(found))
-        return Gate(side, name, False, "no", _plain(found), remedy)
+        return Gate(side, name, False, no, _plain(found), remedy)
 
 
 def _as_rule(fact: Fact) -> Rule:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from lace.errors import InvalidText, KeyUnavailable
+from lace.errors import InvalidText, KeyUnavailable, excerpt
 from lace.notation.identifiers import Verifier
 from lace.records.keys import SigningKey, SigningSecret
 from lace.runtime.passphrase import Ask, Sealed
@@ -104,6 +104,19 @@ class KeyRing:
         """A key as it may be shown; what a locked file says of its verifier is checked when it is opened."""
         found = self._read(name)
         return KeyEntry(name, found.verifier, found.secret is None)
+
+    def verifier(self, word: str) -> Verifier:
+        """The verifier that a word is, or that of the key of this name; no secret is needed. Else KeyUnavailable."""
+        if word.startswith("V."):
+            return Verifier.parse(word)
+        if KEY_NAME.fullmatch(word) and (self.folder / f"{word}{SUFFIX}").exists():
+            return self.entry(word).verifier
+        from lace.policy.lint import nearest  # only who mistyped needs it
+
+        error = KeyUnavailable(f"{excerpt(word)} is neither a verifier (V.….H3) nor the name of a key of the ring")
+        names = [path.name.removesuffix(SUFFIX) for path in self.folder.glob(f"*{SUFFIX}")]
+        error.add_note(nearest(word, names) or "`lace key list` shows the names")
+        raise error
 
     def load(self, name_or_verifier: str) -> SigningKey:
         """The key of that name, or the one whose verifier that is."""

@@ -20,16 +20,16 @@ libraries:
       include: transformations/**
 """
 
-_TABLES = '''"""Records from an inbox: judged, refused ones apart, their facts, and the newest of each coordinate.
+_TABLES = '''"""Records from an inbox: judged, refused ones apart, their facts, and the tip of each coordinate.
 
 Run with `spark-pipelines run` in the folder above. Move finished bundles into the inbox: each is read once.
 """
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from lace.spark.jobs.facts import field_facts, link_facts
+from lace.spark.jobs.tips import tips as tip_rows
 from lace.spark.schemas import WIDE
 
 INBOX = {inbox!r}
@@ -63,11 +63,9 @@ def record_links() -> DataFrame:
     return link_facts(spark.read.table("records"))
 
 
-@dp.materialized_view(comment="The newest record of each coordinate.")
+@dp.materialized_view(comment="The tip of each coordinate, as `lace get` finds it, and who else has written there.")
 def tips() -> DataFrame:
-    named = spark.read.table("records").where("name is not null")
-    newest = F.max_by("hash", F.struct("tai", "hash")).alias("hash")
-    return named.groupBy("group", "app", "name").agg(newest, F.max("tai").alias("tai"), F.count("*").alias("records"))
+    return tip_rows(spark.read.table("records"))
 '''
 
 

@@ -9,7 +9,7 @@ can be compared code by code.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, Self
@@ -137,13 +137,10 @@ class RecordStore(Protocol):
         """Plexes and Seals in the order group, app, name, TAI, hash (all by their UTF-8 bytes)."""
 
     def versions(self, group: str, app: str, name: str) -> list[Entry]:
-        """Everything stored under one coordinate; its tip (110: highest TAI, then highest hash) is the last."""
+        """Everything stored under one coordinate by TAI, then by hash: the newest is the last."""
 
-    def latest_versions(
-        self, group: str, app: str, name: str, *, until: str | None, signers: Collection[str]
-    ) -> list[Entry]:
-        """The last of `versions`: from the newest up to an instant that one of these keys signed, else from the newest
-        up to it. All that may be the tip and all that is newer is among them; older ones may be, too."""
+    def newest_first(self, group: str, app: str, name: str, *, until: str | None = None) -> Iterator[Entry]:
+        """The same the other way round, from an instant back; read as far as somebody asks."""
 
     def high_water(self) -> StoreRecordId:
         """The id of the newest record ever stored."""

@@ -19,14 +19,11 @@ from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.connect import connect, store_errors
-from lace.store.columns.coordinates import Candidates, CoordinateIndex, Space, in_tip_order
+from lace.store.columns.coordinates import CoordinateIndex, Space
 from lace.store.columns.segments import as_codes
 from lace.store.columns.symbols import SymbolTable, keyed_hash
 
 _AFTER_SLASH = "0"  # the character behind "/": a bound behind everything below a name
-_LAST_INSTANT = "~"  # behind every TAI text
-_FEW = 32  # versions of a name that are read at once; with more, those that may be its tip are searched for
-_SAME_INSTANT = 64  # versions of one instant beyond a page that are put into the order of their hashes
 
 
 class Count(NamedTuple):
@@ -39,24 +36,16 @@ class Count(NamedTuple):
         return f"{self.number:,}" if self.is_whole else f"{self.number:,}+"
 
 
-class Wanted(NamedTuple):
-    """Where a tip is looked for: whose records displace others', up to which instant, among how many versions."""
-
-    signers: Sequence[str] = ()
-    until: str = _LAST_INSTANT
-    within: int = 2_000
-
-
-ANY = Wanted()
-
-
 class Child(NamedTuple):
-    """What stands directly below a name: a folder of names, or a name with the versions among which its tip is."""
+    """What is directly below a name: a folder of names, or a name that has versions."""
 
     name: str  # whole, from the space's root; a folder ends in "/"
     held: Count  # records below a folder, or versions of a name
-    candidates: tuple[Entry, ...] = ()  # oldest first; empty for a folder
-    is_searched: bool = True  # False: one of more versions than were looked at may be the tip
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.name.endswith("/")
 
 
 class Children(NamedTuple):
@@ -127,16 +116,11 @@ class Browser(Closing):
     def space(self, group: str, app: str) -> Space | None:
         """The space of a group and app, if it ever held something."""
         with self._reading():
-            codes = self._symbols.codes([group, app])
-            query = "SELECT id FROM spaces WHERE group_code = ? AND app_code = ?"
-            row = self._connection.execute(query, codes).fetchone()
-        return None if row is None else Space(row[0], group, app)
+            return self._index.space(group, app)
 
     # --- names
 
-    def children(
-        self, space: Space, under: str = "", *, start: str = "", limit: int, count_to: int, wanted: Wanted = ANY
-    ) -> Children:
+    def children(self, space: Space, under: str = "", *, start: str = "", limit: int, count_to: int) -> Children:
         """What stands directly below a name (empty, or with its final slash), from `start` on."""
         rows: list[Child] = []
         bound = max(start, under)
@@ -150,7 +134,7 @@ class Browser(Closing):
                     rows.append(Child(folder, self._count(space, folder, count_to)))
                     bound = f"{under}{segment}{_AFTER_SLASH}"
                 else:
-                    rows.append(self._named(space, name, count_to, wanted))
+                    rows.append(Child(name, self._versions_up_to(space, name, count_to)))
                     bound = f"{name}\0"
         return Children(tuple(rows), None)
 
@@ -159,42 +143,15 @@ class Browser(Closing):
         row = self._connection.execute(query, (space.id, bound)).fetchone()
         return None if row is None else str(row[0])
 
-    def _named(self, space: Space, name: str, count_to: int, wanted: Wanted) -> Child:
-        found = self._versions_up_to(space, name, max(count_to, _FEW) + 1)
-        candidates, is_searched = self._candidates(space, name, wanted, found)
-        return Child(name, Count(min(found, count_to), found <= count_to), tuple(candidates), is_searched)
-
-    def _versions_up_to(self, space: Space, name: str, limit: int) -> int:
+    def _versions_up_to(self, space: Space, name: str, limit: int) -> Count:
         query = "SELECT count(*) FROM (SELECT 1 FROM coordinates WHERE space = ? AND name = ? LIMIT ?)"
-        return int(self._connection.execute(query, (space.id, name, limit)).fetchone()[0])
-
-    def candidates(self, space: Space, name: str, wanted: Wanted) -> Candidates:
-        """The versions of a coordinate among which its tip is; as many as there are, if there are few."""
-        with self._reading():
-            return self._candidates(space, name, wanted, self._versions_up_to(space, name, _FEW + 1))
-
-    def _candidates(self, space: Space, name: str, wanted: Wanted, count: int) -> Candidates:
-        if count <= _FEW:
-            found = self._index.select(space, "name = ? ORDER BY tai, record", (name,))
-            return Candidates(list(in_tip_order(found)), True)
-        found, is_whole = self._index.candidates(space, name, **wanted._asdict())
-        return Candidates(found or self._newest(space, name, 1), is_whole)  # all beyond the instant: the newest, then
+        found = self._connection.execute(query, (space.id, name, limit + 1)).fetchone()[0]
+        return Count(min(found, limit), found <= limit)
 
     def versions(self, space: Space, name: str, *, before: Entry | None = None, limit: int) -> list[Entry]:
-        """The versions of one coordinate, newest first, from behind an entry on; the first of all is the tip."""
+        """The newest versions of one coordinate, newest first, behind an entry."""
         with self._reading():
-            return self._newest(space, name, limit, before)
-
-    def _newest(self, space: Space, name: str, limit: int, before: Entry | None = None) -> list[Entry]:
-        where, values = "name = ?", (name,)
-        if before is not None:  # those of its own instant come again, and are passed over below
-            where, values = "name = ? AND tai <= ?", (name, before.tai)  # type: ignore[assignment]
-        where += " ORDER BY tai DESC, record DESC LIMIT ?"
-        found = self._index.select(space, where, (*values, limit + _SAME_INSTANT))
-        ordered = list(in_tip_order(reversed(found)))[::-1]
-        if before is not None:
-            ordered = [entry for entry in ordered if (entry.tai, entry.hash) < (before.tai, before.hash)]
-        return ordered[:limit]
+            return self._index.newest(space, name, before=before, limit=limit)
 
     # --- what came last
 

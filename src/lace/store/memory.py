@@ -5,7 +5,7 @@ Rule: plain dicts and lists, so that it can serve as the other side of every con
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from itertools import takewhile
@@ -17,6 +17,7 @@ from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
+from lace.records.tip import newest_first
 from lace.records.validate import ValidRecord, reread
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
@@ -213,10 +214,8 @@ class MemoryStore(Closing):
     def versions(self, group: str, app: str, name: str) -> list[Entry]:
         return [entry for entry in self.entries(group, app, name) if entry.name == name]
 
-    def latest_versions(
-        self, group: str, app: str, name: str, *, until: str | None, signers: Collection[str]
-    ) -> list[Entry]:
-        return self.versions(group, app, name)  # all of them are in memory anyway
+    def newest_first(self, group: str, app: str, name: str, *, until: str | None = None) -> Iterator[Entry]:
+        return (entry for entry in newest_first(self.versions(group, app, name)) if until is None or entry.tai <= until)
 
     def high_water(self) -> StoreRecordId:
         return StoreRecordId(self._last_record)

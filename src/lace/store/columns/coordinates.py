@@ -1,19 +1,20 @@
 """The coordinate index of a store file: Plexes and Seals by group, app, name and TAI (110).
 
-Rule: it names candidates in order and judges none of them; which version counts is policy's business.
+Rule: it names versions in order and judges none of them; which of them counts is decided by `lace.records.tip`.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from lace.notation.identifiers import RecordHash
+from lace.records.tip import newest_first, tip_order
 from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.checksum import checksum, damaged, plain_sum, require_sum
 from lace.store.columns.segments import NO_SIGNER, as_codes
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 PAGE_ROWS = 1024
 _AFTER_ALL = "~"  # sorts behind every TAI
-_KNOWN = "signer IN (SELECT value FROM json_each(?))"
 
 
 class Space(NamedTuple):
@@ -33,13 +33,6 @@ class Space(NamedTuple):
     id: int
     group: str
     app: str
-
-
-class Candidates(NamedTuple):
-    """The versions of a coordinate among which its tip is, oldest first."""
-
-    entries: list[Entry]
-    is_whole: bool  # False: there are more versions than were looked at, and one of those may be the tip
 
 
 class CoordinateIndex:
@@ -106,52 +99,53 @@ class CoordinateIndex:
 
     def named(self, group: str, app: str, name: str) -> list[Entry]:
         """The entries of one coordinate by TAI and record."""
-        space = self._found_space(group, app)
+        space = self.space(group, app)
         return self.select(space, "name = ? ORDER BY tai, record", (name,)) if space else []
 
-    def latest(self, group: str, app: str, name: str, until: str | None, signers: Collection[str]) -> list[Entry]:
-        """The entries of one coordinate from where its tip may be, by TAI and record (see `latest_versions`)."""
-        space = self._found_space(group, app)
-        if space is None:
-            return []
-        codes = json.dumps([code for code in self._symbols.codes(list(signers)) if code >= 0])
-        newest = "SELECT tai FROM coordinates WHERE space = ? AND name = ? AND tai <= ?"
-        at = (space.id, name, until or _AFTER_ALL)
-        row = None
-        if codes != "[]":
-            row = self._connection.execute(f"{newest} AND {_KNOWN} ORDER BY tai DESC LIMIT 1", (*at, codes)).fetchone()
-        row = row or self._connection.execute(f"{newest} ORDER BY tai DESC LIMIT 1", at).fetchone()
-        return self.select(space, "name = ? AND tai >= ? ORDER BY tai, record", (name, row[0] if row else ""))
-
-    def _found_space(self, group: str, app: str) -> Space | None:
+    def space(self, group: str, app: str) -> Space | None:
+        """The space of a group and app, if it ever held something."""
         codes = self._symbols.codes([group, app])
         row = self._connection.execute("SELECT id FROM spaces WHERE group_code = ? AND app_code = ?", codes).fetchone()
         return Space(row[0], group, app) if row else None
 
-    def candidates(self, space: Space, name: str, *, until: str, signers: Sequence[str], within: int) -> Candidates:
-        """Of the versions up to an instant the newest, and the newest that one of these keys signed.
+    def newest(
+        self, space: Space, name: str, *, until: str | None = None, before: Entry | None = None, limit: int
+    ) -> list[Entry]:
+        """The newest versions of a coordinate by TAI and hash, newest first: those up to an instant, behind an entry.
 
-        At most `within` versions are looked at, newest first; all of one instant are candidates, as hashes order them.
+        The index orders what has one TAI by arrival. Where that would decide which versions are the newest so many,
+        all of that instant are looked at, a page at a time.
         """
-        codes = json.dumps([code for code in self._symbols.codes(signers) if code >= 0])
-        at = (space.id, name, until)
-        newest = (
-            "SELECT tai, signer FROM coordinates WHERE space = ? AND name = ? AND tai <= ? ORDER BY tai DESC LIMIT ?"
+        found: list[Entry] = []
+        bound, values = "tai <= ?", (name, until or _AFTER_ALL)
+        if before is not None:
+            found = self._of_instant(space, name, before.tai, limit, below=before.hash)
+            bound, values = "tai < ?", (name, before.tai)
+        if len(found) == limit:
+            return found
+        rows = self.select(
+            space, f"name = ? AND {bound} ORDER BY tai DESC, record DESC LIMIT ?", (*values, limit - len(found) + 1)
         )
-        first = self._connection.execute(newest, (*at, 1)).fetchone()
-        if first is None:
-            return Candidates([], True)
-        found = self.select(space, "name = ? AND tai = ? ORDER BY record LIMIT ?", (name, first[0], within + 1))
-        if codes == "[]":
-            return Candidates(list(in_tip_order(found[:within])), len(found) <= within)
-        known = self._connection.execute(f"SELECT tai FROM ({newest}) WHERE {_KNOWN} LIMIT 1", (*at, within, codes))
-        signed = known.fetchone()
-        if signed is None:
-            count = self._connection.execute(f"SELECT count(*) FROM ({newest})", (*at, within + 1)).fetchone()[0]
-            return Candidates(list(in_tip_order(found[:within])), count <= within)
-        where = f"name = ? AND tai = ? AND {_KNOWN} ORDER BY record LIMIT ?"
-        of_known = self.select(space, where, (name, signed[0], codes, within + 1))
-        return Candidates(list(in_tip_order(of_known[:within])), len(of_known) <= within)
+        if len(rows) <= limit - len(found):
+            return found + newest_first(rows)
+        cut = rows[-1].tai
+        found += newest_first(entry for entry in rows if entry.tai > cut)
+        return found + self._of_instant(space, name, cut, limit - len(found)) if len(found) < limit else found
+
+    def _of_instant(self, space: Space, name: str, tai: str, limit: int, below: str | None = None) -> list[Entry]:
+        """Of the versions of one instant those with the highest hashes (below one), highest first."""
+        return nlargest(
+            limit,
+            (entry for entry in self._each_of_instant(space, name, tai) if below is None or entry.hash < below),
+            key=tip_order,
+        )
+
+    def _each_of_instant(self, space: Space, name: str, tai: str) -> Iterator[Entry]:
+        after = 0
+        where = "name = ? AND tai = ? AND record > ? ORDER BY record LIMIT ?"
+        while page := self.select(space, where, (name, tai, after, PAGE_ROWS)):
+            yield from page
+            after = page[-1].id
 
     def select(self, space: Space, where: str, values: tuple[str | int, ...]) -> list[Entry]:
         columns = "name, tai, record, code, signer, data_length, sum"
@@ -182,4 +176,13 @@ def _summed(
 def in_tip_order(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Entries that come by name, TAI and id, with those of one name and TAI ordered by hash (110)."""
     for _, same in groupby(entries, key=lambda entry: (entry.group, entry.app, entry.name, entry.tai)):
-        yield from sorted(same, key=lambda entry: entry.hash)
+        yield from sorted(same, key=tip_order)
+
+
+def paged(page: Callable[[Entry | None, int], list[Entry]]) -> Iterator[Entry]:
+    """The versions of a coordinate newest first, by pages of those behind an entry: mostly the first one is enough."""
+    before: Entry | None = None
+    limit = 1
+    while found := page(before, limit):
+        yield from found
+        before, limit = found[-1], min(limit * 32, PAGE_ROWS)

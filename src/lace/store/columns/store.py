@@ -5,7 +5,7 @@ Rule: commit, then acknowledge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,7 @@ from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.bodies import BodyTable
 from lace.store.columns.checksum import checksum, require_sum
-from lace.store.columns.coordinates import CoordinateIndex, Space, in_tip_order
+from lace.store.columns.coordinates import CoordinateIndex, Space, in_tip_order, paged
 from lace.store.columns.file import StoreFile
 from lace.store.columns.history import SegmentLog, Totals
 from lace.store.columns.net import net_changes
@@ -275,12 +275,13 @@ class SQLiteStore(Closing):
             found = self._coordinates.named(group, app, name)
         return list(in_tip_order(found))
 
-    def latest_versions(
-        self, group: str, app: str, name: str, *, until: str | None, signers: Collection[str]
-    ) -> list[Entry]:
-        with self._file.reading():
-            found = self._coordinates.latest(group, app, name, until, signers)
-        return list(in_tip_order(found))
+    def newest_first(self, group: str, app: str, name: str, *, until: str | None = None) -> Iterator[Entry]:
+        def page(before: Entry | None, limit: int) -> list[Entry]:
+            with self._file.reading():
+                space = self._coordinates.space(group, app)
+                return self._coordinates.newest(space, name, until=until, before=before, limit=limit) if space else []
+
+        return paged(page)
 
     # --- facts
 
