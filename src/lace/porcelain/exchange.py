@@ -19,7 +19,7 @@ from lace.policy.lower import LoweringOptions, lower
 from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
-from lace.policy.select import select_all, select_word
+from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.follow import LocalFollow
@@ -54,7 +54,7 @@ def selector(select: Select) -> Module:
     if not isinstance(select, str):
         parts = [selector(part) for part in select]
         return union(parts) if parts else select_all()
-    return select_word(select) or Module.author(select)
+    return select_text(select)
 
 
 def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
