@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.arguments import StoreOnly, opened, opened_for_rules
+from lace.cli.arguments import StoreOnly, lace_path, opened, opened_for_rules
 from lace.cli.cores import read_ahead, use_two_cores
 from lace.cli.output import human_size, json_option, print_json, say
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
@@ -67,7 +67,7 @@ def command(
 
 def _split(arguments: tuple[str, ...], over_facts: bool, plan: bool) -> tuple[Path | None, str, str | None]:
     rest = list(arguments)
-    path = None if over_facts else Path(rest.pop(0)) if rest else None
+    path = None if over_facts else lace_path(rest.pop(0)) if rest else None
     if not (1 if plan else 2) <= len(rest) <= 2 or (path is None and not over_facts):
         form = "--facts FILE RULES" if over_facts else "PATH RULES"
         raise click.UsageError(f"give {form} and a goal such as \"Selected('P…')\"; only --plan needs no goal.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.arguments import Target, lace_argument, opened
+from lace.cli.arguments import LacePath, Target, lace_argument, opened
 from lace.cli.asking import walk_to_peer
 from lace.cli.failure import ExitCode
 from lace.cli.key import user_ring, verifier_named
@@ -39,9 +39,7 @@ MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
     help="What is known of the other side: who it is (V.….H3, or the name of a key of the ring), and its rules: "
     "a file, all, a coordinate or a hash.",
 )
-@click.option(
-    "--with", "their_path", type=click.Path(path_type=Path), metavar="PATH", help="Its lace, if it is at hand."
-)
+@click.option("--with", "their_path", type=LacePath(), metavar="PATH", help="Its lace, if it is at hand.")
 @click.option("--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What it exposes to us.")
 @click.option("--address", type=AddressType(), metavar="ADDRESS", help="Ask this peer, now; nothing is moved.")
 @click.option("--key", metavar="KEY|V", help="Who we are there: our verifier, or, with --address, a key of the ring.")
