@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 from lace.interlace.result import InterlaceResult
@@ -82,8 +83,11 @@ def interlace(
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more; both have `select` and `expose` unless told.
 
-    Nothing is exposed by default, and then nothing is sent: the result's notices say so.
+    Nothing is exposed by default, and then nothing is sent: the result's notices say so. `on_event` runs in this
+    thread; what it raises ends the exchange and is raised here.
     """
+    if iscoroutinefunction(on_event):
+        raise TypeError("on_event of an exchange in this process cannot be async: nobody awaits it; see lace.follow")
     parties = _parties(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )
