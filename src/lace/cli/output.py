@@ -8,7 +8,6 @@ that steer a terminal or turn the direction of text would let them write what th
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lace.notation.visible import spell_out
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -32,39 +32,24 @@ PAGE_ROWS = 1000
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
 
 
-# What steers a terminal (C0, DEL, C1), turns or hides text (bidirectional controls, separators, tags). Joiners stay:
-# scripts and emoji need them.
-_STEERING = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f"
-)
-_IN_TEXT = re.compile(f"[{_STEERING}]")
-_IN_LINE = re.compile(f"[{_STEERING}\t\n]")
-
-
 class Shown(str):
     """Text that may be shown as it is: made visible, perhaps styled by us."""
 
     __slots__ = ()
 
 
-def visible(text: str) -> Shown:
-    """Text with everything that steers a terminal spelled out; line ends and tabs stay.
+def visible(text: str, *, goes_on: bool = False) -> Shown:
+    """Text with everything that steers a terminal or hides spelled out; line ends and tabs stay.
 
     >>> visible("a\\x1b[31mb\\u202ec")
     'a\\\\x1b[31mb\\\\u202ec'
     """
-    return Shown(_IN_TEXT.sub(_spelled, text))
+    return Shown(spell_out(text, goes_on=goes_on))
 
 
 def visible_line(text: str) -> Shown:
     """The same in one line: a cell of a table, an entry of a log."""
-    return Shown(_IN_LINE.sub(_spelled, text))
-
-
-def _spelled(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return Shown(spell_out(text, one_line=True))
 
 
 def styled(text: str, **style: Any) -> Shown:
@@ -91,7 +76,11 @@ def json_line(value: Mapping[str, object]) -> Shown:
 
 
 def _visible_json(text: str) -> Shown:
-    return Shown(_IN_LINE.sub(lambda found: json.dumps(found[0])[1:-1], text))
+    return Shown(spell_out(text, _spelled_in_json, one_line=True, goes_on=True))
+
+
+def _spelled_in_json(character: str) -> str:
+    return json.dumps(character)[1:-1]
 
 
 def json_option(function: F) -> F:
