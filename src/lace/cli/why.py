@@ -15,7 +15,7 @@ from lace.cli.asking import walk_to_peer
 from lace.cli.failure import ExitCode
 from lace.cli.key import user_ring, verifier_named
 from lace.cli.links import AddressType, LinkChoices, PinType, VerifierType
-from lace.cli.output import json_option, print_json, say, short_hash, shown_hash
+from lace.cli.output import json_option, print_json, say, say_hanging, short_hash, shown_hash
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
 from lace.errors import StoreError
 from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
@@ -152,13 +152,13 @@ def _print(walked: Walk, proofs: bool) -> None:
     for gate in walked.gates:
         mark, colour = MARKS[gate.passed]
         text = gate.said if gate.said not in ("yes", "no") else ""
-        say(f"  {click.style(mark, fg=colour)} {gate.side}: {gate.name}{': ' if text else ''}{text}")
+        say_hanging(f"  {mark} {gate.side}: {gate.name}{': ' if text else ''}{text}", mark, fg=colour)
         if gate.because and (proofs or gate.passed is False):
             for line in IDENTIFIER.sub(lambda found: short_hash(found[0]), gate.because).rstrip("\n").split("\n"):
-                say(f"      {line}")
+                say_hanging(f"      {line}")
         if gate.remedy and (gate.passed is False or gate.name == "tip"):
-            say(f"    → {gate.remedy}")
-    say(_verdict(walked))
+            say_hanging(f"    → {gate.remedy}")
+    say_hanging(_verdict(walked))
 
 
 def _verdict(walked: Walk) -> str:

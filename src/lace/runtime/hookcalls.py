@@ -89,7 +89,7 @@ class HarmlessTap:
         if self._tap is not None:
             self._show(self._tap.sent, data)
 
-    def _show(self, method: Callable[[bytes], None], data: bytes) -> None:
+    def _show(self, method: Callable[[bytes], object], data: bytes) -> None:
         try:
             refuse_awaitable(method(data), "a tap is called with bytes as they pass and cannot be async")
         except Exception as error:  # noqa: BLE001 - as above
