@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
-    from lace.porcelain.node import LinkEvent, Policy
+    from lace.porcelain.node import LinkEvent, LinkEvents, Policy
     from lace.porcelain.opening import generate_key
     from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
     from lace.porcelain.preview import browse, preview
@@ -115,6 +115,7 @@ __all__ = [
     "LaceError",
     "LimitExceeded",
     "LinkEvent",
+    "LinkEvents",
     "LocalFollow",
     "LocalProtocolError",
     "MissingExtra",
@@ -189,7 +190,7 @@ _HOMES = {
     "lace.porcelain.following": "RuleChanges RuleSnapshot RuleView follow_rules",
     "lace.porcelain.lace": "Lace",
     "lace.porcelain.network": "connect relay serve",
-    "lace.porcelain.node": "LinkEvent Policy",
+    "lace.porcelain.node": "LinkEvent LinkEvents Policy",
     "lace.porcelain.listing": "Row",
     "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",

@@ -24,22 +24,23 @@ from lace.cli.app import app
 from lace.cli.files import TerminalWriter
 from lace.cli.logbook import Logbook
 from lace.cli.output import Shown, json_line, say, shown, styled, visible, visible_line
+from lace.inspector.html import visible as on_a_page
+from lace.notation.visible import escaped
 from lace.porcelain.search import index
 
 CLI = Path(output.__file__).parent
 STEERING = [chr(code) for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0))]
 TURNING = ["\u061c", "\u200e", "\u200f", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u2028"]
-NASTY = st.text(st.one_of(st.characters(), st.sampled_from(STEERING + TURNING)))
+HIDING = ("Cc", "Cf", "Zl", "Zp", "Cs")
+SHAPELESS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+INVISIBLE = ["\u200b", "\xad", "\u200d", "\ufeff", "\U000e0041", *SHAPELESS]
+NASTY = st.text(st.one_of(st.characters(), st.sampled_from(STEERING + TURNING + INVISIBLE + ["\u0301", "\u20dd"])))
 
 
 def is_harmless(text: str, *, kept: str = "") -> bool:
-    """Written out here anew: no control characters, nothing bidirectional, no separators of lines."""
-    turning = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+    """Written out here anew: no controls or formats, no separators of lines, nothing without a shape."""
     return all(
-        (unicodedata.category(letter) not in ("Cc", "Zl", "Zp") or letter in kept)
-        and unicodedata.bidirectional(letter) not in turning
-        and letter not in "\u200e\u200f\u061c"
-        for letter in text
+        (unicodedata.category(letter) not in HIDING or letter in kept) and letter not in SHAPELESS for letter in text
     )
 
 
@@ -47,8 +48,29 @@ def is_harmless(text: str, *, kept: str = "") -> bool:
 def test_visible_text_is_harmless_and_loses_nothing(text: str) -> None:
     assert is_harmless(visible(text), kept="\n\t")
     assert is_harmless(visible_line(text))
-    if is_harmless(text, kept="\n\t") and not set(text) & set("\ufeff\u180e\u2060") and text.isprintable():
+    if is_harmless(text, kept="\n\t") and text.isprintable() and unicodedata.category(text[:1] or "a")[0] != "M":
         assert visible(text) == text
+
+
+def test_every_hidden_character_is_spelled_out_on_terminals_and_pages() -> None:
+    hidden = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in HIDING]
+    for letter in [*hidden, *SHAPELESS]:
+        assert letter in "\t\n" or visible(letter) == escaped(letter)
+        assert visible_line(letter) == escaped(letter)
+        assert letter in "\t\n" or on_a_page(letter) == f"⟨U+{ord(letter):04X}⟩"
+    ordinary = "".join(
+        chr(code) for code in range(0x20, 0x110000) if unicodedata.category(chr(code)) in ("Lu", "Ll", "Nd", "Sm", "So")
+    ).replace("\u2800", "")
+    assert visible(ordinary) == on_a_page(ordinary) == ordinary
+
+
+@given(NASTY)
+def test_no_line_begins_with_a_mark_that_sits_on_what_stands_before_it(text: str) -> None:
+    for line in visible(text).split("\n"):
+        assert not unicodedata.category(line[:1] or "a").startswith("M")
+    assert not unicodedata.category(visible_line(text)[:1] or "a").startswith("M")
+    assert visible("a\u0301") == "a\u0301"
+    assert visible("\u0301\u20dda") == "\\u0301\\u20dda"
 
 
 @given(NASTY)
@@ -72,13 +94,18 @@ def test_a_line_of_the_log_is_one_harmless_line_whatever_peers_say(text: str) ->
 @given(NASTY, st.integers(1, 5))
 def test_bytes_on_a_terminal_are_harmless_however_they_are_cut(text: str, size: int) -> None:
     data = text.encode("utf-8", "surrogatepass") + b"\x9b\xff"
+    cut = _on_a_terminal(data, size)
+    assert is_harmless(cut, kept="\n\t")
+    assert cut == _on_a_terminal(data, len(data))
+
+
+def _on_a_terminal(data: bytes, size: int) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", io.StringIO())
         with TerminalWriter() as writer:
             for start in range(0, len(data), size):
                 writer.write(data[start : start + size])
-        said = sys.stdout.getvalue()  # type: ignore[attr-defined]  # a StringIO
-    assert is_harmless(said, kept="\n\t")
+        return sys.stdout.getvalue()  # type: ignore[attr-defined]  # a StringIO
 
 
 def test_our_own_styles_stay_and_those_of_others_do_not() -> None:
@@ -132,7 +159,7 @@ def test_no_command_that_prints_records_steers_a_real_terminal(tmp_path: Path) -
     content = "\x1b]0;title\x07\x1b[2Jevil \u202e boat".encode() + b"\x9b31m\r"
     with api.open(tmp_path / "x.lace", create=True) as opened:
         record = opened.put(
-            content, group="u", app="ding", name="a\u202eevil\u2066", headers={"Title": "evil\x9b boat"}
+            content, group="u", app="ding", name="a\u202eevil\u2066\u200b", headers={"Title": "evil\x9b \xadboat"}
         )
         index(opened)
     question = "Titled(P,T,N) :- Field(P,'Title',_,T), Field(P,'Name',_,N)."

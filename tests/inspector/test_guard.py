@@ -7,7 +7,9 @@ import socket
 import pytest
 
 from inspector.visiting import Visitor, World
-from lace.inspector.serving import Inspector
+from lace.inspector.guard import MAX_SESSIONS
+from lace.inspector.opened import Inspected, InspectorLimits
+from lace.inspector.serving import Inspector, inspecting
 
 
 def test_without_the_token_there_is_nothing(inspector: Inspector) -> None:
@@ -23,6 +25,33 @@ def test_the_token_leaves_the_address_and_becomes_a_cookie(inspector: Inspector)
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
+    assert "path=/" in cookie
+    assert "max-age" not in cookie  # gone with the browser
+    assert "expires" not in cookie
+
+
+def test_the_cookie_is_not_the_token_and_differs_for_each_visit(inspector: Inspector) -> None:
+    first, second = Visitor.admitted(inspector), Visitor.admitted(inspector)
+    name, _, secret = first.cookie.partition("=")
+    assert inspector.token not in first.cookie
+    assert secret != second.cookie.partition("=")[2]
+    assert len(secret) >= 32
+    assert first.get("/").status == second.get("/").status == 200
+    assert Visitor(inspector, cookie=f"{name}={inspector.token}").get("/").status == 401  # the token is no cookie
+    assert Visitor(inspector).get(f"/?token={secret}").status == 401  # and the cookie is no token
+
+
+def test_a_session_belongs_to_one_run_of_the_server(visitor: Visitor) -> None:
+    with inspecting(Inspected(limits=InspectorLimits())) as other:
+        secret = visitor.cookie.partition("=")[2]
+        assert Visitor(other, cookie=f"lace_inspector_{other.port}={secret}").get("/").status == 401
+
+
+def test_sessions_are_bounded_and_the_oldest_has_to_bring_the_token_again() -> None:
+    with inspecting(Inspected(limits=InspectorLimits())) as crowded:
+        visitors = [Visitor.admitted(crowded) for _ in range(MAX_SESSIONS + 1)]
+        assert visitors[0].get("/").status == 401
+        assert visitors[1].get("/").status == visitors[-1].get("/").status == 200
 
 
 @pytest.mark.parametrize("cookie", ["", "lace_inspector_1=x", "a", "=;=;", "lace_inspector_{port}=", "\xff=1"])

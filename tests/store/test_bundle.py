@@ -62,12 +62,24 @@ def test_splits_cover_every_record_once(tmp_path: Path, indexed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"lace-bundle-index":1,"bytes":7,"offsets":[3]}', '{"offsets":"x"}', "\x00"]
+    "text",
+    [
+        "",
+        "[]",
+        '{"lace-bundle-index":1,"bytes":7,"offsets":[3]}',
+        '{"offsets":"x"}',
+        "\x00",
+        "[" * 200_000,
+        '{"a":' * 200_000,
+        '{"lace-bundle-index":1,"bytes":SIZE,"offsets":[0,99999999]}',
+        '{"lace-bundle-index":1,"bytes":SIZE,"offsets":[-7]}',
+    ],
+    ids=["empty", "list", "other-length", "no-list", "binary", "nested", "nested-objects", "beyond", "before"],
 )
 def test_an_index_that_does_not_fit_is_not_used(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.bundle"
     write(path)
-    index_path(path).write_text(text)
+    index_path(path).write_text(text.replace("SIZE", str(path.stat().st_size)))
     assert BundleReader(path).splits(1) == [(0, path.stat().st_size)]
 
 

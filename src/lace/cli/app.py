@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from lace.cli.catalogue import BY_NAME, CATALOGUE, SECTIONS
 from lace.cli.failure import ExitCode, explain_failure, leave_quietly
-from lace.cli.output import say
+from lace.cli.output import say, styled, visible
 
 INTRODUCTION = """Keep signed records in a file, and let two machines converge on them by rules.
 
@@ -104,7 +104,11 @@ class LaceGroup(click.Group):
         except BrokenPipeError:
             leave_quietly()
             ctx.exit(ExitCode.BROKEN_PIPE)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except click.ClickException as error:
+            # It repeats what was typed or pasted.
+            error.message = visible(error.message)  # type: ignore[misc]  # final, but nothing else holds the text
+            raise
+        except (click.exceptions.Exit, click.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:  # the one place where a failure becomes text and a number
             if debug:
@@ -116,7 +120,7 @@ class LaceGroup(click.Group):
 
 
 def _write_heading(formatter: click.HelpFormatter, text: str) -> None:
-    formatter.write(click.style(f"{text}:\n", bold=True))
+    formatter.write(styled(f"{text}:", bold=True) + "\n")
 
 
 def _nearest(name: str) -> str:

@@ -22,9 +22,45 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class LacePath(click.Path):
+    """The path of a lace: a file. A command ends at once, and what it kept in memory would be gone."""
+
+    def __init__(self, *, exists: bool = False, dir_okay: bool = True) -> None:
+        super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        problem = not_a_file(str(value))
+        if problem:
+            self.fail(problem, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def not_a_file(text: str) -> str:
+    """Why a text cannot be the path of a lace that outlives the command; empty if it can.
+
+    >>> not_a_file("notes.lace"), not_a_file("/tmp/:memory:")
+    ('', '')
+    >>> not_a_file("./:memory:")[:43]
+    "'./:memory:' is kept in memory, and gone wh"
+    """
+    if not text.strip():
+        return "the path of a lace is empty; name a file."
+    is_address = text.lower().startswith("file:") and (":memory:" in text or "mode=memory" in text)
+    if is_address or str(Path(text)) == ":memory:":  # which `Path` makes of `./:memory:` too
+        return f"{text!r} is kept in memory, and gone when the command ends; name a file."
+    return ""
+
+
+def lace_path(text: str) -> Path:
+    """The path of a lace, where a command takes it among other words."""
+    if problem := not_a_file(text):
+        raise click.UsageError(problem)
+    return Path(text)
+
+
 def lace_argument(function: F) -> F:
     """PATH: the lace."""
-    return click.argument("path", type=click.Path(path_type=Path))(function)
+    return click.argument("path", type=LacePath())(function)
 
 
 @contextmanager
@@ -71,7 +107,8 @@ def opened_for_rules(path: Path) -> Iterator[StoreOnly]:
 
 @contextmanager
 def _known(path: Path) -> Iterator[None]:
-    """Say it in the words of the command if there is nothing at a path."""
+    """Say it in the words of the command if there is nothing at a path, or if it can hold nothing."""
+    lace_path(str(path))
     try:
         yield
     except NotFound as missing:

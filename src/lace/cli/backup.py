@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from lace.cli.arguments import lace_argument
+from lace.cli.arguments import LacePath, lace_argument
 from lace.cli.output import count_of, json_option, metered, print_json, say
 
 
 @click.command("backup")
 @lace_argument
-@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("target", type=LacePath(dir_okay=False))
 @click.option("--replace", is_flag=True, help="Take the place of a file that is there.")
 @json_option
 def command(path: Path, target: Path, replace: bool, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.arguments import PrefixType, opened
+from lace.cli.arguments import LacePath, PrefixType, opened
 from lace.cli.asking import ask
 from lace.cli.links import AddressType, LinkChoices, link_options, make_terms
 from lace.cli.ls import shown_time
@@ -23,7 +23,7 @@ COLUMNS = ("record", "coordinate", "time (UTC)", "size", "signed by")
 @click.command("browse")
 @click.argument("address", type=AddressType(), metavar="ADDRESS")
 @click.argument("prefix", type=PrefixType(), default="//")
-@click.option("--lace", "path", type=click.Path(path_type=Path), metavar="PATH", help="Say what this lace has already.")
+@click.option("--lace", "path", type=LacePath(), metavar="PATH", help="Say what this lace has already.")
 @click.option("--limit", "most", type=click.IntRange(1), default=10_000, show_default=True, help="Show so many.")
 @link_options
 @json_option

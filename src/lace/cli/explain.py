@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.arguments import StoreOnly, opened, opened_for_rules
+from lace.cli.arguments import StoreOnly, lace_path, opened, opened_for_rules
 from lace.cli.cores import read_ahead, use_two_cores
-from lace.cli.output import human_size, json_option, print_json, say
+from lace.cli.output import human_size, json_option, print_json, say, say_hanging
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.errors import NotFound
 
@@ -61,13 +61,13 @@ def command(
             found = explainer.explain(goal)
             with _naming(path, columns) as named:
                 _print(found, goal, named, absent=absent, dot=dot, as_json=as_json)
-    if plan:
-        _print_plan(explainer.result)
+        if plan:  # while the store is open: what was counted is read from it
+            _print_plan(explainer.result)
 
 
 def _split(arguments: tuple[str, ...], over_facts: bool, plan: bool) -> tuple[Path | None, str, str | None]:
     rest = list(arguments)
-    path = None if over_facts else Path(rest.pop(0)) if rest else None
+    path = None if over_facts else lace_path(rest.pop(0)) if rest else None
     if not (1 if plan else 2) <= len(rest) <= 2 or (path is None and not over_facts):
         form = "--facts FILE RULES" if over_facts else "PATH RULES"
         raise click.UsageError(f"give {form} and a goal such as \"Selected('P…')\"; only --plan needs no goal.")
@@ -111,7 +111,7 @@ def _print(
     elif dot:
         say(explanation.to_dot(), nl=False)
     else:
-        say(str(explanation) if named is None else named.beside(str(explanation)), nl=False)
+        say_hanging((str(explanation) if named is None else named.beside(str(explanation))).rstrip("\n"))
 
 
 def _print_plan(result: Result) -> None:

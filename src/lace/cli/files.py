@@ -44,17 +44,23 @@ class TerminalWriter(io.RawIOBase):
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        self._goes_on = False  # whether the next bytes belong to a line that is begun
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any, /) -> int:
-        say(visible(self._decoder.decode(bytes(data))), nl=False)
+        self._show(self._decoder.decode(bytes(data)))
         return len(data)
+
+    def _show(self, text: str) -> None:
+        if text:
+            say(visible(text, goes_on=self._goes_on), nl=False)
+            self._goes_on = not text.endswith("\n")
 
     def close(self) -> None:
         if not self.closed:
-            say(visible(self._decoder.decode(b"", final=True)), nl=False)
+            self._show(self._decoder.decode(b"", final=True))
         super().close()
 
 

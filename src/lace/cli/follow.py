@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.failure import ExitCode
+from lace.cli.failure import ExitCode, leave_quietly
 from lace.cli.leaving import first_of, leave_at_once
 from lace.cli.links import captured, make_node
 from lace.cli.localpeer import follow_locally, require_lace
@@ -40,19 +41,20 @@ def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
     if isinstance(asked.address, Path):
         return follow_locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json, ticks=ticks)
     terms = asked.terms(is_open=True)
-    hooks = _print_events(as_json=as_json, ticks=ticks)
+    printer = _Printer(as_json=as_json, ticks=ticks)
+    hooks = printer.hooks()
     with ExitStack() as opened_first:  # what is not there is told before anything else is made
         side = opened_first.enter_context(opened_side(asked.path, asked.master))
         with captured(asked.trace, hooks):
-            goes_on = asyncio.run(_follow(side, asked, terms, hooks))
+            goes_on = asyncio.run(_follow(side, asked, terms, hooks, printer))
             opened_first.close()
             while goes_on:
                 with opened_side(asked.path, asked.master) as side:
-                    goes_on = asyncio.run(_follow(side, asked, terms, hooks))
-    return ExitCode.OK
+                    goes_on = asyncio.run(_follow(side, asked, terms, hooks, printer))
+    return ExitCode.BROKEN_PIPE if printer.has_no_reader else ExitCode.OK
 
 
-async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks) -> bool:
+async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, printer: _Printer) -> bool:
     """Follow until somebody ends it, or the lace was written anew and has to be opened again; whether it has."""
     from lace.workers.allocator import keep_freed_memory
 
@@ -60,6 +62,7 @@ async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks) ->
     node = make_node(side.store, asked.link(), hooks, side.limits(), make_host=side.make_host)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    printer.on_no_reader = stop.set
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     node.keep_in_background(asked.address, terms)
@@ -69,33 +72,47 @@ async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks) ->
     return not stop.is_set()
 
 
-def _print_events(*, as_json: bool, ticks: bool) -> Hooks:
-    from lace.cli.events import event_fields, event_text
-    from lace.interlace.events import Ticked
-    from lace.runtime.node import Hooks
+class _Printer:
+    """Prints what happens on a link, until nobody reads it any more."""
 
-    def tell(what: str, said: str, **fields: object) -> None:
-        if as_json:
-            print_json({"event": what, **fields})
-        else:
-            say(said)
-        sys.stdout.flush()
+    def __init__(self, *, as_json: bool, ticks: bool) -> None:
+        self._as_json, self._ticks = as_json, ticks
+        self.has_no_reader = False
+        self.on_no_reader: Callable[[], None] = lambda: None
 
-    def on_event(info: LinkInfo, event: Event) -> None:
-        if ticks or not isinstance(event, Ticked):
-            tell("exchange", event_text(event), **event_fields(event))
+    def hooks(self) -> Hooks:
+        from lace.runtime.node import Hooks
 
-    def on_open(info: LinkInfo) -> None:
+        return Hooks(on_open=self._opened, on_event=self._event, on_end=self._ended, on_trouble=self._trouble)
+
+    def _tell(self, what: str, said: str, **fields: object) -> None:
+        if self.has_no_reader:
+            return
+        try:
+            if self._as_json:
+                print_json({"event": what, **fields})
+            else:
+                say(said)
+            sys.stdout.flush()
+        except BrokenPipeError:  # `lace follow … | head`
+            self.has_no_reader = True
+            leave_quietly()
+            self.on_no_reader()
+
+    def _event(self, info: LinkInfo, event: Event) -> None:
+        from lace.cli.events import event_fields, event_text
+        from lace.interlace.events import Ticked
+
+        if self._ticks or not isinstance(event, Ticked):
+            self._tell("exchange", event_text(event), **event_fields(event))
+
+    def _opened(self, info: LinkInfo) -> None:
         who = f" as {info.peer}" if info.peer else ""
-        tell("open", f"connected to {info.address}{who}", address=info.address, peer=info.peer)
+        self._tell("open", f"connected to {info.address}{who}", address=info.address, peer=info.peer)
 
-    def on_end(info: LinkInfo, outcome: Outcome) -> None:
+    def _ended(self, info: LinkInfo, outcome: Outcome) -> None:
         how = f": {outcome.abort} ({outcome.detail})" if outcome.abort else ""
-        tell("end", f"disconnected{how}", abort=outcome.abort or None, detail=outcome.detail or None)
+        self._tell("end", f"disconnected{how}", abort=outcome.abort or None, detail=outcome.detail or None)
 
-    return Hooks(
-        on_open=on_open,
-        on_event=on_event,
-        on_end=on_end,
-        on_trouble=lambda text: tell("trouble", text, text=text),
-    )
+    def _trouble(self, text: str) -> None:
+        self._tell("trouble", text, text=text)

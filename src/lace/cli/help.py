@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 
 from lace.cli.failure import MEANING
-from lace.cli.output import say
+from lace.cli.output import Shown, say
 
 COORDINATES = """A record is named in one of three ways.
 
@@ -114,7 +114,7 @@ def command(ctx: click.Context, topic: str | None) -> None:
     if parent is None:
         raise click.UsageError("help belongs to lace", ctx)
     if topic is None:
-        say(parent.get_help())
+        say(Shown(parent.get_help()))
         return
     if topic in TOPICS:
         summary, text = TOPICS[topic]
@@ -124,4 +124,4 @@ def command(ctx: click.Context, topic: str | None) -> None:
     found = group.get_command(parent, topic) if isinstance(group, click.Group) else None
     if found is None:
         raise click.UsageError(f"There is no command or topic {topic!r}. Topics: {', '.join(TOPICS)}.", ctx)
-    say(found.get_help(click.Context(found, info_name=topic, parent=parent)))
+    say(Shown(found.get_help(click.Context(found, info_name=topic, parent=parent))))

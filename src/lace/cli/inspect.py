@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lace.cli.arguments import LacePath
 from lace.cli.output import human_size, say
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("inspect")
-@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, metavar="PATH…")
+@click.argument("paths", type=LacePath(), nargs=-1, metavar="PATH…")
 @click.option(
     "--node", default="", metavar="SOCKET", help="Also show a running node: what `lace serve --watch` was given."
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lace.cli.arguments import LacePath
 from lace.cli.groups import SummaryGroup
 from lace.cli.output import json_option, print_fields, print_json, print_table, say
 
@@ -184,7 +185,7 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
 
 
 @command.command("know")
-@click.argument("path", type=click.Path(exists=True, path_type=Path), metavar="LACE")
+@click.argument("path", type=LacePath(exists=True), metavar="LACE")
 @click.argument("verifiers", nargs=-1, metavar="[KEY|V…]")
 @click.option("--forget", is_flag=True, help="Forget them instead.")
 @json_option

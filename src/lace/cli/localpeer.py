@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from lace.cli.arguments import opened
+from lace.cli.arguments import LacePath, opened
 from lace.cli.failure import ExitCode
 from lace.cli.links import AddressType
 from lace.cli.outcome import exit_code_of, held_back_here, print_outcome
@@ -39,8 +39,8 @@ class PeerType(AddressType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value)
-        if Path(text).is_file() or text.endswith(".lace"):
-            return Path(text)
+        if Path(text).is_file() or text.endswith(".lace") or ":memory:" in text:
+            return LacePath().convert(value, param, ctx)
         return super().convert(value, param, ctx)
 
 

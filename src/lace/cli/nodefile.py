@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lace.cli.amounts import FORM, quotas_with
+from lace.cli.arguments import not_a_file
 from lace.datalog.limiting import limits_with
 from lace.errors import InvalidInput, InvalidText
 from lace.limits import HORIZON_S, EngineLimits
@@ -147,6 +148,8 @@ class _TableReader:
         store = self._file("store")
         if store is None:
             self._refuse("store", "the path of the lace is missing")
+        if problem := not_a_file(str(store)):
+            self._refuse("store", problem)
         found = NodeFile(
             store=store,
             listen=self._addresses("listen"),

@@ -8,17 +8,20 @@ that steer a terminal or turn the direction of text would let them write what th
 from __future__ import annotations
 
 import json
-import re
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from unicodedata import category, east_asian_width
 
 import click
 
+from lace.notation.visible import spell_out
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -29,17 +32,9 @@ PROGRESS_AFTER_SECONDS = 2.0
 ELLIPSIS = "…"
 SHORT_HASH = 14
 PAGE_ROWS = 1000
+_NARROWEST = 8  # columns for text beside the guides of a tree; below that it is left to the terminal
+_WHOLE_CELL = 16  # columns of a cell that is not broken: hashes and sizes, which people copy
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
-
-
-# What steers a terminal (C0, DEL, C1), turns or hides text (bidirectional controls, separators, tags). Joiners stay:
-# scripts and emoji need them.
-_STEERING = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f"
-)
-_IN_TEXT = re.compile(f"[{_STEERING}]")
-_IN_LINE = re.compile(f"[{_STEERING}\t\n]")
 
 
 class Shown(str):
@@ -48,28 +43,23 @@ class Shown(str):
     __slots__ = ()
 
 
-def visible(text: str) -> Shown:
-    """Text with everything that steers a terminal spelled out; line ends and tabs stay.
+def visible(text: str, *, goes_on: bool = False) -> Shown:
+    """Text with everything that steers a terminal or hides spelled out; line ends and tabs stay.
 
     >>> visible("a\\x1b[31mb\\u202ec")
     'a\\\\x1b[31mb\\\\u202ec'
     """
-    return Shown(_IN_TEXT.sub(_spelled, text))
+    return Shown(spell_out(text, goes_on=goes_on))
 
 
 def visible_line(text: str) -> Shown:
     """The same in one line: a cell of a table, an entry of a log."""
-    return Shown(_IN_LINE.sub(_spelled, text))
-
-
-def _spelled(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return Shown(spell_out(text, one_line=True))
 
 
 def styled(text: str, **style: Any) -> Shown:
-    """Text of ours or of others in a colour of ours."""
-    return Shown(click.style(visible(text), **style))
+    """Text of ours or of others in a colour of ours, unless the environment asks for none (no-color.org)."""
+    return visible(text) if os.environ.get("NO_COLOR") else Shown(click.style(visible(text), **style))
 
 
 def shown(*parts: str) -> Shown:
@@ -85,13 +75,69 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(line, err=err, nl=nl)
 
 
+def say_hanging(text: str, mark: str = "", **style: Any) -> None:
+    """Lines that may be longer than a terminal is wide: there they go on below their own text, not at its left edge.
+
+    A tree keeps its guides. The first `mark` is styled.
+    """
+    lines = visible(text).split("\n")
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        lines = [piece for line in lines for piece in hanging(line, columns)]
+    if mark:
+        before, _, after = lines[0].partition(mark)
+        lines[0] = shown(Shown(before), styled(mark, **style), Shown(after))
+    say(Shown("\n".join(lines)))
+
+
+def hanging(line: str, columns: int) -> list[str]:
+    """A line in pieces of at most so many columns; all begin below the text of the first, with the guides of its tree.
+
+    >>> hanging("  ├─ one two three", 12)
+    ['  ├─ one', '  │    two', '  │    three']
+    """
+    guides = line[: len(line) - len(line.lstrip(" │├└─"))]
+    below = guides.replace("├", "│").replace("└", " ").replace("─", " ") + "  "
+    if columns - len(below) < _NARROWEST:
+        return [line]
+    pieces, piece, width, space = [], "", 0, -1
+    for character in line:
+        taken = _cells(character)
+        if width + taken > columns:
+            cut = space if space >= 0 else len(piece)
+            rest = piece[cut:].lstrip(" ")
+            pieces.append(piece[:cut].rstrip(" "))
+            piece, space = below + rest, -1
+            width = sum(map(_cells, piece))
+            if character == " " and not rest:
+                continue
+        piece += character
+        width += taken
+        if character == " " and len(piece) > len(below):
+            space = len(piece)
+    return [*pieces, piece]
+
+
+def _cells(character: str) -> int:
+    """How many columns a character takes."""
+    if character < "\u0300":
+        return 1
+    if category(character)[0] == "M":
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
+
+
 def json_line(value: Mapping[str, object]) -> Shown:
     """A JSON object in one line; what steers a terminal is spelled as JSON spells it, which changes no value."""
     return _visible_json(_ENCODE(value))
 
 
 def _visible_json(text: str) -> Shown:
-    return Shown(_IN_LINE.sub(lambda found: json.dumps(found[0])[1:-1], text))
+    return Shown(spell_out(text, _spelled_in_json, one_line=True, goes_on=True))
+
+
+def _spelled_in_json(character: str) -> str:
+    return json.dumps(character)[1:-1]
 
 
 def json_option(function: F) -> F:
@@ -170,10 +216,16 @@ def _print_rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], rig
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(visible_line(cell)) for cell in row))  # Text: what a record holds is never read as markup
+    shown_rows = [[visible_line(cell) for cell in row] for row in rows]
+    for number, column in enumerate(columns):
+        cells = [column, *(row[number] for row in shown_rows)]
+        is_whole = max(map(len, cells)) <= _WHOLE_CELL and not any(
+            " " in cell for cell in cells[1:] if "iB" not in cell
+        )
+        side: Literal["left", "right"] = "right" if column in right else "left"
+        table.add_column(column, justify=side, overflow="fold", no_wrap=is_whole)
+    for row in shown_rows:
+        table.add_row(*map(Text, row))  # Text: what a record holds is never read as markup
     Console().print(table)
 
 

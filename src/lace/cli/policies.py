@@ -7,6 +7,8 @@ its errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT_LIMITS = EngineLimits()
+MAX_BESIDE = 1000  # files that are looked at for one that may have been meant
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -65,13 +68,13 @@ def named_selector(text: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
     """One operand by one word: `all`, a coordinate or its beginning, a hash, or a rule file."""
     from lace.policy.select import select_word
 
-    return select_word(text) or _selector_file(text, limits)
+    return select_word(text) or _selector_file(text, limits, ("all",))
 
 
-def _selector_file(name: str, limits: EngineLimits) -> Module:
+def _selector_file(name: str, limits: EngineLimits, words: Sequence[str] = ()) -> Module:
     from lace.policy.operand import Module
 
-    return Module.author(read_rules(Path(name)), name=name, limits=limits)
+    return Module.author(_rules_or_word(name, words), name=name, limits=limits)
 
 
 def chosen_exposures(
@@ -89,8 +92,28 @@ def chosen_exposures(
         if choice in EXPOSURE_WORDS:
             modules += expose(choice, selector=selector)
         else:
-            modules.append(Exposure.author(read_rules(Path(choice)), name=choice, limits=limits))
+            modules.append(Exposure.author(_rules_or_word(choice, EXPOSURE_WORDS), name=choice, limits=limits))
     return tuple(modules)
+
+
+def _rules_or_word(name: str, words: Sequence[str]) -> str:
+    """The rules of a file; if there is none, say which word or which file beside it was probably meant."""
+    path = Path(name)
+    try:
+        return read_rules(path)
+    except FileNotFoundError:
+        from lace.policy.lint import nearest
+
+        error = StoreError(f"{name}: there is no such file of rules")
+        meant = nearest(name, [*words, *_files_beside(path)])
+        error.add_note(meant or f"give {', '.join((*words, 'a file of rules'))}")
+        raise error from None
+
+
+def _files_beside(path: Path) -> list[str]:
+    with suppress(OSError):
+        return [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), MAX_BESIDE)]
+    return []
 
 
 def read_rules(path: Path) -> str:

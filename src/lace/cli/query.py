@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.arguments import opened_for_rules
+from lace.cli.arguments import lace_path, opened_for_rules
 from lace.cli.cores import read_ahead, use_two_cores
 from lace.cli.leaving import leave_when_interrupted
 from lace.cli.output import json_option, print_json_lines, print_json_pages, print_table, print_warning, say, shown_hash
@@ -80,7 +80,7 @@ def command(
         facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
         _give(query(facts, text, goal, name=name, limits=limits), form, chosen)
         return
-    with opened_for_rules(Path(arguments[0])) as lace, read_ahead(lace.store.snapshot):
+    with opened_for_rules(lace_path(arguments[0])) as lace, read_ahead(lace.store.snapshot):
         from lace.porcelain.query import query
 
         use_two_cores()

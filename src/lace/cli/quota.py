@@ -36,5 +36,6 @@ def command(path: Path, forgotten: Sequence[str], as_json: bool) -> ExitCode:
     if as_json:
         print_json_lines({"account": name, "records": records, "bytes": size} for name, records, size in rows)
     else:
-        print_table(("account", "records", "bytes"), [(name, f"{n:,}", human_size(size)) for name, n, size in rows])
+        cells = [(name, f"{n:,}", human_size(size)) for name, n, size in rows]
+        print_table(("account", "records", "bytes"), cells, right=frozenset(("records", "bytes")))
     return ExitCode.BAD if unknown else ExitCode.OK

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from lace.cli.arguments import LacePath
 from lace.cli.failure import ExitCode
 from lace.cli.output import count_of, json_option, metered, print_json, say
 
 
 @click.command("repair")
-@click.argument("path", metavar="PATH", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", metavar="PATH", type=LacePath(exists=True, dir_okay=False))
 @json_option
 def command(path: Path, as_json: bool) -> ExitCode:
     """Save all that can be read of a damaged lace.

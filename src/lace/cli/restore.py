@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from lace.cli.arguments import LacePath
 from lace.cli.output import count_of, json_option, metered, print_json, say
 
 
 @click.command("restore")
-@click.argument("backup_path", metavar="BACKUP", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("path", metavar="PATH", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("backup_path", metavar="BACKUP", type=LacePath(exists=True, dir_okay=False))
+@click.argument("path", metavar="PATH", type=LacePath(dir_okay=False))
 @json_option
 def command(backup_path: Path, path: Path, as_json: bool) -> None:
     """Make a lace from a backup.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lace.cli.arguments import opened
+from lace.cli.arguments import not_a_file, opened
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class LaceOrArchive(click.ParamType[Any]):
     name = "path"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | Path:
+        if problem := not_a_file(str(value)):
+            self.fail(problem, param, ctx)
         return str(value) if is_archive(value) else Path(value)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.failure import ExitCode
-from lace.cli.output import count_of, json_option, print_json, say
+from lace.cli.output import count_of, json_option, print_json, say, say_hanging
 from lace.cli.rules import chosen_limits, limit_option, read_rules, read_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _print(outcome: CaseOutcome, as_json: bool) -> None:
     if outcome.passed:
         say(f"ok    {outcome.name}")
         return
-    say(f"{click.style('FAIL', fg='red', bold=True)}  {outcome.name}")
+    say_hanging(f"FAIL  {outcome.name}", "FAIL", fg="red", bold=True)
     for heading, pairs in (("should hold", outcome.missing), ("should not hold", outcome.unwanted)):
         for fact, explanation in pairs:
             _print_difference(heading, fact, explanation)
@@ -74,10 +74,10 @@ def _print(outcome: CaseOutcome, as_json: bool) -> None:
 def _print_difference(heading: str, fact: Fact, explanation: Explanation | None) -> None:
     from lace.datalog.formatting import format_fact
 
-    say(f"      {heading}: {format_fact(fact)}")
+    say_hanging(f"      {heading}: {format_fact(fact)}")
     text = f"no rule and no given fact speaks of {fact.predicate}" if explanation is None else str(explanation)
     for line in text.rstrip("\n").split("\n"):
-        say(f"        {line}")
+        say_hanging(f"        {line}")
 
 
 def _pair_json(fact: Fact, explanation: Explanation | None) -> dict[str, object]:

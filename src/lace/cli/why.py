@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.arguments import Target, lace_argument, opened
+from lace.cli.arguments import LacePath, Target, lace_argument, opened
 from lace.cli.asking import walk_to_peer
 from lace.cli.failure import ExitCode
 from lace.cli.key import verifier_named
 from lace.cli.links import AddressType, LinkChoices, PinType, VerifierType
-from lace.cli.output import json_option, print_json, say, short_hash, shown_hash
+from lace.cli.output import json_option, print_json, say, say_hanging, short_hash, shown_hash
 from lace.cli.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
 from lace.errors import KeyUnavailable
 from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
@@ -39,9 +39,7 @@ MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
     help="What is known of the other side: who it is (V.….H3, or the name of a key of the ring), and its rules: "
     "a file, all, a coordinate or a hash.",
 )
-@click.option(
-    "--with", "their_path", type=click.Path(path_type=Path), metavar="PATH", help="Its lace, if it is at hand."
-)
+@click.option("--with", "their_path", type=LacePath(), metavar="PATH", help="Its lace, if it is at hand.")
 @click.option("--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What it exposes to us.")
 @click.option("--address", type=AddressType(), metavar="ADDRESS", help="Ask this peer, now; nothing is moved.")
 @click.option("--key", metavar="KEY|V", help="Who we are there: our verifier, or, with --address, a key of the ring.")
@@ -146,13 +144,13 @@ def _print(walked: Walk, proofs: bool) -> None:
     say(f"{shown_hash(walked.record)}, {way}")
     for gate in walked.gates:
         mark, colour = MARKS[gate.passed]
-        say(f"  {click.style(mark, fg=colour)} {gate.side}: {gate.sentence}")
+        say_hanging(f"  {mark} {gate.side}: {gate.sentence}", mark, fg=colour)
         if gate.because and (proofs or gate.passed is False):
             for line in IDENTIFIER.sub(lambda found: short_hash(found[0]), gate.because).rstrip("\n").split("\n"):
-                say(f"      {line}")
+                say_hanging(f"      {line}")
         if gate.remedy and (gate.passed is False or gate.name == "tip"):
-            say(f"    → {gate.remedy}")
-    say(_verdict(walked))
+            say_hanging(f"    → {gate.remedy}")
+    say_hanging(_verdict(walked))
 
 
 def _verdict(walked: Walk) -> str:

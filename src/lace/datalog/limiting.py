@@ -9,7 +9,6 @@ A rule file states its own limits in an annotation, so that the person who evalu
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -17,6 +16,7 @@ from typing import Any
 
 from lace.errors import InvalidText
 from lace.limits import EngineLimits
+from lace.notation.jsontext import read_json
 
 LIMIT_NAMES = tuple(field.name for field in fields(EngineLimits))
 _MARKER = "#:json"  # as in `annotations`, which cannot read a rule before the limits are known
@@ -66,7 +66,7 @@ def stated_limits(rules: str, *, name: str = "", base: EngineLimits | None = Non
 
 def _said(annotation: str) -> Mapping[str, Any] | None:
     try:
-        found = json.loads(annotation)
+        found = read_json(annotation)
     except ValueError:
         return None  # told with its place when the annotation itself is read
     said = found.get("limits") if isinstance(found, dict) else None

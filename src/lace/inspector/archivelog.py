@@ -6,11 +6,11 @@ file that a commit dropped is no part of the archive, whether or not it still li
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from lace.errors import StoreError
+from lace.notation.jsontext import read_json
 from lace.values import dataclass
 
 FOLDER = "log"
@@ -63,7 +63,7 @@ def _versions(root: Path) -> list[int]:
 def _read(root: Path, version: int) -> dict[str, Any]:
     path = root / FOLDER / f"{version:08d}.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path.read_text(encoding="utf-8"))
         return {**found, "added": list(found["added"]), "dropped": list(found["dropped"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: not a commit of an archive ({error})") from error

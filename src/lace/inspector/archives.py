@@ -16,6 +16,7 @@ from lace.inspector.opened import InspectorLimits
 from lace.inspector.page import Data, Page
 from lace.inspector.words import count, empty, link, notice, pager, section, size, table, url
 from lace.notation.decimal import natural
+from lace.notation.jsontext import read_json
 
 _REPORT = "report.json"
 _TABLES = "tables"
@@ -64,7 +65,7 @@ def table_names(path: Path) -> list[str]:
 
 def _json(path: Path) -> Data | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

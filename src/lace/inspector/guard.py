@@ -1,12 +1,15 @@
 """Who may ask: this machine, with the token that was printed, from our own pages.
 
 Rule: everything is refused here before a page hears of it. A page elsewhere that makes the browser ask us has the wrong
-Origin, a name that was made to point here has the wrong Host, and another user of this machine has no token.
+Origin, a name that was made to point here has the wrong Host, and another user of this machine has no token. The token
+begins a session, whose cookie is a secret of its own.
 """
 
 from __future__ import annotations
 
 import hmac
+import secrets
+from collections import deque
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
@@ -16,6 +19,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOKEN = "token"  # noqa: S105 - a name, not a secret
+SESSION_BYTES = 24
+MAX_SESSIONS = 64  # browsers that are let in at a time; the oldest has to bring the token again
 SAFE_METHODS = frozenset(("GET", "HEAD"))
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -30,6 +35,7 @@ class Guard:
     def __init__(self, app: ASGIApp, *, token: str, port: int) -> None:
         self._app = app
         self._token = token.encode()
+        self._sessions: deque[bytes] = deque(maxlen=MAX_SESSIONS)  # in memory only: they end with this server
         self._cookie = f"lace_inspector_{port}"
         self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
@@ -57,20 +63,35 @@ class Guard:
         return None
 
     def _admission(self, scope: Scope) -> Response | None:
-        """None for who has the cookie; who brings the token gets it; nobody else comes in."""
+        """None for who has the cookie of a session; who brings the token gets a session; nobody else comes in.
+
+        The cookie is not the token: who reads what a browser keeps cannot begin a session with it.
+        """
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = next((value for key, value in query if key == TOKEN), None)
         if given is not None and self._is_token(given):
             rest = urlencode([pair for pair in query if pair[0] != TOKEN])
             answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), status_code=303)
-            answer.set_cookie(self._cookie, given, httponly=True, samesite="strict", path="/")
+            answer.set_cookie(self._cookie, self._begin_session(), httponly=True, samesite="strict", path="/")
             return answer
-        if any(self._is_token(value) for value in _cookies(Headers(scope=scope).getlist("cookie"), self._cookie)):
+        if any(map(self._is_session, _cookies(Headers(scope=scope).getlist("cookie"), self._cookie))):
             return None
         return _refused(401, "open the address that `lace inspect` printed, with its token")
 
     def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token)
+        return _is_same(given, self._token)
+
+    def _begin_session(self) -> str:
+        secret = secrets.token_urlsafe(SESSION_BYTES)
+        self._sessions.append(secret.encode())
+        return secret
+
+    def _is_session(self, given: str) -> bool:
+        return any(_is_same(given, known) for known in self._sessions)
+
+
+def _is_same(given: str, secret: bytes) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), secret)
 
 
 def _cookies(headers: Iterable[str], name: str) -> Iterable[str]:

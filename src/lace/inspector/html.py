@@ -10,13 +10,10 @@ import re
 from collections.abc import Iterable
 from html import escape
 
+from lace.notation.visible import named, spell_out
+
 _VOID = frozenset(("br", "col", "hr", "img", "input", "link", "meta"))
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
-# Characters that reorder or hide what stands beside them: in a name they could make one record look like another.
-_DECEIVING = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
 
 
 class Markup(str):
@@ -31,7 +28,7 @@ NOTHING = Markup("")
 
 def visible(text: str) -> str:
     """Text with characters that hide or reorder others spelled out."""
-    return _DECEIVING.sub(lambda found: f"\u27e8U+{ord(found[0]):04X}\u27e9", text)
+    return spell_out(text, named)
 
 
 def text(value: object) -> Markup:

@@ -5,7 +5,6 @@ Rule: the node is asked over its watch socket and never told anything.
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from lace.inspector.conversation import show_items
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.page import Data, Page
 from lace.inspector.words import count, empty, fields, figure, link, notice, section, short, size, table
+from lace.notation.jsontext import read_json
 from lace.runtime.telling import explanation
 
 HERE = "Node"
@@ -37,7 +37,7 @@ def ask_node(address: str, question: str) -> Any:
                 answer += piece
                 if len(answer) > _MOST_BYTES:
                     raise TransportError(f"{path}: this answer is no node's")
-        return json.loads(bytes(answer))
+        return read_json(bytes(answer))
     except (OSError, ValueError) as error:
         raise TransportError(
             f"{path}: no node answers there ({error}); `lace serve --watch {Path(path)}` does"

@@ -31,6 +31,7 @@ from lace.notation.identifiers import LacegramId
 from lace.policy.operand import BASE_PREDICATES, SCOPE_PREFIXES, Module, refuse
 from lace.policy.origin import Viewer, is_opaque
 from lace.policy.rewrite import body_atoms, heads, rename, scope, substitute
+from lace.policy.words import refuse_unknown_word
 from lace.values import dataclass
 
 _ENFORCEMENT = frozenset((MAY_SEND, MAY_REQUEST, CAN_QUERY_RECORD))
@@ -144,6 +145,7 @@ def expose(choice: str, *, selector: Module | None) -> tuple[Exposure, ...]:
         case "selected":
             return (expose_selected(selector),) if selector is not None else ()
         case _:
+            refuse_unknown_word(choice, EXPOSURE_WORDS, rule="expose-word")
             return (Exposure.author(choice),)
 
 

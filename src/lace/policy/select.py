@@ -41,10 +41,12 @@ from lace.notation.identifiers import RecordHash, is_record_hash
 from lace.policy.compose import union
 from lace.policy.operand import Module
 from lace.policy.rewrite import body_atoms
+from lace.policy.words import refuse_unknown_word
 from lace.records.coordinate import HASH_ADDRESS, Prefix, is_place, parse_prefix
 
 _RECORD, _SOURCE, _NAME = Variable("P"), Variable("S"), Variable("N")
 _WANTED = Predicate("Wanted", 1)
+SELECT_EVERYTHING = "all"
 _DEFAULT_LIMITS = EngineLimits()
 
 
@@ -88,7 +90,16 @@ def select_word(word: str) -> Module | None:
     name = word.removeprefix(HASH_ADDRESS)
     if name != word or is_record_hash(word):
         return select_hash(name)
-    return select_all() if word == "all" else None
+    return select_all() if word == SELECT_EVERYTHING else None
+
+
+def select_text(text: str) -> Module:
+    """A selector by one word or by rules; a word that means nothing is refused as such."""
+    found = select_word(text)
+    if found is None:
+        refuse_unknown_word(text, [SELECT_EVERYTHING], "a coordinate such as //u//ding//", "a hash", rule="select-word")
+        found = Module.author(text)
+    return found
 
 
 def select(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 from lace.interlace.result import InterlaceResult
@@ -19,7 +20,7 @@ from lace.policy.lower import LoweringOptions, lower
 from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
-from lace.policy.select import select_all, select_word
+from lace.policy.select import select_all, select_text
 from lace.porcelain.held import HeldBack, held_back
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
@@ -57,7 +58,7 @@ def selector(select: Select) -> Module:
     if not isinstance(select, str):
         parts = [selector(part) for part in select]
         return union(parts) if parts else select_all()
-    return select_word(select) or Module.author(select)
+    return select_text(select)
 
 
 def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
@@ -85,8 +86,11 @@ def interlace(
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more; both have `select` and `expose` unless told.
 
-    Nothing is exposed by default, and then nothing is sent: the result's notices say so.
+    Nothing is exposed by default, and then nothing is sent: the result's notices say so. `on_event` runs in this
+    thread; what it raises ends the exchange and is raised here.
     """
+    if iscoroutinefunction(on_event):
+        raise TypeError("on_event of an exchange in this process cannot be async: nobody awaits it; see lace.follow")
     parties = _parties(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )

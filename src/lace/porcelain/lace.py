@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lace.errors import InvalidText, NotFound
+from lace.errors import InvalidText, NotFound, StoreError
 from lace.facts.derive import derive_facts
 from lace.intake.batch import Batch, BatchLimits
 from lace.limits import HORIZON_S, EngineLimits, RecordLimits
@@ -56,12 +56,21 @@ class Lace(PutVerbs, Closing):
         batches: BatchLimits | None = None,
         horizon_s: int | None = HORIZON_S,
     ) -> None:
-        self.store = store
+        self._store = store
+        self._is_closed = False
         self.limits = limits or RecordLimits()
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
         self.horizon_s = horizon_s  # records dated further ahead are no tips and are taken from no peer
+
+    @property
+    def store(self) -> RecordStore:
+        """Where its records are. Every verb goes through here, so that none of them works on a lace that is closed."""
+        if self._is_closed:
+            path = getattr(self._store, "path", None)
+            raise StoreError(f"{f'{path}: ' if path else ''}this lace is closed: open it again")
+        return self._store
 
     def _putting(self) -> PutBatch:
         return self.batch()
@@ -258,8 +267,9 @@ class Lace(PutVerbs, Closing):
         return stored
 
     def close(self) -> None:
-        """Release the store; what was put stays."""
-        self.store.close()
+        """Release the store; what was put stays. A second time does nothing."""
+        self._is_closed = True
+        self._store.close()
 
 
 def _unwatched(_: int) -> None:

@@ -6,8 +6,10 @@ Rule: a row shows fields, never bodies; what a column names is a field of 020, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from itertools import chain, groupby, islice
+from typing import TypeVar, overload
 
 from lace.facts import predicates as names
 from lace.facts.derive import field_occurrences
@@ -19,22 +21,47 @@ from lace.records.tip import LOOKED_AT, TipPolicy, newest_first
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
+T = TypeVar("T")
 COLUMNS = (names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One record of a listing: its hash and the fields that were asked for, each with all its values."""
+class Row(Mapping[str, str]):
+    """One record of a listing: its hash, and a mapping from the fields it has to the first value of each.
+
+    `fields` has all values of a field. As with `collections.Counter`, a field that the record does not have reads as an
+    empty text, and is not `in` the row.
+    """
 
     hash: RecordHash
-    fields: Mapping[str, tuple[str, ...]]
+    fields: Mapping[str, tuple[str, ...]] = field(hash=False)  # a dict has no hash; the record's own is enough
     is_tip: bool | None = None  # whether its coordinate means it; None where nobody looked
-    concurrent: tuple[Entry, ...] = ()  # of a tip: the newest version of each other writer at its coordinate
+    concurrent: tuple[Entry, ...] = field(default=(), hash=False)  # of a tip: the newest of each other writer
 
     def __getitem__(self, column: str) -> str:
-        """The first value of a field, or an empty text."""
         values = self.fields.get(column, ())
         return values[0] if values else ""
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, values in self.fields.items() if values)
+
+    def __len__(self) -> int:
+        return sum(map(bool, self.fields.values()))
+
+    def __contains__(self, column: object) -> bool:
+        return bool(self.fields.get(column))  # type: ignore[call-overload]  # anything may be asked about
+
+    @overload
+    def get(self, column: str, /) -> str | None: ...
+
+    @overload
+    def get(self, column: str, /, default: str | T) -> str | T: ...
+
+    def get(self, column: str, /, default: str | T | None = None) -> str | T | None:
+        """The first value of a field; the default if the record does not have it."""
+        if column not in self:
+            return default
+        return self[column]
 
     @property
     def coordinate(self) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from inspect import isawaitable
 from types import TracebackType
 from typing import NamedTuple, Self
+from weakref import WeakSet
 
 from lace.errors import LocalProtocolError
 from lace.iltp.address import parse_address
@@ -22,7 +24,7 @@ from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
-from lace.runtime.links import Hooks, LinkInfo, NodeLimits
+from lace.runtime.links import Heard, Hooks, LinkInfo, NodeLimits
 from lace.runtime.node import Node
 from lace.runtime.quotas import Quotas
 from lace.runtime.session import Outcome
@@ -55,8 +57,8 @@ class Policy:
         return Terms(module=module, exposures=shown, is_open=is_open, record_limits=lace.limits)
 
 
-PolicyFor = Callable[[TransportProof], Policy | None]
-"""Which policy a peer that dials us gets, by what its connection proves; None turns it away."""
+PolicyFor = Callable[[TransportProof], "Policy | Awaitable[Policy | None] | None"]
+"""Which policy a peer that dials us gets, by what its connection proves; None turns it away, and so does an error."""
 
 
 class LaceNode:
@@ -96,7 +98,7 @@ class LaceNode:
         self._quotas = quotas
         self._given = hooks or Hooks()
         self._max_events = max_events
-        self._listeners: set[_Events] = set()
+        self._listeners: WeakSet[LinkEvents] = WeakSet()  # one that left its loop is nobody's any more
         self._node: Node | None = None
 
     async def __aenter__(self) -> Self:
@@ -148,45 +150,59 @@ class LaceNode:
         """Exchange over a byte stream of your own making; one side of it has `dialled`, the other has not (P7)."""
         return await self._running.attach(stream, (policy or self._policy).terms(self._lace, is_open=is_open), dialled)
 
-    def events(self) -> AsyncIterator[LinkEvent]:
-        """What happens on all links from now on, until the node ends; slow listeners lose the oldest, not the peer."""
-        listener = _Events(self._max_events, self._listeners.discard)
+    def events(self) -> LinkEvents:
+        """What happens on all links from now on, until the node ends; slow listeners lose the oldest, not the peer.
+
+        Nothing is kept for a listener that has left its loop and let go of what this returned, or closed it.
+        """
+        listener = LinkEvents(self._max_events)
         self._listeners.add(listener)
         return listener
 
-    def _hear(self, link: LinkInfo, event: Event) -> None:
-        if self._given.on_event is not None:
-            self._given.on_event(link, event)
-        for listener in self._listeners:
+    def _hear(self, link: LinkInfo, event: Event) -> Heard:
+        for listener in list(self._listeners):
             listener.put(LinkEvent(link, event))
+        return None if self._given.on_event is None else self._given.on_event(link, event)
 
-    def _terms_for(self, proof: TransportProof) -> Terms | None:
+    def _terms_for(self, proof: TransportProof) -> Terms | Awaitable[Terms | None] | None:
         assert self._policy_for is not None
         policy = self._policy_for(proof)
+        return self._offered_later(policy) if isawaitable(policy) else self._offered(policy)
+
+    def _offered(self, policy: Policy | None) -> Terms | None:
         return None if policy is None else policy.terms(self._lace, is_open=True)
 
+    async def _offered_later(self, coming: Awaitable[Policy | None]) -> Terms | None:
+        return self._offered(await coming)
 
-class _Events(AsyncIterator[LinkEvent]):
-    """The events that wait for one listener."""
 
-    def __init__(self, most: int, forget: Callable[[_Events], None]) -> None:
+class LinkEvents(AsyncIterator[LinkEvent]):
+    """The events that wait for one listener; `async for` over it, once."""
+
+    def __init__(self, most: int) -> None:
         self._waiting: deque[LinkEvent] = deque(maxlen=most)
         self._news = asyncio.Event()
-        self._forget = forget
         self._is_over = False
 
     def put(self, event: LinkEvent) -> None:
-        self._waiting.append(event)
-        self._news.set()
+        """Something happened."""
+        if not self._is_over:
+            self._waiting.append(event)
+            self._news.set()
 
     def end(self) -> None:
+        """Nothing more will happen; what waits can still be read."""
         self._is_over = True
         self._news.set()
+
+    async def aclose(self) -> None:
+        """Leave: what waits is let go of, and nothing more is kept."""
+        self.end()
+        self._waiting.clear()
 
     async def __anext__(self) -> LinkEvent:
         while not self._waiting:
             if self._is_over:
-                self._forget(self)
                 raise StopAsyncIteration
             self._news.clear()
             await self._news.wait()

@@ -105,9 +105,13 @@ class Answer:
         """The first facts as a table, for notebooks."""
         from html import escape
 
+        from lace.notation.visible import named, spell_out
+
         rows = self.result.rows_between(self.predicate, 0, _SHOWN_ROWS)
         head = "".join(f"<th>{escape(name)}</th>" for name in self.names)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(spell_out(text, named))}</td>' for text in row)}</tr>" for row in rows
+        )
         more = f"<p>{len(self):,} facts, the first {len(rows)} of them shown</p>" if len(self) > len(rows) else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 

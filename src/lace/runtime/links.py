@@ -5,7 +5,7 @@ Rule: plain values; nothing here opens, reads or ends a link.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import field
 
 from lace.interlace.events import Event
@@ -33,6 +33,7 @@ class NodeLimits(AdmissionLimits):
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 2.0  # for links at work; after it they are cut
     shutdown_most_s: float = 4.0  # for all of it
+    decide_s: float = 10.0  # for an async `policy_for`; a peer that is not decided about by then is turned away
     tend_s: float = 0.25  # how often links are checked for those that have to leave
     backoff_first_s: float = 0.5  # before a lost peer is dialled again; doubles each time
     backoff_most_s: float = 60.0  # to which that grows
@@ -63,20 +64,26 @@ def link_of(proof: TransportProof, here: Verifier | None) -> Link:
     )
 
 
-OnEvent = Callable[[LinkInfo, Event], None]
-OnEnd = Callable[[LinkInfo, Outcome], None]
+Heard = Awaitable[None] | None
+"""What a hook returns: nothing, or, as an `async def`, what is awaited beside the exchange."""
+
+OnEvent = Callable[[LinkInfo, Event], Heard]
+OnEnd = Callable[[LinkInfo, Outcome], Heard]
 MakeTap = Callable[[LinkInfo], Tap | None]
 
 
 @dataclass(slots=True)
 class Hooks:
-    """What an application wants to hear; nothing here changes an exchange."""
+    """What an application wants to hear; nothing here changes an exchange.
 
-    on_open: Callable[[LinkInfo], None] | None = None
+    A hook may be `async def`, except for `make_tap`. What one raises goes to `on_trouble` and to the log `lace.hooks`.
+    """
+
+    on_open: Callable[[LinkInfo], Heard] | None = None
     on_event: OnEvent | None = None
     on_end: OnEnd | None = None
-    on_trouble: Callable[[str], None] | None = None
-    on_limited: Callable[[LinkInfo, str], None] | None = None
+    on_trouble: Callable[[str], Heard] | None = None
+    on_limited: Callable[[LinkInfo, str], Heard] | None = None
     make_tap: MakeTap | None = None
 
 

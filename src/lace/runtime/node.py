@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import isawaitable
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address
@@ -26,6 +27,7 @@ from lace.runtime.crew import Crew
 from lace.runtime.cursors import CursorBook
 from lace.runtime.drive import Driver
 from lace.runtime.guesthouse import GuestLimits
+from lace.runtime.hookcalls import drop
 from lace.runtime.host import HostBounds
 from lace.runtime.hosting import Hosting, MakeHost
 from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink, link_of
@@ -46,8 +48,8 @@ from lace.transports.dial import TransportOptions, check_trust, dial, is_local, 
 
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
-TermsFor = Callable[[TransportProof], Terms | None]
-"""The terms for a peer by what its connection proves; None turns it away."""
+TermsFor = Callable[[TransportProof], "Terms | Awaitable[Terms | None] | None"]
+"""The terms for a peer by what its connection proves; None turns it away, and so does an error."""
 
 
 class Node:
@@ -107,6 +109,7 @@ class Node:
         self._waiting = WaitingRoom(self._limits.waiting)
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._deciding: set[asyncio.Task[None]] = set()  # those of them that ask the application about a peer
         self._numbers = 0
         self._stopping = asyncio.Event()
         self._watch = StoreWatch(store, self._limits.store_poll_s, self._reports.trouble)
@@ -162,15 +165,52 @@ class Node:
                 return
             self.pulse.wake()
             await asyncio.sleep(0)  # a link begins in every round of the loop, however many have come
-            # Who gives terms peer by peer has thought of this one.
-            offered = self._terms_for(stream, listener, terms) if isinstance(terms, Terms) else terms(stream.proof)
-            reason = self._refusal(stream) if offered is not None else "not wanted"
-            if reason or offered is None:
-                self._refuse(stream, reason)
-            elif self._waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
-                self._spawn(self._serve(stream, offered))
-            else:
-                self._spawn(self._serve_in_turn(stream, offered))
+            if isinstance(terms, Terms):
+                self._admit(stream, self._terms_for(stream, listener, terms))
+            else:  # who gives terms peer by peer has thought of strangers
+                self._ask_for_terms(stream, terms)
+
+    def _ask_for_terms(self, stream: AcceptedStream, terms_for: TermsFor) -> None:
+        """Let the application decide about a peer; while an answer is awaited, others are accepted."""
+        try:
+            offered = terms_for(stream.proof)
+        except Exception as error:  # noqa: BLE001 - of the application: whom it cannot decide about is turned away
+            self._undecided(stream, error)
+            return
+        if not isawaitable(offered):
+            self._admit(stream, offered)
+        elif len(self._deciding) >= self._limits.max_links:
+            drop(offered)
+            self._refuse(stream, "too many links")
+        else:
+            task = self._spawn(self._decide(stream, offered))
+            self._deciding.add(task)
+            task.add_done_callback(self._deciding.discard)
+
+    async def _decide(self, stream: AcceptedStream, coming: Awaitable[Terms | None]) -> None:
+        try:
+            async with asyncio.timeout(self._limits.decide_s):
+                offered = await coming
+        except Exception as error:  # noqa: BLE001 - as above
+            self._undecided(stream, error)
+        except BaseException:  # the node ends
+            stream.abort()
+            raise
+        else:
+            self._admit(stream, offered)
+
+    def _undecided(self, stream: AcceptedStream, error: Exception) -> None:
+        self._reports.failed("policy_for", error)
+        self._refuse(stream, "the application failed to decide")
+
+    def _admit(self, stream: AcceptedStream, offered: Terms | None) -> None:
+        reason = self._refusal(stream) if offered is not None else "not wanted"
+        if reason or offered is None:
+            self._refuse(stream, reason)
+        elif self._waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
+            self._spawn(self._serve(stream, offered))
+        else:
+            self._spawn(self._serve_in_turn(stream, offered))
 
     def _refuse(self, stream: ByteStream, reason: str) -> None:
         self._reports.refused(stream.proof.address, reason)
@@ -245,6 +285,9 @@ class Node:
         except LaceError as error:
             stream.abort()  # it may have failed before anybody read from it
             self._watch.trouble(error, f"{stream.proof.address}: ")
+        except Exception as error:  # noqa: BLE001 - a part that the application gave us, or a bug: the peer need not wait
+            stream.abort()
+            self._reports.failed(f"the link with {stream.proof.address}", error)
         finally:
             self._admission.leave(stream.proof)
 
@@ -283,7 +326,6 @@ class Node:
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:
         is_known = self._knows(stream.proof, info.dialled)
         account, rates = info.account, self._rates_for(stream.proof, info.dialled)
-        make_tap = self._reports.hooks.make_tap
         return Driver(
             stream,
             Session(config),
@@ -297,7 +339,7 @@ class Node:
             strangers=None if is_known else self._strangers[stream.proof.peer is None],
             on_event=lambda event: self._reports.event(info, event),
             on_stored=self._watch.changed.set,  # a served archive gives no news of what its links store
-            tap=make_tap(info) if make_tap else None,
+            tap=self._reports.tap(info),
             rates=rates,
             peer_account=self._accounts.of(account, rates, self._now_ns),
             accounts_time=self._time,
@@ -374,6 +416,7 @@ class Node:
         for found in list(self._links.values()):
             found.driver.cut()
         await self._wait_for_links(max(0.1, last - loop.time()))
+        await self._reports.settle(max(0.1, last - loop.time()))
         tasks: Sequence[asyncio.Task[None]] = list(self._tasks)
         for task in tasks:
             task.cancel()

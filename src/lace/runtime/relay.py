@@ -33,9 +33,11 @@ from lace.policy.exposure import expose_all
 from lace.runtime.bounds import Budget, DriveLimits
 from lace.runtime.clock import Clock
 from lace.runtime.drive import Driver
+from lace.runtime.hookcalls import HookCalls
 from lace.runtime.host import LocalHost
-from lace.runtime.links import link_of
+from lace.runtime.links import Heard, link_of
 from lace.runtime.quotas import Allowance, ClaimOf, GateRules, QuotaGate, Quotas
+from lace.runtime.reports import log_failure
 from lace.runtime.session import Outcome, Session
 from lace.store.base import RecordStore, StoreStat
 from lace.store.memory import MemoryStore
@@ -48,6 +50,7 @@ _LOOK_S = 0.02  # how often it is looked whether both sides rest
 _FIRST_RECORDS = 16  # asked for at once while it is not known how long they are
 _MOST_RECORDS = 4096
 _THREADS = 4
+_SETTLE_S = 2.0  # for async hooks to end
 _BATCH_BYTES = 5 * MIB  # of one commit
 
 
@@ -70,7 +73,7 @@ class RelayLimits:
         return self.max_held_bytes - self.max_waiting_bytes
 
 
-OnEvent = Callable[[Address, Event], None]
+OnEvent = Callable[[Address, Event], Heard]
 
 
 class RelayHost(LocalHost):
@@ -242,6 +245,7 @@ async def relay(
     terms = replace(terms, exposures=(expose_all(),), is_open=True)
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lace-relay")
     streams: list[ByteStream] = []
+    calls = HookCalls(log_failure)
     try:
         streams += [await dial(first, transport)]
         streams += [await dial(second, transport)]
@@ -250,7 +254,7 @@ async def relay(
         sides = []
         for address, stream, host in zip((first, second), streams, hosts, strict=True):
             session = Session(_config(stream, terms, here, standard=standard))
-            tell = _teller(address, on_event)
+            tell = _teller(calls, address, on_event)
             driver = Driver(stream, session, host, clock, threads, limits=waiting, budget=budget, on_event=tell)
             sides.append(_RelaySide(driver, host))
         await _pass_on(sides, between)
@@ -260,6 +264,7 @@ async def relay(
             stream.abort()
         raise
     finally:
+        await calls.settle(_SETTLE_S)
         threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -290,8 +295,8 @@ def _tell(sides: Sequence[_RelaySide], news: given.LocalChanged | given.CloseReq
         side.driver.tell(news)
 
 
-def _teller(address: Address, on_event: OnEvent | None) -> Callable[[Event], None] | None:
-    return None if on_event is None else lambda event: on_event(address, event)
+def _teller(calls: HookCalls, address: Address, on_event: OnEvent | None) -> Callable[[Event], None] | None:
+    return None if on_event is None else lambda event: calls.call("on_event", on_event, address, event)
 
 
 def _config(stream: ByteStream, terms: Terms, here: Verifier | None, *, standard: bool) -> MachineConfig:

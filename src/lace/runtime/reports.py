@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from lace.interlace.events import Event
+from lace.runtime.hookcalls import HarmlessTap, HookCalls, refuse_awaitable
 from lace.runtime.links import Hooks, LinkInfo
 from lace.runtime.metering import Debt
 from lace.runtime.metrics import Metrics
 from lace.runtime.session import Outcome
+from lace.runtime.tap import Tap
+
+_ON_TROUBLE = "on_trouble"
+_LOG = logging.getLogger("lace.hooks")
 
 
 class Reports:
@@ -15,36 +22,58 @@ class Reports:
     def __init__(self, metrics: Metrics, hooks: Hooks) -> None:
         self._metrics = metrics
         self.hooks = hooks
+        self._calls = HookCalls(self.failed)
 
     def opened(self, info: LinkInfo, active: int) -> None:
         self._metrics.add("connections_total", label="dialled" if info.dialled else "accepted")
         self._metrics.put("connections_active", active)
-        if self.hooks.on_open is not None:
-            self.hooks.on_open(info)
+        self._calls.call("on_open", self.hooks.on_open, info)
 
     def event(self, info: LinkInfo, event: Event) -> None:
         self._metrics.count_event(event)
-        if self.hooks.on_event is not None:
-            self.hooks.on_event(info, event)
+        self._calls.call("on_event", self.hooks.on_event, info, event)
 
     def ended(self, info: LinkInfo, outcome: Outcome) -> None:
         how = outcome.abort or ("limit" if outcome.result.limit_reached else "complete")
         self._metrics.add("exchanges_total", label=how)
-        if self.hooks.on_end is not None:
-            self.hooks.on_end(info, outcome)
+        self._calls.call("on_end", self.hooks.on_end, info, outcome)
 
     def in_debt(self, info: LinkInfo, debt: Debt) -> None:
         self.limited(info, debt.account, f"used more {debt.account} than its rate; unread for {debt.wait_s:.1f} s")
 
     def limited(self, info: LinkInfo, kind: str, why: str) -> None:
         self._metrics.count_limited(info.account, kind)
-        if self.hooks.on_limited is not None:
-            self.hooks.on_limited(info, why)
+        self._calls.call("on_limited", self.hooks.on_limited, info, why)
 
     def refused(self, address: object, reason: str) -> None:
         self._metrics.add("connections_refused_total", label=reason)
         self.trouble(f"refused {address}: {reason}")
 
     def trouble(self, text: str) -> None:
-        if self.hooks.on_trouble is not None:
-            self.hooks.on_trouble(text)
+        self._calls.call(_ON_TROUBLE, self.hooks.on_trouble, text)
+
+    def failed(self, name: str, error: Exception) -> None:
+        """A part that the application gave us failed: log it, and tell it as trouble unless telling is what failed."""
+        log_failure(name, error)
+        if name != _ON_TROUBLE:
+            self.trouble(f"{name} failed: {type(error).__name__}: {error}")
+
+    def tap(self, info: LinkInfo) -> Tap | None:
+        """What the application wants to see the bytes of a link with."""
+        make = self.hooks.make_tap
+        try:
+            tap = None if make is None else make(info)
+            refuse_awaitable(tap, "make_tap is called before the first byte passes and cannot be async")
+        except Exception as error:  # noqa: BLE001 - of the application: reported, and no concern of the exchange
+            self.failed("make_tap", error)
+            return None
+        return None if tap is None else HarmlessTap(tap, self.failed)
+
+    async def settle(self, seconds: float) -> None:
+        """Let async hooks end."""
+        await self._calls.settle(seconds)
+
+
+def log_failure(name: str, error: Exception) -> None:
+    """Write what a hook raised, with where, to the log `lace.hooks`."""
+    _LOG.error("%s failed", name, exc_info=error)

@@ -22,6 +22,7 @@ from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, Re
 from lace.iltp.markers import KNOT
 from lace.iltp.reader import StreamReader
 from lace.notation.factline import format_fact
+from lace.notation.jsontext import read_json
 from lace.runtime.clock import Clock
 from lace.values import dataclass
 
@@ -80,7 +81,7 @@ def read_capture(path: Path) -> Iterator[Passed]:
 
 def _row(line: bytes, place: str) -> Passed:
     try:
-        row = json.loads(line)
+        row = read_json(line)
         way: Way = "out" if row["way"] == "out" else "in"
         return Passed(int(row["ns"]), way, base64.b64decode(row["data"], validate=True))
     except (ValueError, KeyError, TypeError, binascii.Error) as error:

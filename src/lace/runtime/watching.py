@@ -19,7 +19,7 @@ from typing import Any
 
 from lace.errors import TransportError
 from lace.interlace import events as ev
-from lace.runtime.links import Hooks, LinkInfo
+from lace.runtime.links import Heard, Hooks, LinkInfo
 from lace.runtime.session import Outcome
 from lace.runtime.trace import Passed, Told, TraceReader, Way
 from lace.values import dataclass
@@ -208,11 +208,10 @@ def _item(told: Told, lines: int) -> Json:
             "text": told.text, "lines": list(told.facts[:lines])}  # fmt: skip
 
 
-def _both(first: Callable[..., None], second: Callable[..., None] | None) -> Callable[..., None]:
-    def told(*what: Any) -> None:
+def _both(first: Callable[..., None], second: Callable[..., Heard] | None) -> Callable[..., Heard]:
+    def told(*what: Any) -> Heard:
         first(*what)
-        if second is not None:
-            second(*what)
+        return None if second is None else second(*what)
 
     return told
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from lace.errors import StoreError
 from lace.notation import b64a
 from lace.notation.digest import digest, hasher
+from lace.notation.jsontext import read_json
 from lace.values import dataclass
 
 FORMAT = 1
@@ -78,13 +79,13 @@ def read_manifest(directory: Path) -> Manifest:
     if not path.exists():
         return Manifest(versions=_versions())
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        body = read_json(path.read_text(encoding="utf-8"))
         if body.pop("format") != FORMAT:
             raise StoreError(f"{path}: written by another version of the pipeline; use a new output directory")
         inputs = {key: InputFile(**value) for key, value in body["inputs"].items()}
         steps = {key: StepRecord(**value) for key, value in body["steps"].items()}
         return Manifest(inputs, steps, body["plans"], _versions())
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{path}: not a pipeline manifest ({error})") from None
 
 

@@ -20,6 +20,7 @@ from typing import BinaryIO, NamedTuple, Self
 from lace.errors import InvalidInput, InvalidStream, StoreError
 from lace.limits import RecordLimits
 from lace.notation.closing import Closing
+from lace.notation.jsontext import read_json
 from lace.records.frame import MARKLINE, MARKLINE_BYTES, delimit, delimit_run, frame_end, max_head_bytes
 from lace.records.grammar import MARK
 from lace.records.validate import validate
@@ -27,6 +28,7 @@ from lace.values import dataclass
 
 INDEX_SUFFIX = ".idx"
 INDEX_EVERY = 256
+INDEX_HEAD_BYTES = 1 << 10  # of an index, beside its offsets
 READ_BYTES = 1 << 20
 REJECTED_PIECE_BYTES = 1 << 20  # damage longer than this comes in several pieces
 HASHED_PER_BYTE = 8  # while looking for records among damage
@@ -101,13 +103,17 @@ class BundleReader:
 
     def _read_index(self) -> list[int]:
         try:
-            index = json.loads(index_path(self._path).read_text())
+            with index_path(self._path).open("rb") as file:  # one of ours is shorter than its bundle
+                index = read_json(file.read(self.bytes + INDEX_HEAD_BYTES))
         except (OSError, ValueError):
             return []
         if not isinstance(index, dict) or index.get("lace-bundle-index") != 1 or index.get("bytes") != self.bytes:
             return []
         offsets = index.get("offsets")
-        return offsets if isinstance(offsets, list) and all(isinstance(offset, int) for offset in offsets) else []
+        if not isinstance(offsets, list):
+            return []
+        inside = all(isinstance(offset, int) and 0 <= offset < self.bytes for offset in offsets)
+        return offsets if inside else []
 
     def splits(self, wanted_bytes: int) -> list[tuple[int, int]]:
         """Ranges of about so many bytes that begin and end at records; one range if there is no index."""

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lace.errors import InvalidInput, LaceError, StoreError
+from lace.notation.jsontext import read_json
 from lace.spark.archive.filesystem import Files
 from lace.spark.archive.moments import parse_moment
 from lace.values import dataclass
@@ -210,7 +211,7 @@ def _encoded(commit: Commit, whole: State | None) -> bytes:
 
 
 def _decoded(data: bytes) -> tuple[Commit, State | None]:
-    body = json.loads(data)
+    body = read_json(data)
     if body.pop("format") != FORMAT:
         raise ValueError("written by another version of lace")
     whole = body.pop("whole")

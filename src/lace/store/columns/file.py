@@ -66,11 +66,14 @@ class StoreFile:
                 raise
             return work()
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.path}: the store is closed")
+
     @contextmanager
     def errors(self) -> Iterator[None]:
         """SQLite's errors as ours."""
-        if self._closed:
-            raise StoreError(f"{self.path}: the store is closed")
+        self._require_open()
         with store_errors(str(self.path)):
             yield
 
@@ -84,6 +87,7 @@ class StoreFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """All or nothing, durable when it ends."""
         with self._lock:
+            self._require_open()
             self._register()
             with self._transaction("IMMEDIATE") as connection:
                 yield connection
