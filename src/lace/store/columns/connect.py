@@ -113,10 +113,17 @@ def _open(path: Path, read_only: bool, limits: StoreLimits) -> sqlite3.Connectio
 
 
 def _prepare(connection: sqlite3.Connection, create: bool, read_only: bool, limits: StoreLimits) -> None:
-    blank = schema.is_blank(connection)
-    if blank and not create:
-        raise StoreError("the file is not a lace store (it is empty)")
-    version = 0 if blank else schema.version_of(connection)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("BEGIN")  # one moment: another process may be bringing the file up to date
+    try:
+        blank = schema.is_blank(connection)
+        if blank and not create:
+            raise StoreError("the file is not a lace store (it is empty)")
+        version = 0 if blank else schema.version_of(connection)
+        if not blank:
+            schema.require_ours(connection, version)
+    finally:
+        connection.rollback()
     if read_only and version < len(schema.MIGRATIONS):
         raise OldSchema(
             f"the store has the old schema {version}, and without write access it cannot be brought up to date"

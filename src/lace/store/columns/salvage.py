@@ -117,6 +117,8 @@ class _Salvage(Closing):
         self._progress = progress
         self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
         self._connection.text_factory = bytes  # a damaged text need not be UTF-8, and must not end the reading
+        with suppress(*UNREADABLE):
+            self._connection.execute("PRAGMA trusted_schema = OFF")
         self._is_broken = False  # some of the table of records cannot be reached
         self._unreadable: Exception | None = None  # why SQLite knows nothing of the table
 
@@ -127,6 +129,7 @@ class _Salvage(Closing):
     def state(self) -> StoreState:
         """The counters, as far as they make sense; ids and removals must only not come again."""
         try:
+            self._require_table("state")
             row = self._connection.execute("SELECT last_record, last_removal, generation FROM state").fetchone()
         except UNREADABLE:
             row = None
@@ -136,6 +139,7 @@ class _Salvage(Closing):
     def settings(self) -> Iterator[Setting]:
         """The settings that are as they were written."""
         try:
+            self._require_table("settings")
             rows = self._connection.execute("SELECT namespace, key, value, sum FROM settings").fetchall()
         except UNREADABLE:
             self._report.lost_settings = True
@@ -197,12 +201,19 @@ class _Salvage(Closing):
     def _last_id(self) -> int:
         known = self.state().last_record
         try:
+            self._require_table("records")
             row = self._connection.execute("SELECT max(id) FROM records").fetchone()
         except UNREADABLE as error:
             self._is_broken = True
             self._unreadable = error
-            return known
+            return 0 if "is not a table" in str(error) else known
         return max(known, row[0] or 0)
+
+    def _require_table(self, name: str) -> None:
+        """sqlite3.DatabaseError unless it is a plain table: a view in its place may go on for ever."""
+        query = "SELECT type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' FROM sqlite_master WHERE name = ?"
+        if self._connection.execute(query, (name,)).fetchone() != (1,):
+            raise sqlite3.DatabaseError(f"{name} is not a table")
 
     def _next(self, after: int) -> tuple[int, object] | None:
         """The next row behind an id, (0, …) if there is none; None if it cannot be read."""
