@@ -38,7 +38,7 @@ def backup(path: str | Path, target: str | Path, *, replace: bool = False, progr
     if Path(target).exists() and not replace:
         advice = "--replace, in Python replace=True, overwrites it"
         raise StoreError(f"{target} exists already; nothing was changed ({advice})")
-    return copy(Path(path), Path(target), progress or _nobody)
+    return copy(Path(path), Path(target), progress or _nobody, replace=replace)
 
 
 def restore(backup_path: str | Path, path: str | Path, *, progress: Steps | None = None) -> int:

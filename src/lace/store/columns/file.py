@@ -63,7 +63,8 @@ class StoreFile:
         # Also when nobody calls `close`: SQLite ends the log with its connection, and a file without a log that still
         # has our name in it would be taken for a copy.
         self._copier = LogCopier(path, limits)
-        own = (self.connection, path, self._names, read_only, os.getpid(), self._copier)
+        openers.note_open(self._identity)
+        own = (self.connection, path, self._identity, self._names, read_only, os.getpid(), self._copier)
         self._release = finalize(self, _release, *own)
 
     def with_reserve(self, work: Callable[[], T]) -> T:
@@ -93,7 +94,7 @@ class StoreFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """All or nothing, durable when it ends."""
         with self._lock:
-            self._register()
+            self.register()
             with self._transaction("IMMEDIATE") as connection:
                 yield connection
 
@@ -133,7 +134,7 @@ class StoreFile:
         """Move the counters."""
         state.save(self.connection, now)
 
-    def _register(self) -> None:
+    def register(self) -> None:
         """Before the first write: a copy of the file without its log must not look whole."""
         if self._is_in_file or self._read_only or self.connection.in_transaction:
             return
@@ -181,11 +182,18 @@ def _identity(place: str) -> tuple[int, int] | None:
 
 
 def _release(
-    connection: sqlite3.Connection, path: Path, names: list[str], read_only: bool, pid: int, copier: LogCopier
+    connection: sqlite3.Connection,
+    path: Path,
+    identity: tuple[int, int] | None,
+    names: list[str],
+    read_only: bool,
+    pid: int,
+    copier: LogCopier,
 ) -> None:
     if os.getpid() != pid:  # a child of the process that opened it: the file is not the child's to close
         return
     copier.finish()
+    openers.note_closed(identity)
     if read_only:  # such a connection cannot delete the log
         connection.close()
     else:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from enum import Enum
@@ -26,6 +27,7 @@ from lace.errors import StoreDamaged
 _live: set[str] = set()  # the names of stores that this process has open
 _stranded: dict[tuple[int, int, int], sqlite3.Connection] = {}  # one for each file whose log has to stay
 _stranding = Lock()
+_open_here: Counter[tuple[int, int, int]] = Counter()  # how many stores this process has open of a file
 
 
 class Log(Enum):
@@ -43,6 +45,27 @@ class Opener(NamedTuple):
     place: str
     pid: int
     started: str
+
+
+def note_open(identity: tuple[int, int] | None) -> None:
+    """A store of this process has a file open (its device and number)."""
+    if identity is not None:
+        _open_here[(os.getpid(), *identity)] += 1
+
+
+def note_closed(identity: tuple[int, int] | None) -> None:
+    """It has it open no longer."""
+    if identity is not None:
+        key = (os.getpid(), *identity)
+        _open_here[key] -= 1
+        if _open_here[key] <= 0:
+            del _open_here[key]
+
+
+def is_open_here(path: Path) -> bool:
+    """Whether a store of this process has a file open."""
+    key = _key(path)
+    return key is not None and _open_here[key] > 0
 
 
 def log_path(path: Path) -> Path:

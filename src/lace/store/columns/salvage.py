@@ -6,7 +6,6 @@ the way: the damaged file stays beside the new one under a name of its own.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
@@ -22,14 +21,13 @@ from lace.records.validate import validate
 from lace.store.bundle import Frame, read_frames
 from lace.store.columns.checksum import checksum
 from lace.store.columns.leafpages import LeafPages
+from lace.store.columns.placing import move_aside, put_in_place, real, unused, upkeep
 from lace.store.columns.rebuild import Kept, Setting, rebuild
 from lace.store.columns.schema import PAGE_BYTES
 from lace.store.columns.state import StoreState
 from lace.values import dataclass
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints
-FILES = ("", "-wal", "-shm")
-SHARED_FIRST, SHARED_BYTES = 0x40000002, 510  # what SQLite locks in a file that it has open
 IN_ONE_PIECE = RecordLimits(max_data_bytes=PAGE_BYTES)  # longer ones are interrupted by numbers of pages
 
 
@@ -58,38 +56,18 @@ def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = l
     """Put a whole store in the place of a damaged one, which is kept as `<name>.damaged`."""
     if not path.exists():
         raise NotFound(f"{path}: there is no store")
-    _require_unused(path)
+    path = real(path)
+    with unused(path):
+        pass  # before the work; and again when it is done
     aside = free_name(path.with_name(f"{path.name}.damaged"))
-    part = path.with_name(f".{path.name}.repair")
-    _remove(part)
     report = RepairReport(damaged_file=aside)
-    try:
+    with upkeep(path, "repair") as part:
         with _Salvage(path, limits, report, progress) as salvage:  # closed before its name is another file's
             report.kept = rebuild(part, salvage.records(), salvage.settings(), salvage.state())
-    except BaseException:
-        _remove(part)
-        raise
-    for suffix in FILES:
-        if Path(f"{path}{suffix}").exists():
-            os.replace(f"{path}{suffix}", f"{aside}{suffix}")
-    os.replace(part, path)
+        with unused(path):
+            move_aside(path, aside)
+            put_in_place(part, path, replace=False)
     return report
-
-
-def _require_unused(path: Path) -> None:
-    """StoreError if another program has a file open: it would go on writing to the one that is put aside.
-
-    SQLite has a lock on some bytes far behind the end of every file that it has open, damaged or not.
-    """
-    try:
-        import fcntl
-    except ImportError:  # where there is none, nobody can rename a file that is open
-        return
-    with suppress(PermissionError), path.open("rb+") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_BYTES, SHARED_FIRST)
-        except BlockingIOError:
-            raise StoreError(f"{path}: another program has it open: end that one first; nothing was changed") from None
 
 
 def free_name(path: Path) -> Path:
@@ -100,11 +78,6 @@ def free_name(path: Path) -> Path:
         number += 1
         found = path.with_name(f"{path.name}{number}")
     return found
-
-
-def _remove(path: Path) -> None:
-    for suffix in FILES:
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 class _Salvage(Closing):

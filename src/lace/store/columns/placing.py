@@ -1,0 +1,229 @@
+"""How upkeep makes files and puts them in their places.
+
+Rule: one at a time does upkeep to a lace; what it makes has a name that nobody else has until it is finished, and what
+dead ones left is cleared away by the next. A finished file never takes the place of one that is in use or has a log,
+and takes no place that is not free unless that is asked for.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lace.errors import StoreError
+from lace.store.columns import openers
+
+try:
+    import fcntl
+except ImportError:  # where there is none, nobody can rename a file that is open
+    fcntl = None  # type: ignore[assignment]
+
+FILES = ("", "-wal", "-shm", "-journal")
+SHARED_FIRST, SHARED_BYTES = 0x40000002, 510  # what SQLite locks in a file that it has open
+NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+TRIES = 100  # to take a lock whose file is deleted each time by who had it
+
+
+@contextmanager
+def upkeep(path: Path, work: str) -> Iterator[Path]:
+    """Be the only one who does upkeep to a lace, with an empty file of one's own beside it that goes in the end."""
+    try:
+        lock, is_alone = _lock(path, work)
+        try:
+            if is_alone:
+                _clear(path)
+            part = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            try:
+                yield part
+            finally:
+                remove(part)
+        finally:
+            with suppress(OSError):
+                _lock_file(path).unlink()
+            os.close(lock)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}: nothing was changed") from error
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.upkeep")
+
+
+def _lock(path: Path, work: str) -> tuple[int, bool]:
+    """Take the lock of a lace; its descriptor, and whether this file system has locks at all."""
+    file = _lock_file(path)
+    for _ in range(TRIES):
+        handle = os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            is_alone = _try_lock(handle, path)
+            if _is_at(handle, file):
+                os.ftruncate(handle, 0)
+                os.write(handle, f"lace {work} (process {os.getpid()})".encode())
+                return handle, is_alone
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # whoever had it deleted it in the end, and somebody may have made another
+    raise StoreError(f"{path}: others do upkeep to it one after the other: nothing was changed, try again")
+
+
+def _try_lock(handle: int, path: Path) -> bool:
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.read(handle, 200).decode(errors="replace") or "another upkeep command"
+        raise StoreError(f"{path}: {who} is at work on it: nothing was changed, try again when it is done") from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        return False
+    return True
+
+
+def _is_at(handle: int, file: Path) -> bool:
+    try:
+        there = file.stat()
+    except FileNotFoundError:
+        return False
+    here = os.fstat(handle)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _clear(path: Path) -> None:
+    """Remove what upkeep that was killed has left, of this version and of earlier ones; its caller has the lock."""
+    own = rf"\.{re.escape(path.name)}\.([0-9a-f]{{16}}\.part|part|compact|repair)(-wal|-shm|-journal|-reserve)?"
+    for file in path.parent.iterdir():
+        if re.fullmatch(own, file.name):
+            file.unlink(missing_ok=True)
+
+
+def remove(path: Path) -> None:
+    """Delete a file of SQLite's and what it keeps beside it."""
+    for suffix in FILES:
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def put_in_place(part: Path, path: Path, *, replace: bool) -> None:
+    """Give a finished file its name, durably; its caller does upkeep to `path`."""
+    _sync(part)
+    if replace and path.exists():
+        _fold_log(path)
+        with unused(path):
+            _require_no_log(path)
+            for suffix in FILES[1:]:  # empty ones, and an index of nothing
+                Path(f"{path}{suffix}").unlink(missing_ok=True)
+            os.replace(part, path)
+    else:
+        _require_no_log(path)
+        try:
+            _link(part, path)
+        except FileExistsError:
+            raise StoreError(f"{path} exists already; nothing was changed") from None
+    try:
+        _sync(path.parent)
+    except OSError as error:
+        raise StoreError(
+            f"{path}: it is in its place and whole, but the disk did not confirm it ({error.strerror}): a power cut may"
+            " undo that"
+        ) from error
+
+
+def move_aside(path: Path, aside: Path) -> None:
+    """Give a file and what is beside it another name: all of it, or nothing."""
+    moved: list[str] = []
+    try:
+        for suffix in FILES:
+            if Path(f"{path}{suffix}").exists():
+                os.rename(f"{path}{suffix}", f"{aside}{suffix}")
+                moved.append(suffix)
+    except OSError:
+        for suffix in reversed(moved):
+            os.rename(f"{aside}{suffix}", f"{path}{suffix}")
+        raise
+
+
+def _link(part: Path, path: Path) -> None:
+    """A second name for a file, unless it is taken."""
+    try:
+        os.link(part, path)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(path) from None
+        os.rename(part, path)  # a file system without links: here somebody could come in between
+
+
+def _fold_log(path: Path) -> None:
+    """See that what is to be replaced has no log, if nobody has it open; what cannot be read is left as it is."""
+    if openers.is_open_here(path) or not _logs(path):
+        return
+    with suppress(sqlite3.Error):
+        connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        finally:
+            connection.close()  # the last one copies the log into the file
+
+
+def _logs(path: Path) -> list[Path]:
+    files = (Path(f"{path}-wal"), Path(f"{path}-journal"))
+    return [file for file in files if file.exists() and file.stat().st_size > 0]
+
+
+def _require_no_log(path: Path) -> None:
+    if logs := _logs(path):
+        names = " and ".join(file.name for file in logs)
+        raise StoreError(
+            f"{path}: {names} beside it would be taken for its log: nothing was changed; move it away, or choose another"
+            " name"
+        )
+
+
+@contextmanager
+def unused(path: Path) -> Iterator[None]:
+    """Keep a file from being used; StoreError if a program has it open, which would go on writing to the old one.
+
+    SQLite has a lock on some bytes far behind the end of every file that it has open, damaged or not.
+    """
+    refusal = f"{path}: another program has it open: end that one first; nothing was changed"
+    if openers.is_open_here(path):  # a process's own locks do not stop it, and to look for them would end them
+        raise StoreError(refusal)
+    try:
+        file = path.open("rb+")
+    except PermissionError:
+        yield
+        return
+    with file:
+        if fcntl is not None:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_BYTES, SHARED_FIRST)
+            except BlockingIOError:
+                raise StoreError(refusal) from None
+        yield
+
+
+def _sync(path: Path) -> None:
+    """See that a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a folder that cannot be synced
+            raise
+    finally:
+        os.close(handle)
+
+
+def real(path: Path) -> Path:
+    """The file itself, wherever a link to it stands: there its log is too."""
+    return Path(os.path.realpath(path))
