@@ -112,11 +112,6 @@ def test_a_backup_never_becomes_a_mixture_with_what_it_replaces(tmp_path: Path, 
                 backup(path, target, replace=True)
             with open_store(target) as second:  # our own locks still hold
                 assert second.put([plex("newest")])[0].new
-    elif state == "no lace, with a log":
-        with pytest.raises(StoreError, match="b.lace-wal beside it would be taken for its log: nothing was changed"):
-            backup(path, target, replace=True)
-        assert Path(f"{target}-wal").exists()
-        return
     backup(path, target, replace=True)
     assert contents_of(target) == before
     assert [name for name in everything(tmp_path) if name.startswith(".")] == []
@@ -193,8 +188,8 @@ def test_compacting_frees_the_values_of_what_came_and_went(tmp_path: Path) -> No
             store.put(records)
             store.delete(*(record.hash for record in records))
         assert store.stat().values > 7000
-    before, after = compact(path)
-    assert after < before / 4
+    open_store(tmp_path / "empty.lace", create=True).close()
+    assert compact(path)[1] <= (tmp_path / "empty.lace").stat().st_size
     with open_store(path) as store:
         assert store.stat().records == 0
         assert store.stat().values <= 11  # what every dictionary begins with
@@ -314,7 +309,7 @@ def test_two_compacts_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     filled(path, 200)
     before = contents_of(path)
-    script = "import sys; from pathlib import Path; from lace.store.columns.upkeep import compact; compact(Path(sys.argv[1]))"
+    script = "import sys; from lace import compact; compact(sys.argv[1])"
     words = [sys.executable, "-c", script, str(path)]
     both = [subprocess.Popen(words, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     ends = [one.communicate()[1] for one in both]

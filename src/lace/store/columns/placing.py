@@ -184,8 +184,8 @@ def _require_no_log(path: Path) -> None:
     if logs := _logs(path):
         names = " and ".join(file.name for file in logs)
         raise StoreError(
-            f"{path}: {names} beside it would be taken for its log: nothing was changed; move it away, or choose another"
-            " name"
+            f"{path}: {names} beside it would be taken for its log: nothing was changed; move it away, or choose"
+            " another name"
         )
 
 

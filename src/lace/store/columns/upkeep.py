@@ -161,8 +161,8 @@ class _Compaction:
                 raise StoreError(f"{store.path}: the copy does not have its records: nothing was changed")
             for table in COPIED:
                 target.execute(f"DELETE FROM {table}")
-                rows = source.execute(f"SELECT * FROM {table}").fetchall()
-                marks = ", ".join("?" * len(rows[0])) if rows else ""
+                rows = source.execute(f"SELECT * FROM {table}")
+                marks = ", ".join("?" * len(rows.description))
                 target.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
             expire_cursors(fresh, before.last_removal)
             now = state.read(target)
