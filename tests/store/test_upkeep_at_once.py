@@ -305,6 +305,25 @@ def _rows() -> object:
     return _WrittenRows([], [])
 
 
+def test_what_is_written_while_a_lace_is_repaired_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    filled(path)
+    script = "import sys; from lace.store import open_store; from store.samples import plex\n"
+    script += "with open_store(sys.argv[1]) as store: store.put([plex('meanwhile')])"
+
+    def write(_: int) -> None:
+        with open_store(path, read_only=True) as store:
+            if not store.have(plex("meanwhile").hash):
+                subprocess.run([sys.executable, "-c", script, str(path)], env=ENVIRONMENT, check=True)
+
+    with pytest.raises(StoreError, match="somebody wrote to it meanwhile: nothing was changed"):
+        repair(path, RecordLimits(), write)
+    assert laces_in(tmp_path) == ["a.lace"]
+    repair(path, RecordLimits())
+    with open_store(path) as store:
+        assert store.have(plex("meanwhile").hash)
+
+
 def test_two_compacts_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     filled(path, 200)

@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from lace.errors import StoreError
 from lace.store.columns import openers
@@ -114,20 +115,31 @@ def remove(path: Path) -> None:
 
 def put_in_place(part: Path, path: Path, *, replace: bool) -> None:
     """Give a finished file its name, durably; its caller does upkeep to `path`."""
-    _sync(part)
     if replace and path.exists():
-        _fold_log(path)
+        fold_log(path)
         with unused(path):
             _require_no_log(path)
-            for suffix in FILES[1:]:  # empty ones, and an index of nothing
-                Path(f"{path}{suffix}").unlink(missing_ok=True)
-            os.replace(part, path)
-    else:
-        _require_no_log(path)
-        try:
-            _link(part, path)
-        except FileExistsError:
-            raise StoreError(f"{path} exists already; nothing was changed") from None
+            _take_place(part, path)
+        return
+    _sync(part)
+    _require_no_log(path)
+    try:
+        _link(part, path)
+    except FileExistsError:
+        raise StoreError(f"{path} exists already; nothing was changed") from None
+    _confirm(path)
+
+
+def _take_place(part: Path, path: Path) -> None:
+    """Replace a file that nobody uses and that has no log."""
+    _sync(part)
+    for suffix in FILES[1:]:  # empty ones, and an index of nothing
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    os.replace(part, path)
+    _confirm(path)
+
+
+def _confirm(path: Path) -> None:
     try:
         _sync(path.parent)
     except OSError as error:
@@ -137,8 +149,17 @@ def put_in_place(part: Path, path: Path, *, replace: bool) -> None:
         ) from error
 
 
-def move_aside(path: Path, aside: Path) -> None:
-    """Give a file and what is beside it another name: all of it, or nothing."""
+def put_in_place_of(part: Path, path: Path, aside: Path) -> None:
+    """Give a finished file the name of another, which gets a new one; its caller keeps that from being used.
+
+    At no moment is there no file, unless the other one has a log: then that moves too, before anything can be taken for
+    a log of ours.
+    """
+    if not _logs(path):
+        _link(path, aside)
+        if path.exists():
+            _take_place(part, path)
+            return
     moved: list[str] = []
     try:
         for suffix in FILES:
@@ -149,6 +170,7 @@ def move_aside(path: Path, aside: Path) -> None:
         for suffix in reversed(moved):
             os.rename(f"{aside}{suffix}", f"{path}{suffix}")
         raise
+    put_in_place(part, path, replace=False)
 
 
 def _link(part: Path, path: Path) -> None:
@@ -163,8 +185,8 @@ def _link(part: Path, path: Path) -> None:
         os.rename(part, path)  # a file system without links: here somebody could come in between
 
 
-def _fold_log(path: Path) -> None:
-    """See that what is to be replaced has no log, if nobody has it open; what cannot be read is left as it is."""
+def fold_log(path: Path) -> None:
+    """Copy the log of a file into it and delete it, if nobody has the file open; what cannot be read stays as it is."""
     if openers.is_open_here(path) or not _logs(path):
         return
     with suppress(sqlite3.Error):
@@ -173,6 +195,16 @@ def _fold_log(path: Path) -> None:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         finally:
             connection.close()  # the last one copies the log into the file
+
+
+def signs_of(path: Path, file: BinaryIO) -> tuple[object, ...]:
+    """What differs when somebody has written to a file: its header, and length and time of it and of its log.
+
+    Read by the descriptor that keeps it from being used: to close another one would end that.
+    """
+    stats = [one.stat() for one in (path, *_logs(path))]
+    file.seek(0)
+    return (file.read(100), *((status.st_size, status.st_mtime_ns) for status in stats))
 
 
 def _logs(path: Path) -> list[Path]:
@@ -190,7 +222,7 @@ def _require_no_log(path: Path) -> None:
 
 
 @contextmanager
-def unused(path: Path) -> Iterator[None]:
+def unused(path: Path) -> Iterator[BinaryIO]:
     """Keep a file from being used; StoreError if a program has it open, which would go on writing to the old one.
 
     SQLite has a lock on some bytes far behind the end of every file that it has open, damaged or not.
@@ -198,18 +230,14 @@ def unused(path: Path) -> Iterator[None]:
     refusal = f"{path}: another program has it open: end that one first; nothing was changed"
     if openers.is_open_here(path):  # a process's own locks do not stop it, and to look for them would end them
         raise StoreError(refusal)
-    try:
-        file = path.open("rb+")
-    except PermissionError:
-        yield
-        return
-    with file:
-        if fcntl is not None:
+    is_ours = os.access(path, os.W_OK)
+    with path.open("rb+" if is_ours else "rb", buffering=0) as file:
+        if fcntl is not None and is_ours:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_BYTES, SHARED_FIRST)
             except BlockingIOError:
                 raise StoreError(refusal) from None
-        yield
+        yield cast(BinaryIO, file)
 
 
 def _sync(path: Path) -> None:

@@ -21,7 +21,7 @@ from lace.records.validate import validate
 from lace.store.bundle import Frame, read_frames
 from lace.store.columns.checksum import checksum
 from lace.store.columns.leafpages import LeafPages
-from lace.store.columns.placing import move_aside, put_in_place, real, unused, upkeep
+from lace.store.columns.placing import fold_log, put_in_place_of, real, signs_of, unused, upkeep
 from lace.store.columns.rebuild import Kept, Setting, rebuild
 from lace.store.columns.schema import PAGE_BYTES
 from lace.store.columns.state import StoreState
@@ -57,16 +57,18 @@ def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = l
     if not path.exists():
         raise NotFound(f"{path}: there is no store")
     path = real(path)
-    with unused(path):
-        pass  # before the work; and again when it is done
+    fold_log(path)
+    with unused(path) as file:
+        before = signs_of(path, file)
     aside = free_name(path.with_name(f"{path.name}.damaged"))
     report = RepairReport(damaged_file=aside)
     with upkeep(path, "repair") as part:
         with _Salvage(path, limits, report, progress) as salvage:  # closed before its name is another file's
             report.kept = rebuild(part, salvage.records(), salvage.settings(), salvage.state())
-        with unused(path):
-            move_aside(path, aside)
-            put_in_place(part, path, replace=False)
+        with unused(path) as file:
+            if signs_of(path, file) != before:
+                raise StoreError(f"{path}: somebody wrote to it meanwhile: nothing was changed, try again")
+            put_in_place_of(part, path, aside)
     return report
 
 
@@ -88,7 +90,7 @@ class _Salvage(Closing):
         self._limits = limits
         self._report = report
         self._progress = progress
-        self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
+        self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
         self._connection.text_factory = bytes  # a damaged text need not be UTF-8, and must not end the reading
         with suppress(*UNREADABLE):
             self._connection.execute("PRAGMA trusted_schema = OFF")
