@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from kills.plays import NUMBERS
-from lace import backup, compact, restore
+from lace import backup, compact, repair, restore
 from lace.datalog.source import Row
 from lace.datalog.syntax import Predicate
 from lace.errors import LaceError
@@ -42,6 +43,9 @@ class Ledger:
 
     def judge(self, path: Path, pending: set[int], sign: str, *, announces: bool) -> list[str]:
         """Everything that is wrong with a store; where stores are not announced, one batch may have come unsaid."""
+        if not path.exists() and announces:
+            with suppress(LaceError):
+                repair(path)  # killed while it was put aside
         if not path.exists():
             return ["there is no store, and something was acknowledged"] if self.acknowledged else []
         try:

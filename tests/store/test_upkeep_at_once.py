@@ -305,6 +305,18 @@ def _rows() -> object:
     return _WrittenRows([], [])
 
 
+@pytest.mark.parametrize("moved", [("",), ("", "-wal")])
+def test_a_repair_that_was_killed_between_two_names_is_begun_again(tmp_path: Path, moved: tuple[str, ...]) -> None:
+    path = tmp_path / "a.lace"
+    kill_a_writer(path)
+    for suffix in moved:
+        os.rename(f"{path}{suffix}", f"{path}.damaged{suffix}")
+    (tmp_path / ".a.lace.0123456789abcdef.part").write_bytes(b"unfinished")
+    assert repair(path, RecordLimits()).kept == 3
+    with open_store(path) as store:
+        assert store.have(plex("killed/2").hash)
+
+
 def test_what_is_written_while_a_lace_is_repaired_is_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     filled(path)

@@ -101,10 +101,14 @@ def _is_at(handle: int, file: Path) -> bool:
 
 def _clear(path: Path) -> None:
     """Remove what upkeep that was killed has left, of this version and of earlier ones; its caller has the lock."""
-    own = rf"\.{re.escape(path.name)}\.([0-9a-f]{{16}}\.part|part|compact|repair)(-wal|-shm|-journal|-reserve)?"
     for file in path.parent.iterdir():
-        if re.fullmatch(own, file.name):
+        if re.fullmatch(_own(path), file.name):
             file.unlink(missing_ok=True)
+
+
+def _own(path: Path) -> str:
+    """The names of what upkeep makes beside a file."""
+    return rf"\.{re.escape(path.name)}\.([0-9a-f]{{16}}\.part|part|compact|repair)(-wal|-shm|-journal|-reserve)?"
 
 
 def remove(path: Path) -> None:
@@ -153,7 +157,7 @@ def put_in_place_of(part: Path, path: Path, aside: Path) -> None:
     """Give a finished file the name of another, which gets a new one; its caller keeps that from being used.
 
     At no moment is there no file, unless the other one has a log: then that moves too, before anything can be taken for
-    a log of ours.
+    a log of ours, and `resume_move` goes back if we are killed right then.
     """
     if not _logs(path):
         _link(path, aside)
@@ -171,6 +175,22 @@ def put_in_place_of(part: Path, path: Path, aside: Path) -> None:
             os.rename(f"{aside}{suffix}", f"{path}{suffix}")
         raise
     put_in_place(part, path, replace=False)
+
+
+def resume_move(path: Path, aside: str) -> None:
+    """Give a file its name back if whoever moved it aside was killed before another one took its place."""
+    if path.exists() or not any(re.fullmatch(_own(path), file.name) for file in path.parent.iterdir()):
+        return
+    moved = [file for file in path.parent.iterdir() if re.fullmatch(rf"{re.escape(aside)}\d*", file.name)]
+    if not moved:
+        return
+    latest = max(moved, key=lambda file: file.stat().st_ctime_ns)
+    with upkeep(path, "repair"):
+        for suffix in reversed(FILES):  # the file last: from then on it has all of its log
+            if Path(f"{latest}{suffix}").exists():
+                _link(Path(f"{latest}{suffix}"), Path(f"{path}{suffix}"))
+        for suffix in FILES:
+            Path(f"{latest}{suffix}").unlink(missing_ok=True)
 
 
 def _link(part: Path, path: Path) -> None:

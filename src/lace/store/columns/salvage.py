@@ -21,7 +21,7 @@ from lace.records.validate import validate
 from lace.store.bundle import Frame, read_frames
 from lace.store.columns.checksum import checksum
 from lace.store.columns.leafpages import LeafPages
-from lace.store.columns.placing import fold_log, put_in_place_of, real, signs_of, unused, upkeep
+from lace.store.columns.placing import put_in_place_of, real, resume_move, signs_of, unused, upkeep
 from lace.store.columns.rebuild import Kept, Setting, rebuild
 from lace.store.columns.schema import PAGE_BYTES
 from lace.store.columns.state import StoreState
@@ -54,10 +54,10 @@ class RepairReport:
 
 def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = lambda _: None) -> RepairReport:
     """Put a whole store in the place of a damaged one, which is kept as `<name>.damaged`."""
+    path = real(path)
+    resume_move(path, f"{path.name}.damaged")
     if not path.exists():
         raise NotFound(f"{path}: there is no store")
-    path = real(path)
-    fold_log(path)
     with unused(path) as file:
         before = signs_of(path, file)
     aside = free_name(path.with_name(f"{path.name}.damaged"))
