@@ -1,11 +1,12 @@
-"""Kill processes at random moments of put, import, exchange and serve: is anything lost, invalid or half done?
+"""Kill processes at random moments of put, import, exchange, serve and upkeep: is anything lost, invalid or half done?
 
-python tools/kills.py [--kills 200] [--play put|import|exchange|serve] [--seed N] [--json]
+python tools/kills.py [--kills 200] [--play put|import|exchange|serve|upkeep] [--seed N] [--json]
 
 One prepared process forks a worker for each kill, so that a kill costs a fork and a look at the store. What the worker
 said before it died (tests/kills/plays.py) tells what the store must hold: everything acknowledged is there, everything
 visible is valid and has exactly its facts, and a change is there whole or not at all. Stores live on through several
-kills. Exit code 1 if anything is wrong; the folder of that store is kept.
+kills. Upkeep is done by two processes at once, which die together; the copies that they made must be whole, and what
+they left must go when upkeep is done again. Exit code 1 if anything is wrong; the folder of that store is kept.
 """
 
 from __future__ import annotations
@@ -31,8 +32,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 KILLS_A_STORE = 10
-SHARES = {"put": 0.45, "import": 0.3, "exchange": 0.15, "serve": 0.1}  # of the kills: a server costs the most to start
-MOST_LINES = {"put": 24, "import": 14, "exchange": 4, "serve": 5}  # that a worker says before it dies
+SHARES = {
+    "put": 0.35,
+    "import": 0.25,
+    "exchange": 0.15,
+    "serve": 0.1,
+    "upkeep": 0.15,
+}  # of the kills: a server costs the most to start
+MOST_LINES = {"put": 24, "import": 14, "exchange": 4, "serve": 5, "upkeep": 12}  # that a worker says before it dies
 MOST_PAUSE_S = 0.02  # after the last of them: somewhere in the next change
 EARLY = 0.15  # of the workers die before they have said anything, by the clock
 PATIENCE_S = 30.0
@@ -47,6 +54,7 @@ def live_and_die(play: str, folder: Path, seed: int, lines: int, seconds: float)
     if worker == 0:
         os.close(reading)
         try:
+            os.setpgid(0, 0)  # whatever it starts dies with it
             sys.stderr = open(folder / "stderr", "w", encoding="utf-8")  # noqa: SIM115  (to the end of the process)
             PLAYS[play](folder, random.Random(seed), speaker(writing))
         except BaseException:  # noqa: BLE001 - told, then the process ends
@@ -63,7 +71,10 @@ def live_and_die(play: str, folder: Path, seed: int, lines: int, seconds: float)
             break
         said += piece
     time.sleep(seconds)
-    os.kill(worker, signal.SIGKILL)
+    try:
+        os.killpg(worker, signal.SIGKILL)
+    except ProcessLookupError:  # it has not come to have a group of its own
+        os.kill(worker, signal.SIGKILL)
     _, status = os.waitpid(worker, 0)
     while piece := os.read(reading, 65536):
         said += piece
@@ -73,7 +84,7 @@ def live_and_die(play: str, folder: Path, seed: int, lines: int, seconds: float)
 
 def kill_often(play: str, kills: int, draw: random.Random) -> tuple[int, list[str]]:
     """Many kills of one play; how many records were acknowledged meanwhile, and what is wrong."""
-    from kills.judge import Ledger
+    from kills.judge import Ledger, judge_upkeep
     from kills.plays import ANNOUNCING
 
     acknowledged = 0
@@ -90,6 +101,8 @@ def kill_often(play: str, kills: int, draw: random.Random) -> tuple[int, list[st
                 problems.append(f"the worker ended by itself: {(folder / 'stderr').read_text(encoding='utf-8')}")
             pending, sign = ledger.hear(said)
             problems += ledger.judge(folder / "a.lace", pending, sign, announces=play in ANNOUNCING)
+            if play == "upkeep":
+                problems += judge_upkeep(folder)
             if problems:
                 return acknowledged + ledger.acknowledged, [*problems, f"seed {seed}, kept in {folder}"]
         acknowledged += ledger.acknowledged

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from kills.plays import NUMBERS
+from lace import backup, compact, repair, restore
 from lace.datalog.source import Row
 from lace.datalog.syntax import Predicate
 from lace.errors import LaceError
@@ -41,6 +43,9 @@ class Ledger:
 
     def judge(self, path: Path, pending: set[int], sign: str, *, announces: bool) -> list[str]:
         """Everything that is wrong with a store; where stores are not announced, one batch may have come unsaid."""
+        if not path.exists() and announces:
+            with suppress(LaceError):
+                repair(path)  # killed while it was put aside
         if not path.exists():
             return ["there is no store, and something was acknowledged"] if self.acknowledged else []
         try:
@@ -59,6 +64,33 @@ class Ledger:
             problems.append(f"half of a change: {len(pending & held)} of {len(pending)}")
         self._stored = held
         return problems
+
+
+def judge_upkeep(folder: Path) -> list[str]:
+    """What is wrong with the copies beside a.lace, and with what is left there once upkeep was done again."""
+    problems = []
+    for path in (*folder.glob("b.lace"), *folder.glob("c*.lace")):
+        try:
+            with open_store(path) as store:
+                problems += [f"{path.name}: {problem}" for problem in _whole(store)]
+        except LaceError as error:
+            problems.append(str(error))
+        if path.name != "b.lace":
+            for file in folder.glob(f"{path.name}*"):
+                file.unlink()
+    if (folder / "a.lace").exists():
+        try:
+            compact(folder / "a.lace")
+            backup(folder / "a.lace", folder / "b.lace", replace=True)
+            restore(folder / "b.lace", folder / "c.lace")
+            (folder / "c.lace").unlink()
+        except LaceError as error:
+            problems.append(f"upkeep cannot be done again: {error}")
+        left = [file.name for file in folder.iterdir() if file.name.startswith((".a.lace", ".b.lace", ".c.lace"))]
+        problems += [f"left behind: {name}" for name in left]
+    for file in folder.glob("*.damaged*"):
+        file.unlink()
+    return problems
 
 
 def _whole(store: RecordStore) -> list[str]:

@@ -5,6 +5,8 @@ write to a pipe, which outlives the process. Records are named by their number i
 
     ?+3,4,5    these are about to be stored, all or none     +3,4,5   they are stored
     ?-3,4      these are about to be removed, all or none    -3,4     they are gone
+
+Whoever does upkeep does it in pairs: a second process does something to the same files at the same time.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import traceback
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import lace
 from interlace.pair import EXPOSE_ALL
 from interop.harness import make_node
+from lace import backup, compact, repair, restore
+from lace.errors import NotFound, StoreError
 from lace.iltp.address import UnixAddress
 from lace.intake.bundles import ImportReport, import_bundles
 from lace.interlace.events import Event, Received
@@ -149,5 +155,58 @@ async def _serve(folder: Path, draw: random.Random, say: Say) -> None:
             _remove(served.store, draw, say)
 
 
-ANNOUNCING = {"put"}  # the plays that say of everything that it is about to be stored
-PLAYS: dict[str, Play] = {"put": put, "import": import_all, "exchange": exchange_two, "serve": serve}
+Work = Callable[[Path], object]
+WORKS: dict[str, Work] = {
+    "compact": lambda folder: compact(folder / "a.lace"),
+    "backup": lambda folder: backup(folder / "a.lace", folder / "b.lace", replace=True),
+    "restore": lambda folder: restore(folder / "b.lace", folder / f"c{os.urandom(4).hex()}.lace"),
+    "restore to one name": lambda folder: restore(folder / "b.lace", folder / "c.lace"),
+    "repair": lambda folder: repair(folder / "a.lace"),
+}
+
+
+def upkeep(folder: Path, draw: random.Random, say: Say) -> None:
+    """Two of compact, backup, restore and repair at once, beside puts and deletions."""
+    path = folder / "a.lace"
+    _put_some(path, draw, say)
+    while True:
+        first, second = draw.choice(list(WORKS)), draw.choice(list(WORKS))
+        child = os.fork()  # while this process has nothing open
+        if child == 0:
+            try:
+                _work(second, folder)
+                os._exit(0)
+            except BaseException:  # noqa: BLE001 - told, then the process ends
+                traceback.print_exc()
+            finally:
+                os._exit(70)
+        if draw.random() < 0.5:
+            _work(first, folder)
+        _put_some(path, draw, say)
+        _work(first, folder)
+        if os.waitpid(child, 0)[1]:
+            raise RuntimeError(f"{second} failed")
+
+
+def _work(name: str, folder: Path) -> None:
+    with suppress(StoreError, NotFound):  # another one is at it, has it open, or has made nothing yet
+        WORKS[name](folder)
+
+
+def _put_some(path: Path, draw: random.Random, say: Say) -> None:
+    """Some puts and deletions; a lace that is compacted or repaired meanwhile is opened again another time."""
+    with suppress(StoreError), open_store(path, create=True) as store:
+        for _ in range(draw.randrange(4)):
+            numbers = draw.sample(range(len(SUPPLY)), draw.choice((1, 20)))
+            new = [number for number in numbers if not store.have(SUPPLY[number].hash)]
+            say("?+", new)
+            store.put([SUPPLY[number] for number in numbers])
+            say("+", new)
+            if draw.random() < 0.4:
+                _remove(store, draw, say)
+
+
+ANNOUNCING = {"put", "upkeep"}  # the plays that say of everything that it is about to be stored
+PLAYS: dict[str, Play] = {
+    "put": put, "import": import_all, "exchange": exchange_two, "serve": serve, "upkeep": upkeep
+}  # fmt: skip

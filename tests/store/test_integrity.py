@@ -152,12 +152,14 @@ def test_a_writer_who_comes_while_a_reader_opens_is_no_sign_of_a_copy(
     open_store(path, create=True).close()
     with open_store(path) as writer:
         writer.put(assortment())
-        monkeypatch.setattr(openers, "has_log", lambda _: False)  # as it was a moment before the writer came
+        monkeypatch.setattr(
+            openers, "log_beside", lambda _: openers.Log.ABSENT
+        )  # as it was a moment before the writer came
         with open_store(path, read_only=True) as reader:
             assert reader.stat() == writer.stat()
         copied = tmp_path / "copy.lace"
         shutil.copy(path, copied)
-        with pytest.raises(StoreDamaged, match="copied while its lace was in use"):
+        with pytest.raises(StoreDamaged, match="copied or moved while its lace was in use"):
             open_store(copied)
 
 

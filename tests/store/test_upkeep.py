@@ -75,7 +75,7 @@ def test_a_backup_is_the_lace_of_one_moment_while_others_write(tmp_path: Path) -
         writer.start()
         try:
             for _ in range(3):
-                assert backup(path, target) == target.stat().st_size
+                assert backup(path, target, replace=True) == target.stat().st_size
                 with open_store(target, read_only=True) as copied:
                     assert copied.check_integrity() == []
                     live = list(copied.entries("u", "ding", "live/"))

@@ -16,9 +16,9 @@ from lace.cli.output import json_option, metered, print_json, say
 def command(path: Path, as_json: bool) -> None:
     """Write a lace anew without what was removed from it.
 
-    The bytes of removed records, and the names and values that only they had, leave the file. It needs as much free
-    room as the lace is long. `lace serve`, `follow` and `inspect` open the lace again by themselves; other
-    programs that have it open have to.
+    The bytes of removed records, and the names and values that only they had, leave the file. It needs free room for
+    two more copies of the lace. Others may read and write meanwhile. `lace serve`, `follow` and `inspect` open the
+    lace again by themselves; other programs that have it open have to.
     """
     with opened(path) as lace:
         total = lace.stat().records

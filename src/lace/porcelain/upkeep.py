@@ -38,7 +38,7 @@ def backup(path: str | Path, target: str | Path, *, replace: bool = False, progr
     if Path(target).exists() and not replace:
         advice = "--replace, in Python replace=True, overwrites it"
         raise StoreError(f"{target} exists already; nothing was changed ({advice})")
-    return copy(Path(path), Path(target), progress or _nobody)
+    return copy(Path(path), Path(target), progress or _nobody, replace=replace)
 
 
 def restore(backup_path: str | Path, path: str | Path, *, progress: Steps | None = None) -> int:
@@ -57,7 +57,7 @@ def restore(backup_path: str | Path, path: str | Path, *, progress: Steps | None
 def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
     """Write a lace anew without what was removed from it: bytes, names and values that nothing else has.
 
-    Programs that have it open must open it again. It needs room for a second copy while it works.
+    Others may read and write meanwhile, and must open it again then. It needs room for two more copies while it works.
     """
     from lace.store.columns.upkeep import compact as rewrite
 

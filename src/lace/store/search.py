@@ -21,7 +21,8 @@ COLUMNS = ("name", "headers", "content")
 MAX_TEXT_BYTES = 64 * KIB  # of one content
 MAX_WORDS = 16  # of one question
 _TOKENS = "unicode61 remove_diacritics 2"
-_CREATE = f"CREATE VIRTUAL TABLE {TABLE} USING fts5({', '.join(COLUMNS)}, content='', tokenize='{_TOKENS}')"
+CREATE = f"CREATE VIRTUAL TABLE {TABLE} USING fts5({', '.join(COLUMNS)}, content='', tokenize='{_TOKENS}')"
+SHADOWS = tuple(f"{TABLE}_{part}" for part in ("data", "idx", "content", "docsize", "config"))  # tables of FTS5's own
 _INSERT = f"INSERT INTO {TABLE}(rowid, name, headers, content) VALUES (?, ?, ?, ?)"
 _DELETE = f"INSERT INTO {TABLE}({TABLE}, rowid, name, headers, content) VALUES ('delete', ?, ?, ?, ?)"
 _FILL_ROWS = 1000
@@ -65,7 +66,7 @@ class SearchIndex:
         """Index every record anew; how many. `told` hears how many more were done."""
         self.drop()
         try:
-            self._connection.execute(_CREATE)
+            self._connection.execute(CREATE)
         except sqlite3.OperationalError as error:
             raise StoreError(f"this SQLite has no full-text search (FTS5): {error}") from error
         count, page = 0, list[tuple[int, bytes]]()

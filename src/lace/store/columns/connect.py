@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from lace.errors import NotFound, StoreDamaged, StoreError, StoreFull
 from lace.limits import StoreLimits
-from lace.store.columns import schema
+from lace.store.columns import openers, schema
 
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")  # the second also where the log or its index cannot grow
 _KEPT = "nothing of this write was kept, everything acknowledged before is safe"
@@ -75,17 +75,22 @@ def connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -
         # A lace of an earlier version, opened for reading: somebody who may write has to bring it up to date first.
         if not os.access(path, os.W_OK):
             raise
-        _connect(path, create=False, read_only=False, limits=limits).close()
+        log = openers.log_beside(path)
+        openers.close_unused(_connect(path, create=False, read_only=False, limits=limits), path, log)
         return _connect(path, create=False, read_only=True, limits=limits)
 
 
 def _connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
+    log = openers.log_beside(path)
     with store_errors(str(path)):
         connection = _open(path, read_only, limits)
         try:
             _prepare(connection, create, read_only, limits)
         except BaseException as error:
-            connection.close()
+            if read_only:
+                connection.close()
+            else:
+                openers.close_unused(connection, path, log)
             if isinstance(error, StoreError):
                 raise type(error)(f"{path}: {error}") from None
             raise
@@ -113,10 +118,17 @@ def _open(path: Path, read_only: bool, limits: StoreLimits) -> sqlite3.Connectio
 
 
 def _prepare(connection: sqlite3.Connection, create: bool, read_only: bool, limits: StoreLimits) -> None:
-    blank = schema.is_blank(connection)
-    if blank and not create:
-        raise StoreError("the file is not a lace store (it is empty)")
-    version = 0 if blank else schema.version_of(connection)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("BEGIN")  # one moment: another process may be bringing the file up to date
+    try:
+        blank = schema.is_blank(connection)
+        if blank and not create:
+            raise StoreError("the file is not a lace store (it is empty)")
+        version = 0 if blank else schema.version_of(connection)
+        if not blank:
+            schema.require_ours(connection, version)
+    finally:
+        connection.rollback()
     if read_only and version < len(schema.MIGRATIONS):
         raise OldSchema(
             f"the store has the old schema {version}, and without write access it cannot be brought up to date"

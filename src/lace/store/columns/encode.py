@@ -6,8 +6,8 @@ Rule: pure and free of any store, so that worker processes can do it; a batch's 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field, fields
 from operator import eq, sub
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from lace.records.sheet import Sheet, sheet_of
 from lace.store.columns.packing import pack, unpack
 from lace.store.columns.segments import (
     KIND_OF,
+    MAX_FIELD_GROUPS,
     NO_SIGNER,
     SEPARATOR,
     FactGroup,
@@ -40,6 +41,8 @@ from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.datalog.source import Codes
+
+MAX_OPEN_NAMES = 4 * MAX_FIELD_GROUPS  # of a batch with a list of rows each; the longest of them become groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,29 +182,64 @@ def _at(column: Sequence[str], ordinals: Sequence[int]) -> Sequence[str]:
     return column if len(ordinals) == len(column) else [column[ordinal] for ordinal in ordinals]
 
 
-def _extra_groups(headers: Iterable[tuple[Header, ...]], subjects: Codes, interner: _Interner) -> Iterator[FactGroup]:
+def _extra_groups(headers: Sequence[tuple[Header, ...]], subjects: Codes, interner: _Interner) -> Iterator[FactGroup]:
     """Extra headers and the links among them, by `derive_facts`' own rules for indexes and links."""
-    fields: defaultdict[str, _Fields] = defaultdict(_Fields)
-    links: list[tuple[int, LinkOccurrence]] = []
-    known: dict[tuple[Header, ...], tuple[list[FieldOccurrence], list[LinkOccurrence]]] = {}  # many say the same
-    for ordinal, own in enumerate(headers):
-        if not own:
-            continue
-        if (found := known.get(own)) is None:
-            occurrences = extra_occurrences(own)
-            found = known[own] = occurrences, link_occurrences(occurrences)
-        for name, index, value in found[0]:
-            rows = fields[name]
-            rows.ordinals.append(ordinal)
-            rows.indexes.append(index)
-            rows.values.append(value)
-        links += [(ordinal, link) for link in found[1]]
-    for name, rows in fields.items():
+    extras = _Extras()
+    if not extras.take(headers):  # so many names that a group for each would cost far more than what arrived
+        counts = Counter(name for own in headers for name, _ in own)
+        extras = _Extras({name for name, _ in counts.most_common(MAX_FIELD_GROUPS)})
+        extras.take(headers)
+    for name, rows in extras.fields.items():
         yield _field_group(name, rows, subjects, interner)
-    if links:
+    if extras.rare.ordinals:
+        yield _rare_group(extras.rare_names, extras.rare, subjects, interner)
+    if links := extras.links:
         columns = zip(*((name, str(index), data, target) for _, (name, index, data, target) in links), strict=True)
         link_subjects = _row_subjects([ordinal for ordinal, _ in links], subjects)
         yield FactGroup(Kind.LINK, 0, link_subjects, tuple(map(interner.column, columns)))
+
+
+class _Extras:
+    """The extra headers of some records: by name for names that are common or few, all others in one list."""
+
+    def __init__(self, common: Collection[str] | None = None) -> None:
+        self.fields: defaultdict[str, _Fields] = defaultdict(_Fields)
+        self.rare = _Fields()
+        self.rare_names: list[str] = []  # of each of its rows
+        self.links: list[tuple[int, LinkOccurrence]] = []
+        self._common = common
+
+    def take(self, headers: Iterable[tuple[Header, ...]]) -> bool:
+        """Sort all of them in; False, and unfinished, if there are too many names and nobody said which are common."""
+        common, fields = self._common, self.fields
+        known: dict[tuple[Header, ...], tuple[list[FieldOccurrence], list[LinkOccurrence]]] = {}  # many say the same
+        for ordinal, own in enumerate(headers):
+            if not own:
+                continue
+            if (found := known.get(own)) is None:
+                occurrences = extra_occurrences(own)
+                found = occurrences, link_occurrences(occurrences)
+                if common is None:
+                    known[own] = found
+            for name, index, value in found[0]:
+                if common is None or name in common:
+                    rows = fields[name]
+                else:
+                    rows = self.rare
+                    self.rare_names.append(name)
+                rows.ordinals.append(ordinal)
+                rows.indexes.append(index)
+                rows.values.append(value)
+            self.links += [(ordinal, link) for link in found[1]]
+            if common is None and len(fields) > MAX_OPEN_NAMES:
+                return False
+        return True
+
+
+def _rare_group(row_names: Sequence[str], rows: _Fields, subjects: Codes, interner: _Interner) -> FactGroup:
+    row_subjects = as_codes([subjects[ordinal] for ordinal in rows.ordinals])
+    columns = (row_names, list(map(str, rows.indexes)), rows.values)
+    return FactGroup(Kind.RARE, 0, row_subjects, tuple(map(interner.column, columns)))
 
 
 def _field_group(name: str, rows: _Fields, subjects: Codes, interner: _Interner) -> FactGroup:

@@ -35,26 +35,36 @@ class StoreFile:
         self._lock = RLock()
         self._closed = False
         self._names: list[str] = []  # the one that stands in the file, once we have written
+        self._is_in_file = False  # whether it has reached the main file
         self._read_only = read_only
-        has_log = openers.has_log(path)
+        self._place = os.path.abspath(path)
+        log = openers.log_beside(path)
+        openers.require_log(path, log)
         self.reserve = Reserve(path, limits)
+        self._identity = _identity(self._place)
         self.connection = self.with_reserve(lambda: connect(path, create=create, read_only=read_only, limits=limits))
         self.forget: Callable[[], None] = lambda: None  # drops what is cached of the file
-        self._place = os.path.abspath(path)
-        self._identity = _identity(self._place)
+        now = _identity(self._place)
+        if self._identity is None and create:  # it was made just now
+            self._identity = now
         try:
             with self.errors():
-                if not has_log:
-                    openers.require_whole(self.connection, path)
+                if now != self._identity:
+                    raise StoreReplaced(f"{path}: another file took its place while it was opened: open it again")
+                openers.require_whole(self.connection, path, log)
                 self.secret: bytes = self.connection.execute("SELECT index_key FROM state").fetchone()[0]
                 self._generation = state.read(self.connection).generation
         except BaseException:
-            self.connection.close()
+            if read_only:
+                self.connection.close()
+            else:
+                openers.close_unused(self.connection, path, log)
             raise
         # Also when nobody calls `close`: SQLite ends the log with its connection, and a file without a log that still
         # has our name in it would be taken for a copy.
         self._copier = LogCopier(path, limits)
-        own = (self.connection, path, self._names, read_only, os.getpid(), self._copier)
+        openers.note_open(self._identity)
+        own = (self.connection, path, self._identity, self._names, read_only, os.getpid(), self._copier)
         self._release = finalize(self, _release, *own)
 
     def with_reserve(self, work: Callable[[], T]) -> T:
@@ -88,7 +98,7 @@ class StoreFile:
         """All or nothing, durable when it ends."""
         with self._lock:
             self._require_open()
-            self._register()
+            self.register()
             with self._transaction("IMMEDIATE") as connection:
                 yield connection
 
@@ -128,17 +138,20 @@ class StoreFile:
         """Move the counters."""
         state.save(self.connection, now)
 
-    def _register(self) -> None:
+    def register(self) -> None:
         """Before the first write: a copy of the file without its log must not look whole."""
-        if not self._names and not self._read_only and not self.connection.in_transaction:
-            with self.errors():
+        if self._is_in_file or self._read_only or self.connection.in_transaction:
+            return
+        with self.errors():
+            if not self._names:
                 self._names.append(openers.enter(self.connection, self.path))
-            self.reserve.keep()
+                self.reserve.keep()
+            self._is_in_file = openers.is_in_file(self.connection)
 
     def keep_log_short(self) -> None:
         """After small writes: a bulk import has its log copied when it is long, single puts much sooner."""
         with self._lock, self.errors(), suppress(FileNotFoundError):
-            log = Path(f"{self.path}-wal")
+            log = openers.log_path(self.path)
             if log.stat().st_size > self.limits.small_checkpoint_bytes and not self.connection.in_transaction:
                 self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -149,7 +162,7 @@ class StoreFile:
 
     def file_bytes(self) -> int:
         """What the file and its log take on the disk."""
-        files = (Path(f"{self.path}{suffix}") for suffix in ("", "-wal"))
+        files = (self.path, openers.log_path(self.path))
         return sum(os.stat(file).st_size for file in files if file.exists())
 
     def close(self) -> None:
@@ -173,14 +186,19 @@ def _identity(place: str) -> tuple[int, int] | None:
 
 
 def _release(
-    connection: sqlite3.Connection, path: Path, names: list[str], read_only: bool, pid: int, copier: LogCopier
+    connection: sqlite3.Connection,
+    path: Path,
+    identity: tuple[int, int] | None,
+    names: list[str],
+    read_only: bool,
+    pid: int,
+    copier: LogCopier,
 ) -> None:
     if os.getpid() != pid:  # a child of the process that opened it: the file is not the child's to close
         return
     copier.finish()
-    if not read_only:
-        with suppress(sqlite3.Error, OSError):  # a full disk or a writer must not keep a store open
-            connection.rollback()  # of a reader or a writer that never came to its end
-            connection.execute("PRAGMA busy_timeout = 0")
-            openers.leave(connection, path, names)
-    connection.close()
+    openers.note_closed(identity)
+    if read_only:  # such a connection cannot delete the log
+        connection.close()
+    else:
+        openers.release(connection, path, names)

@@ -13,6 +13,7 @@ from threading import Thread, current_thread
 from urllib.parse import quote
 
 from lace.limits import StoreLimits
+from lace.store.columns.openers import log_path
 
 
 class LogCopier:
@@ -30,7 +31,7 @@ class LogCopier:
         if self._copying is not None and self._copying.is_alive():
             return
         try:
-            size = Path(f"{self._path}-wal").stat().st_size
+            size = log_path(self._path).stat().st_size
         except OSError:
             return
         if size < self._seen:  # it was begun anew

@@ -32,12 +32,8 @@ Setting = tuple[str, str, bytes]
 
 def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], before: StoreState) -> int:
     """A new store at `target` with records under their ids, ascending; how many."""
-    count = 0
     with SQLiteStore(target, create=True, read_only=False, limits=SCRATCH) as store:
-        for batch in _batches(records):
-            ids = {record.hash: number for number, record in batch}  # a record that is there twice is kept once
-            distinct = list({record.hash: record for _, record in batch}.values())
-            count += sum(store.adopt(encode_batch(distinct), [ids[record.hash] for record in distinct]).new)
+        count = adopt_all(store, records)
         for namespace, key, value in settings:
             store.put_setting(namespace, key, value)
         expire_cursors(store, before.last_removal)
@@ -45,6 +41,16 @@ def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], 
             now = state.read(connection)
             last = max(now.last_record, before.last_record)
             state.save(connection, now._replace(last_record=last, generation=new_generation(before)))
+    return count
+
+
+def adopt_all(store: SQLiteStore, records: Iterable[Kept]) -> int:
+    """Store records under ids of theirs, ascending and higher than any in the store; how many."""
+    count = 0
+    for batch in _batches(records):
+        ids = {record.hash: number for number, record in batch}  # a record that is there twice is kept once
+        distinct = list({record.hash: record for _, record in batch}.values())
+        count += sum(store.adopt(encode_batch(distinct), [ids[record.hash] for record in distinct]).new)
     return count
 
 

@@ -6,7 +6,6 @@ the way: the damaged file stays beside the new one under a name of its own.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
@@ -22,14 +21,13 @@ from lace.records.validate import validate
 from lace.store.bundle import Frame, read_frames
 from lace.store.columns.checksum import checksum
 from lace.store.columns.leafpages import LeafPages
+from lace.store.columns.placing import put_in_place_of, real, resume_move, signs_of, unused, upkeep
 from lace.store.columns.rebuild import Kept, Setting, rebuild
 from lace.store.columns.schema import PAGE_BYTES
 from lace.store.columns.state import StoreState
 from lace.values import dataclass
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints
-FILES = ("", "-wal", "-shm")
-SHARED_FIRST, SHARED_BYTES = 0x40000002, 510  # what SQLite locks in a file that it has open
 IN_ONE_PIECE = RecordLimits(max_data_bytes=PAGE_BYTES)  # longer ones are interrupted by numbers of pages
 
 
@@ -56,40 +54,22 @@ class RepairReport:
 
 def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = lambda _: None) -> RepairReport:
     """Put a whole store in the place of a damaged one, which is kept as `<name>.damaged`."""
+    path = real(path)
+    resume_move(path, f"{path.name}.damaged")
     if not path.exists():
         raise NotFound(f"{path}: there is no store")
-    _require_unused(path)
+    with unused(path) as file:
+        before = signs_of(path, file)
     aside = free_name(path.with_name(f"{path.name}.damaged"))
-    part = path.with_name(f".{path.name}.repair")
-    _remove(part)
     report = RepairReport(damaged_file=aside)
-    try:
+    with upkeep(path, "repair") as part:
         with _Salvage(path, limits, report, progress) as salvage:  # closed before its name is another file's
             report.kept = rebuild(part, salvage.records(), salvage.settings(), salvage.state())
-    except BaseException:
-        _remove(part)
-        raise
-    for suffix in FILES:
-        if Path(f"{path}{suffix}").exists():
-            os.replace(f"{path}{suffix}", f"{aside}{suffix}")
-    os.replace(part, path)
+        with unused(path) as file:
+            if signs_of(path, file) != before:
+                raise StoreError(f"{path}: somebody wrote to it meanwhile: nothing was changed, try again")
+            put_in_place_of(part, path, aside)
     return report
-
-
-def _require_unused(path: Path) -> None:
-    """StoreError if another program has a file open: it would go on writing to the one that is put aside.
-
-    SQLite has a lock on some bytes far behind the end of every file that it has open, damaged or not.
-    """
-    try:
-        import fcntl
-    except ImportError:  # where there is none, nobody can rename a file that is open
-        return
-    with suppress(PermissionError), path.open("rb+") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_BYTES, SHARED_FIRST)
-        except BlockingIOError:
-            raise StoreError(f"{path}: another program has it open: end that one first; nothing was changed") from None
 
 
 def free_name(path: Path) -> Path:
@@ -102,11 +82,6 @@ def free_name(path: Path) -> Path:
     return found
 
 
-def _remove(path: Path) -> None:
-    for suffix in FILES:
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
-
-
 class _Salvage(Closing):
     """Reads around the damage."""
 
@@ -115,8 +90,10 @@ class _Salvage(Closing):
         self._limits = limits
         self._report = report
         self._progress = progress
-        self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
+        self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
         self._connection.text_factory = bytes  # a damaged text need not be UTF-8, and must not end the reading
+        with suppress(*UNREADABLE):
+            self._connection.execute("PRAGMA trusted_schema = OFF")
         self._is_broken = False  # some of the table of records cannot be reached
         self._unreadable: Exception | None = None  # why SQLite knows nothing of the table
 
@@ -127,6 +104,7 @@ class _Salvage(Closing):
     def state(self) -> StoreState:
         """The counters, as far as they make sense; ids and removals must only not come again."""
         try:
+            self._require_table("state")
             row = self._connection.execute("SELECT last_record, last_removal, generation FROM state").fetchone()
         except UNREADABLE:
             row = None
@@ -136,6 +114,7 @@ class _Salvage(Closing):
     def settings(self) -> Iterator[Setting]:
         """The settings that are as they were written."""
         try:
+            self._require_table("settings")
             rows = self._connection.execute("SELECT namespace, key, value, sum FROM settings").fetchall()
         except UNREADABLE:
             self._report.lost_settings = True
@@ -197,12 +176,19 @@ class _Salvage(Closing):
     def _last_id(self) -> int:
         known = self.state().last_record
         try:
+            self._require_table("records")
             row = self._connection.execute("SELECT max(id) FROM records").fetchone()
         except UNREADABLE as error:
             self._is_broken = True
             self._unreadable = error
-            return known
+            return 0 if "is not a table" in str(error) else known
         return max(known, row[0] or 0)
+
+    def _require_table(self, name: str) -> None:
+        """sqlite3.DatabaseError unless it is a plain table: a view in its place may go on for ever."""
+        query = "SELECT type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' FROM sqlite_master WHERE name = ?"
+        if self._connection.execute(query, (name,)).fetchone() != (1,):
+            raise sqlite3.DatabaseError(f"{name} is not a table")
 
     def _next(self, after: int) -> tuple[int, object] | None:
         """The next row behind an id, (0, …) if there is none; None if it cannot be read."""

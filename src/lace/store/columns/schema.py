@@ -15,13 +15,17 @@ Rule: a migration that was ever released never changes; a new one is appended. `
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable
 
-from lace.errors import StoreError
+from lace.errors import StoreDamaged, StoreError
 from lace.store.columns.checksum import checksum
 from lace.store.columns.state import read_unchecked, save
 from lace.store.columns.symbols import keyed_hash, new_secret
+from lace.store.search import CREATE as CREATE_SEARCH
+from lace.store.search import SHADOWS as SEARCH_SHADOWS
+from lace.store.search import TABLE as SEARCH_TABLE
 
 APPLICATION_ID = 0x4C616365  # "Lace"
 PAGE_BYTES = 16 * 1024  # long blobs and large batches: a quarter of the writes of 4 KiB pages
@@ -126,6 +130,67 @@ def version_of(connection: sqlite3.Connection) -> int:
     if version > len(MIGRATIONS):
         raise StoreError(f"the store has schema {version}, this program knows {len(MIGRATIONS)}: use a newer program")
     return int(version)
+
+
+Definitions = dict[tuple[str, str], str]  # (table or index, its name) → its SQL without needless spaces
+_known: dict[tuple[str, ...], Definitions] = {}
+
+
+def require_ours(connection: sqlite3.Connection, version: int) -> None:
+    """StoreDamaged unless a file has the tables and indexes of a version and nothing else.
+
+    SQLite obeys triggers, views and clauses such as ON CONFLICT IGNORE that stand in a file: in one from elsewhere they
+    could swallow what is stored, and acknowledge it. The words that FTS5 keeps, and what ANALYZE knows, may be there.
+    """
+    expected = _definitions_of(version)
+    found = _definitions_in(connection)
+    if found.get(("table", SEARCH_TABLE)) == _plain(CREATE_SEARCH):
+        for name in (SEARCH_TABLE, *SEARCH_SHADOWS):  # what FTS5 keeps behind them differs between its versions
+            found.pop(("table", name), None)
+    wrong = [f"{kind} {name} is not a lace's" for kind, name in found.keys() - expected.keys()]
+    wrong += [f"{kind} {name} is missing" for kind, name in expected.keys() - found.keys()]
+    wrong += [
+        f"{kind} {name} is defined differently: {found[kind, name][:200]}"
+        for kind, name in expected.keys() & found.keys()
+        if found[kind, name] != expected[kind, name]
+    ]
+    if wrong:
+        raise StoreDamaged(
+            f"the file does not have the tables of a lace, schema {version}: {'; '.join(sorted(wrong)[:_TOLD])}."
+            " Nothing was read from it or written to it; `lace repair` makes a lace of the records in it"
+        )
+
+
+_TOLD = 5  # of what is wrong
+
+
+def _definitions_of(version: int) -> Definitions:
+    """What the statements of the migrations make in an empty file."""
+    statements = tuple(statements for statements, _ in MIGRATIONS[:version])
+    if statements not in _known:
+        empty = sqlite3.connect(":memory:")
+        try:
+            for text in statements:
+                empty.executescript(text)
+            _known[statements] = _definitions_in(empty)
+        finally:
+            empty.close()
+    return _known[statements]
+
+
+def _definitions_in(connection: sqlite3.Connection) -> Definitions:
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    return {(str(kind), str(name)): _plain(str(sql or "")) for kind, name, sql in rows if not _is_of_sqlite(kind, name)}
+
+
+def _is_of_sqlite(kind: object, name: object) -> bool:
+    """What SQLite makes by itself, under names that it gives to nobody: implied indexes, the planner's statistics."""
+    return (kind, str(name)[:12]) in (("index", "sqlite_autoi"), ("table", "sqlite_stat1"), ("table", "sqlite_stat4"))
+
+
+def _plain(sql: str) -> str:
+    """A definition without the spaces that mean nothing; altering a table leaves them as they come."""
+    return re.sub(r"\s*([(),])\s*", r"\1", re.sub(r"\s+", " ", sql)).strip()
 
 
 def is_blank(connection: sqlite3.Connection) -> bool:

@@ -25,6 +25,7 @@ from lace.store.columns.segments import (
     field_columns,
     join,
     positions,
+    rows_holding,
     subjects_of,
 )
 
@@ -75,7 +76,7 @@ class SegmentView:
         self._segments = [segment for segment in segments if len(segment)]
         self._cursor = cursor
         self._columns: dict[Predicate, Sequence[Codes]] = {}
-        self._fields: dict[int, Sequence[Codes]] | None = None
+        self._fields: FieldSlices | None = None
         self._all_subjects: Codes | None = None
 
     @property
@@ -111,8 +112,9 @@ class SegmentView:
         return self._columns[predicate]
 
     def slices(self, predicate: Predicate, position: int) -> Mapping[int, Sequence[Codes]] | None:
-        if predicate != FIELD or position != 1:
-            return None
+        return self._by_name() if (predicate, position) == (FIELD, 1) else None
+
+    def _by_name(self) -> FieldSlices:
         if self._fields is None:
             self._fields = self._group_fields()
         return self._fields
@@ -133,7 +135,7 @@ class SegmentView:
 
     def _narrowest(self, predicate: Predicate, codes: dict[int, int]) -> Sequence[Codes]:
         if predicate == FIELD and 1 in codes:
-            return (self.slices(FIELD, 1) or {}).get(codes[1], ())
+            return self._by_name().get(codes[1], ())
         return self.columns(predicate)
 
     def _rows(self, columns: Sequence[Codes]) -> Iterator[Row]:
@@ -150,7 +152,7 @@ class SegmentView:
         if predicate == HAVE:
             return (self._subjects(),)
         if predicate == FIELD:
-            slices = list((self.slices(FIELD, 1) or {}).values())
+            slices = list(self._by_name().parts())
             return LateColumns([partial(_join_parts, slices, position) for position in range(FIELD.arity)])
         found = [
             (segment, group)
@@ -162,18 +164,18 @@ class SegmentView:
         others = [partial(_join_parts, groups, at) for at in range(predicate.arity - 1)]
         return LateColumns([partial(self._joined_subjects, found), *others])
 
-    def _group_fields(self) -> dict[int, Sequence[Codes]]:
+    def _group_fields(self) -> FieldSlices:
         own: dict[int, list[tuple[Segment, FactGroup]]] = {}
+        rare = []
         for segment in self._segments:
             for group in segment.groups:
                 if group.kind in (Kind.SINGLE, Kind.REPEATED):
                     own.setdefault(group.name, []).append((segment, group))
                 elif group.kind is Kind.RARE:
-                    for name, part in _split(segment, group).items():
-                        own.setdefault(name, []).append((segment, part))
+                    rare.append((segment, group))
         longest = max((sum(group.rows for _, group in found) for found in own.values()), default=0)
         zeros = LateColumns([partial(constant, 0, longest)])
-        return {name: self._field(name, found, zeros) for name, found in own.items()}
+        return FieldSlices(own, rare, lambda name, found: self._field(name, found, zeros))
 
     def _field(self, name: int, found: list[tuple[Segment, FactGroup]], zeros: LateColumns) -> LateColumns:
         rows = sum(group.rows for _, group in found)
@@ -191,22 +193,55 @@ class SegmentView:
         return join([subjects_of(segment, group) for segment, group in found])
 
 
-def _split(segment: Segment, group: FactGroup) -> dict[int, FactGroup]:
-    """A group of rare fields by name."""
+class FieldSlices(Mapping[int, Sequence[Codes]]):
+    """The fields by name; a rare name, of which a record may bring hundreds, is looked for when it is asked for."""
+
+    def __init__(
+        self,
+        own: Mapping[int, list[tuple[Segment, FactGroup]]],
+        rare: Sequence[tuple[Segment, FactGroup]],
+        columns_of: Callable[[int, list[tuple[Segment, FactGroup]]], Sequence[Codes]],
+    ) -> None:
+        self._own = own
+        self._rare = rare
+        self._columns_of = columns_of
+        self._made: dict[int, Sequence[Codes]] = {}  # of names that have groups of their own: few
+
+    def __getitem__(self, name: int) -> Sequence[Codes]:
+        if name not in self._made:
+            own = self._own.get(name, [])
+            found = own + [(segment, part) for segment, group in self._rare if (part := _named(segment, group, name))]
+            if not found:
+                raise KeyError(name)
+            columns = self._columns_of(name, found)
+            if not own:
+                return columns
+            self._made[name] = columns
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter({*self._own, *(name for _, group in self._rare for name in group.columns[0])})
+
+    def __len__(self) -> int:
+        return len(set(self))
+
+    def parts(self) -> Iterator[Sequence[Codes]]:
+        """All rows, in as many parts as there are groups."""
+        for name, found in self._own.items():
+            yield self._columns_of(name, found)
+        for segment, group in self._rare:
+            yield field_columns(segment, group)
+
+
+def _named(segment: Segment, group: FactGroup, name: int) -> FactGroup | None:
+    """The rows of one name in a group of rare fields."""
     names, indexes, values = group.columns
-    rows_of: dict[int, list[int]] = {}
-    for row, name in enumerate(names):
-        rows_of.setdefault(name, []).append(row)
+    rows = list(rows_holding(names, name))
+    if not rows:
+        return None
     subjects = subjects_of(segment, group)
-    return {
-        name: FactGroup(
-            Kind.REPEATED,
-            name,
-            as_codes(subjects[row] for row in rows),
-            (as_codes(indexes[row] for row in rows), as_codes(values[row] for row in rows)),
-        )
-        for name, rows in rows_of.items()
-    }
+    columns = tuple(as_codes([column[row] for row in rows]) for column in (indexes, values))
+    return FactGroup(Kind.REPEATED, name, as_codes([subjects[row] for row in rows]), columns)
 
 
 def _matching(columns: Sequence[Codes], wanted: Mapping[int, int]) -> Sequence[Codes]:
