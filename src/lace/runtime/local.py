@@ -298,13 +298,14 @@ def exchange(
     second: Party,
     *,
     is_direct: bool = True,
+    clock: Clock | None = None,
     on_event: OnEvent | None = None,
 ) -> tuple[InterlaceResult, InterlaceResult]:
     """A bounded exchange between two laces in this process: both results, or ExchangeAborted.
 
     Unless `is_direct`, advertisements travel as listings or partitions, as on a wire.
     """
-    now = SystemClock()
+    now = clock or SystemClock()
     known = LastFixedPoint(first, second)
     if known.is_current():
         return known.results()

@@ -1,0 +1,65 @@
+"""The promise of the product: whoever is told "converged" can read everything that both sides' rules select.
+
+Rule: real stores in files, every way between two laces, thresholds as shipped and drawn at random; what an outcome does
+not name as missing is there, and a second exchange with nothing changed moves nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from product.promises import broken_promises, meet
+from product.worlds import World, make_world
+from tries import share
+
+AT_ONCE = 10
+BY_DAY, BY_NIGHT = 300, 10_000
+
+
+def keep_promises(world: World, folder: Path) -> None:
+    """Two exchanges of a world, each looked at by new handles."""
+    with world.sides[0].open(world.clock) as one, world.sides[1].open(world.clock) as two:
+        met = meet(world, one, two, folder)
+    with world.sides[0].open(world.clock) as one, world.sides[1].open(world.clock) as two:
+        for damage in (*one.verify(), *two.verify()):
+            raise AssertionError(f"{world}\n{damage}")
+        if not met.has_converged:
+            assert all(outcome.abort or outcome.result.limit_reached or outcome.detail for outcome in met.outcomes) or (
+                met.results[0].closed_by_peer or met.results[1].closed_by_peer
+            ), f"{world}\nneither converged nor said why not: {met.outcomes}"
+            return
+        broken = list(broken_promises(world, met, one, two))
+        assert not broken, "\n".join([str(world), *broken])
+        again = meet(world, one, two, folder)
+        assert again.has_converged, f"{world}\nthe second exchange did not: {again.outcomes}"
+        assert again.moved == 0, f"{world}\nthe second exchange moved {again.moved} records: {again.results}"
+
+
+@pytest.mark.parametrize("start", range(0, BY_DAY, AT_ONCE))
+def test_whoever_is_told_converged_can_read_everything_that_both_select(start: int, tmp_path: Path) -> None:
+    for seed in range(start, start + AT_ONCE):
+        keep_promises(make_world(seed, tmp_path), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(BY_DAY, BY_NIGHT, 100))
+def test_by_night_ten_thousand_worlds_keep_the_promise(start: int, tmp_path: Path) -> None:
+    for seed in range(start, start + 100):
+        keep_promises(make_world(seed, tmp_path), tmp_path)
+
+
+LARGE = 32 * 1024 * 1024
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_content_around_the_limit_of_one_record_keeps_the_promise(seed: int, tmp_path: Path) -> None:
+    sizes = [(0, LARGE - 1, 1), (LARGE, 0), (1, LARGE + 1), (70 * 1024 * 1024, 1)][seed]
+    keep_promises(make_world(1_000_000 + seed, tmp_path, sizes=sizes), tmp_path)
+
+
+def test_the_share_of_worlds_is_as_stated() -> None:
+    assert BY_DAY // AT_ONCE * AT_ONCE == BY_DAY
+    assert share(60) >= 1
