@@ -107,7 +107,7 @@ fuzz: $(STAMP) ## throw broken inputs at every parser, guided by coverage (SECON
 	$(RUN) tools/fuzz.py all --seconds $(or $(SECONDS),60)
 	$(RUN) tools/fuzz.py all --worst
 
-siege: $(STAMP) ## hostile peers against a real server: is a good one served, what does it cost (ONLY=text, SECONDS=2)
+siege: $(STAMP) ## hostile peers against a real server over tcp, ws and wss: is a good one served, at what cost (45 minutes; ONLY=text, SECONDS=2)
 	$(RUN) tools/siege.py --seconds $(or $(SECONDS),2) --only "$(ONLY)" $(if $(ONLY),,--publish)
 
 security: $(STAMP) ## lint of class S, the lock file by its hashes, known vulnerabilities (says so if nobody answers)

@@ -1,19 +1,23 @@
 """Hostile peers against a real `lace serve`: is a good peer served, and what does it cost?
 
-python tools/siege.py [--only TEXT] [--scheme tcp|ws] [--seconds 2] [--seed N] [--links N] [--list] [--publish]
+python tools/siege.py [--only TEXT] [--scheme tcp|ws|wss] [--records 100000] [--seconds 2] [--every N] [--seed N]
+                      [--links N] [--list] [--publish]
 
-Every play (see tests/siege) runs over tcp and WebSocket; a server goes through several of them and is relieved when a
-bound broke. Meanwhile a good peer comes again and again. Measured: its time from connecting to the fixed point,
-attacked (the 99th percentile) and before and after that (the slowest); the longest that the server's event loop was
-held; memory of the server and all its processes; processor time that goes on after the attackers are gone; the time
-from SIGTERM to the end. Exit code 1 if a bound is broken. `--publish` writes bench/results/siege.json, anew whenever a
-server was relieved: a run that is broken off (Ctrl-C, SIGTERM) leaves what it found.
+Every play (see tests/siege) runs over tcp, ws and wss against a lace of 100,000 records. Above the stream the three are
+alike, so of the error rows one in two runs over ws and one in four over wss, others with another seed. `--every 20`
+takes a twentieth of the sieges, evenly. A server goes through several plays and is relieved when a bound broke. Meanwhile a
+good peer comes again and again. Measured: its time from connecting to the fixed point, attacked (the 99th percentile)
+and before and after that (the slowest); the longest that the server's event loop was held; memory of the server and all
+its processes; processor time that goes on after the attackers are gone; the time from SIGTERM to the end. Exit code 1
+if a bound is broken. `--publish` writes bench/results/siege.json, anew whenever a server was relieved: a run that is
+broken off (Ctrl-C, SIGTERM) leaves what it found.
 
 Attackers, good peer and server share this machine. So that a figure tells the server's fault from the machine's, it is
 told beside each how long the good peer and the server's loop waited for a processor in the worst exchange and how late
 this program was itself (`here`), and as controls the same exchange beside 32 resting links, and, where it was more than
-twice as slow, beside as much work as the siege made that has nothing to do with the server (`burn`). The bound is held
-against the unattacked exchange all the same.
+twice as slow, beside as much work as the siege made that has nothing to do with the server (`burn`). The bound is five
+times the unattacked exchange, by the letter: a control explains a broken bound and never mends it. How many stay within
+it, and how many within five times the exchange beside as much unrelated work, are both published.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from siege.fortress import Fortress
+    from siege.scenes import Scene
 
 ROOT = Path(__file__).resolve().parent.parent
 # In place of tools/, where this file itself is called siege.
@@ -44,9 +49,13 @@ sys.path[:1] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "bench")]
 MIB = 1 << 20
 SLOWER, STALL_S, GROWTH_MB, AFTER_S, END_S = 5.0, 0.05, 256, 0.2, 5.0
 PLAYS_A_SERVER = 10
+RECORDS = 100_000
+SIEGE_S = 10.0  # about what one takes, on two cores
+ERROR_ROWS = "error: "
+FEW_ROWS = 4  # of them: whoever asked for these few wants them everywhere
+ONE_IN = {"tcp": 1, "ws": 2, "wss": 4}  # of the error rows
 LAST_WORDS = 2000  # characters of the log of a server that ended badly
 WORTH_A_CONTROL = 2.0  # times slower
-LEAST_TIME_S = 0.1  # below this a ratio says more of the machine than of the server
 
 
 @dataclass(frozen=True)
@@ -75,14 +84,19 @@ class Found:
     server_busy: float = 0.0  # processors
     army_busy: float = 0.0
 
+    @property
+    def is_within(self) -> bool:
+        """Whether the good peer was served within five times its calm exchange, by the letter."""
+        return self.worst_s <= SLOWER * self.calm_s
+
     def broken(self) -> list[str]:
         """The bounds that do not hold."""
         found = []
         if self.served < self.tried:
             found.append(f"served {self.served} of {self.tried}")
-        if self.worst_s > SLOWER * max(self.calm_s, LEAST_TIME_S):
+        if not self.is_within:
             beside = f" ({self.worst_s / self.burn_s:.1f} beside as much work)" if self.burn_s else ""
-            found.append(f"good peer {self.worst_s / self.calm_s:.0f} times slower{beside}")
+            found.append(f"good peer {self.worst_s / self.calm_s:.1f} times slower{beside}")
         if self.busy_s > STALL_S:
             found.append(f"loop held {self.busy_s * 1000:.0f} ms")
         if self.grown_mb > GROWTH_MB:
@@ -115,7 +129,9 @@ class Garrison:
     The longest that its loop was held is of its whole life: for one play that is an upper bound.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, records: int, stock: Path) -> None:
+        self._records = records
+        self._stock = stock
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._found: list[Found] = []
         self.fortress: Fortress | None = None
@@ -126,7 +142,7 @@ class Garrison:
 
         if self.fortress is None:
             self._folder = tempfile.TemporaryDirectory(prefix="lace-siege-")
-            self.fortress = Fortress(Path(self._folder.name))
+            self.fortress = Fortress(Path(self._folder.name), self._records, stock=self._stock)
             self.fortress.start()
         if scheme not in self.resting_s:
             from siege.bearings import beside_resting
@@ -191,7 +207,7 @@ def besieged(name: str, scheme: str, fortress: Fortress, chosen: argparse.Namesp
     from siege.fortress import army
     from siege.scenes import repertoire
 
-    calm = [fortress.good_exchange(scheme)[1] for _ in range(4)]
+    calm = [fortress.good_exchange(scheme)[1] for _ in range(3)]
     start_bytes, limited = fortress.memory(), fortress.metrics().get("lace_limited_total", 0)
     watch, pulse = Watch(fortress), OwnPulse()
     watch.start()
@@ -208,7 +224,7 @@ def besieged(name: str, scheme: str, fortress: Fortress, chosen: argparse.Namesp
     after = (fortress.cpu_s() - before) / (time.monotonic() - looked)
     watch.is_over = True
     watch.join()
-    calm += [fortress.good_exchange(scheme)[1] for _ in range(3)]
+    calm += [fortress.good_exchange(scheme)[1] for _ in range(2)]
     metrics = fortress.metrics()
     worst = sorted(tried, key=lambda one: one.seconds)[-1 - len(tried) // 100]
     is_slow = worst.seconds > WORTH_A_CONTROL * max(calm)
@@ -260,7 +276,7 @@ def show(found: Found) -> None:
     )
 
 
-def publish(results: list[Found], wanted: int) -> None:
+def publish(results: list[Found], wanted: int, records: int) -> None:
     """Write what was found so far."""
     from report import Report
 
@@ -287,14 +303,18 @@ def publish(results: list[Found], wanted: int) -> None:
     report.at_least("share of plays that break no bound", wanted=1.0, got=share(results))
     report.note("loop held: processor time of the loop's own thread between two beats, 5 ms apart at work, the longest")
     times = [found.worst_s / max(found.calm_s, 1e-9) for found in results]
-    within = sum(slower <= SLOWER for slower in times) / max(1, len(times))
-    report.at_least(f"share of sieges within {SLOWER:.0f} times the calm exchange", wanted=1.0, got=round(within, 3))
+    most = max(1, len(results))
+    within = sum(found.is_within for found in results)
+    beside = sum(found.is_within or found.worst_s <= SLOWER * found.burn_s for found in results)
+    letter = f"share of sieges within {SLOWER:.0f} times the calm exchange"
+    report.at_least(letter, wanted=1.0, got=round(within / most, 3))
+    report.at_least(f"{letter}, or that beside as much other work", wanted=1.0, got=round(beside / most, 3))
     report.note(
-        "slower: p99 of the good peer's exchanges against the slowest of seven before and after it. The verdict allows "
-        f"{SLOWER:.0f} times, and {SLOWER * LEAST_TIME_S:.1f} s where the calm one takes less than {LEAST_TIME_S} s; "
-        f"{len(times) - round(within * len(times))} of {len(times)} took more than {SLOWER:.0f} times as long "
-        f"(at most {max(times, default=0.0):.1f})"
+        "slower: p99 of the good peer's exchanges against the slowest of five before and after it. By the letter "
+        f"{within} of {len(results)} stay within {SLOWER:.0f} times (at most {max(times, default=0.0):.1f}); with those"
+        f" that stay within {SLOWER:.0f} times the exchange beside as much unrelated work in the same run, {beside}"
     )
+    report.note(f"a lace of {records:,} records; tcp, ws and wss")
     report.note("than resting: against the exchange beside 32 links at rest; than burn: beside as much unrelated work")
     report.note(
         "waited: for a processor, in that exchange: the good peer and the server's loop, which share the machine"
@@ -311,7 +331,9 @@ def share(results: list[Found]) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", default="", help="plays whose name contains this")
-    parser.add_argument("--scheme", choices=["tcp", "ws"])
+    parser.add_argument("--scheme", choices=["tcp", "ws", "wss"])
+    parser.add_argument("--records", type=int, default=RECORDS)
+    parser.add_argument("--every", type=int, default=1, help="only each so manieth siege")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--links", type=int, default=0)
@@ -331,16 +353,18 @@ def main() -> int:
     if chosen.list:
         print("\n".join(scene.name for scene in wanted))
         return 0
-    sieges = [
-        (scheme, scene)
-        for scheme in ("tcp", "ws")
-        for scene in wanted
-        if chosen.scheme in (None, scheme) and scene.only in ("", scheme)
-    ]
-    print(f"{len(wanted)} plays, {len(sieges)} sieges, seed {chosen.seed}", flush=True)
+    sieges = planned(wanted, chosen)
+    minutes = len(sieges) * (SIEGE_S - 2.0 + chosen.seconds) / 60 + 1
+    print(
+        f"{len(wanted)} plays, {len(sieges)} sieges over {chosen.records:,} records, seed {chosen.seed}: "
+        f"about {minutes:.0f} minutes",
+        flush=True,
+    )
     signal.signal(signal.SIGTERM, break_off)
     results: list[Found] = []
-    garrison = Garrison()
+    stock = tempfile.TemporaryDirectory(prefix="lace-siege-stock-")
+    garrison = Garrison(chosen.records, Path(stock.name))
+    started = time.monotonic()
     try:
         for number, (scheme, scene) in enumerate(sieges):
             fortress = garrison.ready(scheme)
@@ -352,15 +376,41 @@ def main() -> int:
                 relieved += garrison.relieve()
             results += relieved
             if relieved and chosen.publish:
-                publish(results, len(sieges))
+                publish(results, len(sieges), chosen.records)
     except KeyboardInterrupt:
         print("broken off", flush=True)
         results += garrison.relieve()
         if chosen.publish:
-            publish(results, len(sieges))
+            publish(results, len(sieges), chosen.records)
+    finally:
+        stock.cleanup()
     broken = sum(bool(found.broken()) for found in results)
-    print(f"{len(results)} of {len(sieges)} sieges, {broken} broke a bound")
+    within = sum(found.is_within for found in results)
+    print(
+        f"{len(results)} of {len(sieges)} sieges in {(time.monotonic() - started) / 60:.0f} minutes, {broken} broke a "
+        f"bound; {within} within {SLOWER:.0f} times the calm exchange by the letter"
+    )
     return 1 if broken or len(results) < len(sieges) else 0
+
+
+def planned(wanted: list[Scene], chosen: argparse.Namespace) -> list[tuple[str, Scene]]:
+    """Which plays run over which transport; of many error rows a part runs over ws and wss."""
+    from siege.scenes import SCHEMES
+
+    rows = [scene.name for scene in wanted if scene.name.startswith(ERROR_ROWS)]
+    number = {name: place for place, name in enumerate(rows)} if len(rows) > FEW_ROWS else {}
+
+    def is_due(scene: Scene, scheme: str) -> bool:
+        every = ONE_IN[scheme]
+        return scene.name not in number or number[scene.name] % every == chosen.seed % every
+
+    found = [
+        (scheme, scene)
+        for scheme in SCHEMES
+        for scene in wanted
+        if chosen.scheme in (None, scheme) and scene.runs_over(scheme) and is_due(scene, scheme)
+    ]
+    return found[:: chosen.every]
 
 
 def break_off(number: int, frame: FrameType | None) -> None:

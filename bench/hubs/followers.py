@@ -36,10 +36,9 @@ from lace.runtime.sends import Sends, SharedSends
 from lace.runtime.session import Outcome
 from lace.store import MemoryStore
 from lace.store.base import StoreCursor
-from lace.transports.base import READ_BYTES, TransportProof
+from lace.transports.base import READ_BYTES, TransportProof, prepare_socket
 from lace.transports.dial import TransportOptions
 from lace.transports.pipe import DEFAULT_LIMITS, PipeStream
-from lace.transports.tcp import prepare_socket
 
 
 class _Overlay:

@@ -126,7 +126,7 @@ def _hashes(lace: Lace) -> set[str]:
 
 
 def _fields(lace: Lace, record: str) -> dict[str, str]:
-    fields = {name: "" for name in ("Group", "App", "Name", "Signed-By")}
+    fields = dict.fromkeys(("Group", "App", "Name", "Signed-By"), "")
     fields |= {fact.values[1]: fact.values[3] for fact in lace.facts(record) if fact.predicate.name == "Field"}
     return fields
 

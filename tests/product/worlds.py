@@ -254,4 +254,3 @@ def _write(draw: Random, world: World, into: Lace, number: int, size: int | None
         sign=key,
     )
     return [str(record) for _, record in into.store.records_since() if str(record) not in before]
-

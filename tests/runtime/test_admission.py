@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -65,17 +67,74 @@ def test_reserved_links_are_for_proven_peers_only() -> None:
     assert not admission.is_full_for(proof("192.0.2.99"))
 
 
-def link(number: int, *, proven: bool = False, rests: float = 0.0, held: int = 0) -> Standing:
-    return Standing(number, PeerKind.KEY if proven else PeerKind.ANONYMOUS, rests, held, 0.0)
+def link(number: int, *, proven: bool = False, rests: float = 0.0, held: int = 0, peer: str = "") -> Standing:
+    return Standing(number, PeerKind.KEY if proven else PeerKind.ANONYMOUS, rests, held, 0.0, peer)
 
 
-def test_the_unproven_link_that_rested_longest_gives_its_place() -> None:
-    admission = Admission(LIMITS)
-    links = [link(1, rests=20), link(2, rests=30), link(3, proven=True, rests=99), link(4)]
-    assert admission.leaver(links, proof("192.0.2.1")) == 2
-    fresh = [link(1, rests=1), link(2, rests=2), link(3, proven=True, rests=99)]
-    assert admission.leaver(fresh, proof("192.0.2.1")) is None
-    assert admission.leaver(fresh, proof("192.0.2.1", VERIFIER_A)) == 2
+def with_links(*links: Standing, limits: AdmissionLimits = LIMITS, trusted: Sequence[str] = ()) -> Admission:
+    """As if these links had entered, each from the network it names."""
+    admission = Admission(replace(limits, max_links_per_peer=99), [Verifier.parse(text) for text in trusted])
+    for found in links:
+        admission.enter(proof(found.peer, VERIFIER_B if found.kind is PeerKind.KEY else None))
+    return admission
+
+
+def test_a_full_house_makes_room_for_a_smaller_crowd_by_the_link_that_rested_longest() -> None:
+    crowd = [link(number, rests=10.0 + number, peer="192.0.2.1") for number in range(4)]
+    few = [link(8, rests=99, peer="192.0.2.2"), link(9, peer="192.0.2.3")]
+    admission = with_links(*crowd, *few)
+    assert admission.leaver([*crowd, *few], proof("192.0.2.9")) == 3
+    working = [replace(found, rests_s=0.0) for found in crowd]
+    fresh = [replace(found, rests_s=1.0) for found in crowd]
+    for busy in (working, fresh):
+        assert admission.leaver([*busy, *few], proof("192.0.2.9")) is None
+
+
+def test_nobody_leaves_for_an_equal_and_nobody_for_one_of_its_own() -> None:
+    """Two that pushed each other out would do so for ever."""
+    ones = [link(number, rests=99, peer=f"192.0.2.{number}") for number in range(6)]
+    admission = with_links(*ones)
+    assert admission.is_full_for(proof("192.0.2.9"))
+    assert admission.leaver(ones, proof("192.0.2.9")) is None
+    assert admission.leaver(ones, proof("192.0.2.1")) is None
+    crowd = [link(number, rests=99, peer="192.0.2.1") for number in range(6)]
+    assert with_links(*crowd).leaver(crowd, proof("192.0.2.1")) is None
+
+
+def test_who_proves_a_key_takes_the_place_of_whoever_proves_nothing() -> None:
+    links = [link(1, rests=1, peer="192.0.2.1"), link(2, rests=2, peer="192.0.2.2")]
+    key = link(3, proven=True, rests=99, peer="192.0.2.3")
+    admission = with_links(*links, key)
+    assert admission.leaver([*links, key], proof("192.0.2.9", VERIFIER_A)) == 2
+    assert admission.leaver([*links, key], proof("192.0.2.9")) is None
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=60))
+def test_whoever_comes_in_whatever_order_places_settle_and_are_shared_evenly(networks: list[int]) -> None:
+    """All rest, and all who are pushed out or turned away come again: after a while nobody moves."""
+    admission, standing, waiting, moves = with_links(), list[Standing](), list(networks), 0
+    names = [f"192.0.2.{network}" for network in range(13)]
+    for number in range(400):
+        if not waiting:
+            break
+        network = waiting.pop(0)
+        newcomer = proof(names[network])
+        if admission.is_full_for(newcomer):
+            leaver = admission.leaver(standing, newcomer)
+            if leaver is None:
+                waiting.append(network)
+                continue
+            gone = next(found for found in standing if found.number == leaver)
+            standing.remove(gone)
+            admission.leave(proof(gone.peer))
+            waiting.append(names.index(gone.peer))
+            moves += 1
+        admission.enter(newcomer)
+        standing.append(link(number, rests=99.0, peer=names[network]))
+    assert moves <= 36  # six places, each given away a few times at most
+    have = Counter(found.peer for found in standing)
+    for network in waiting:
+        assert max(have.values()) <= have[names[network]] + 1
 
 
 def test_with_many_strangers_others_are_let_in_at_a_rate_and_proven_peers_at_once() -> None:
@@ -88,15 +147,12 @@ def test_with_many_strangers_others_are_let_in_at_a_rate_and_proven_peers_at_onc
     assert admission.lets_in(proof("192.0.2.2"), SECOND_NS)
 
 
-def test_of_a_crowd_one_of_its_own_leaves_and_nobody_else() -> None:
+def test_a_peer_that_has_all_it_may_have_gets_no_place_of_anybody() -> None:
     admission = Admission(LIMITS)
     for _ in range(3):
         admission.enter(proof("192.0.2.1"))
-    others = Standing(1, PeerKind.ANONYMOUS, rests_s=99.0, held_bytes=0, cpu_s=0.0, peer="192.0.2.9")
-    own = [Standing(number, PeerKind.ANONYMOUS, 10.0 + number, 0, 0.0, "192.0.2.1") for number in (2, 3)]
-    assert admission.leaver([others, *own], proof("192.0.2.1")) == 3
-    assert admission.leaver([others], proof("192.0.2.1")) is None
-    assert admission.leaver([others, *own], proof("192.0.2.2")) == 1
+    others = [link(1, rests=99.0, peer="192.0.2.9"), link(2, rests=99.0, peer="192.0.2.1")]
+    assert admission.leaver(others, proof("192.0.2.1")) is None
 
 
 @given(
@@ -144,7 +200,10 @@ def test_keys_that_nobody_knows_take_half_of_the_places_at_most_and_leave_each_o
     assert admission.is_full_for(newcomer)
     assert not admission.is_full_for(proof("192.0.2.9"))
     assert not admission.is_full_for(proof("192.0.2.9", VERIFIER_A))
-    links = [link(1, rests=99), link(2, proven=True, rests=6), link(3, proven=True, rests=7)]
+    for _ in range(2):
+        admission.enter(proof("192.0.2.1", VERIFIER_B))  # now a crowd of three
+    crowd = [link(number, proven=True, rests=4.0 + number, peer="192.0.2.1") for number in (2, 3)]
+    links = [link(1, rests=99, peer="192.0.2.7"), *crowd]
     assert admission.leaver(links, newcomer) == 3  # one that proves nothing would make no place for a key
     assert admission.leaver(links, proof("192.0.2.9", VERIFIER_A)) == 1
     assert admission.leaver(links[1:], proof("192.0.2.9", VERIFIER_A)) == 3

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 import random
 import re
+import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -244,4 +247,75 @@ def test_a_process_that_was_killed_counts_until_it_is_gone(store: RecordStore) -
         assert house._free_room(None) is None  # the idle one has to go first
         assert house._leaving == 1
         assert house._rooms == []
+    house.close()
+
+
+def is_gone(pid: int) -> bool:
+    """Whether the system has forgotten a process: it is not even a zombie."""
+    return not Path(f"/proc/{pid}").exists()
+
+
+def eventually(found: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not found():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_an_idle_process_that_the_system_kills_is_reaped_at_once_and_another_one_answers(store: RecordStore) -> None:
+    limits = GuestLimits(first_rows=0)
+    house = GuestHouse(getattr(store, "path", None), limits)
+    far = guest(store, group_module("u"), limits, house)
+    before = far.evaluate(runtime(0), NOTHING, Call())
+    assert before.send_added
+    pid = house._rooms[0].worker.pid
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: is_gone(pid))
+    assert house._rooms == []
+    store.put([validate(plex("one more", group="u"))])
+    assert len(far.evaluate(runtime(1), NOTHING, Call()).send_added) == 1
+    house._refuse_again(far._name)  # they are not refused: they did nothing
+    far.close()
+    house.close()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_kill_from_outside_is_no_fault_of_the_rules_and_they_are_tried_once_more(
+    times: int, store: RecordStore
+) -> None:
+    limits = GuestLimits(first_rows=0, max_rows=1 << 40, max_cpu_s=600.0)
+    house = GuestHouse(getattr(store, "path", None), limits)
+    far = guest(store, speech.joins(200), limits, house)
+    call, found = Call(), list[str]()
+
+    def evaluate() -> None:
+        try:
+            far.evaluate(runtime(0), NOTHING, call)
+        except EvaluationStopped as error:
+            found.append(str(error))
+
+    thread = threading.Thread(target=evaluate)
+    thread.start()
+    pids: set[int] = set()
+    for _ in range(times):
+
+        def another() -> bool:
+            return any(room.is_busy and room.worker.pid not in pids for room in house._rooms)
+
+        eventually(another)
+        pid = next(room.worker.pid for room in house._rooms if room.worker.pid not in pids)
+        pids.add(pid)
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda pid=pid: is_gone(pid))
+    if times == 1:
+        eventually(lambda: any(room.is_busy and room.worker.pid not in pids for room in house._rooms))
+        call.cancel()  # another process is at it: that was to be seen
+    thread.join(30)
+    assert found == (
+        ["nobody waits for this evaluation any more"]
+        if times == 1
+        else ["the process of a peer's rules was ended from outside by signal 9, twice"]
+    )
+    house._refuse_again(far._name)
+    far.close()
     house.close()

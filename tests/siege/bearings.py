@@ -97,9 +97,9 @@ def _shares(busy: float) -> list[float]:
 
 
 def beside_burning(fortress: Fortress, scheme: str, effort: Effort) -> float:
-    """The slowest of a few good exchanges beside such work."""
+    """The slowest of a few good exchanges beside such work; as much of it as there was beside the siege."""
     with burning(effort):
-        return max(fortress.good_exchange(scheme)[1] for _ in range(EXCHANGES))
+        return max(fortress.good_exchange(scheme)[1] for _ in range(2 * EXCHANGES))
 
 
 def beside_resting(fortress: Fortress, scheme: str, links: int = 32) -> float:

@@ -22,7 +22,8 @@ FAR_AHEAD_NS = 260 * 365 * 86_400 * 10**9
 async def _prove(peer: Hostile, draw: random.Random) -> None:
     """Upgrade under a key that nobody has seen."""
     key = SigningKey.generate(draw.randbytes)
-    upgrade = Upgrade(WebSocketAddress("127.0.0.1", peer.gate.port), None, UPGRADE_KEY)
+    address = WebSocketAddress("127.0.0.1", peer.gate.port, secure=peer.gate.is_tls)
+    upgrade = Upgrade(address, peer.certificate, UPGRADE_KEY)
     claim = sign_as_client(upgrade, key, os.urandom(NONCE_BYTES), speech.now())
     await peer.upgrade(f"{HEADER}: {claim}")
 

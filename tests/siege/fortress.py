@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -23,6 +25,9 @@ from interop.test_misbehaviour import OURS
 from lace.porcelain.network import connect
 from lace.records.validate import validate
 from lace.runtime.session import Outcome
+from lace.transports.certificate import write_self_signed
+from lace.transports.tls import ClientTls, ServerTls
+from siege.scenes import SCHEMES
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
@@ -34,6 +39,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def make_stock(path: Path, records: int) -> None:
+    """A lace of so many small records, and the one that plays know by name."""
+    with lace.open(path, create=True) as opened:
+        opened.store.put([validate(OURS)])
+        for start in range(0, records, 10_000):
+            numbers = range(start, min(start + 10_000, records))
+            opened.store.put([validate(plex(f"r{number}", group="u")) for number in numbers])
+
+
 @dataclass
 class Fortress:
     """A server with its ports."""
@@ -41,19 +55,30 @@ class Fortress:
     folder: Path
     records: int = 200
     extra: tuple[str, ...] = ("--expose", "all")
-    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in ("tcp", "ws", "metrics")})
+    stock: Path | None = None  # where a lace of that many records is kept, to be made once
+    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in (*SCHEMES, "metrics")})
     process: subprocess.Popen[bytes] = field(init=False)
     start_bytes: int = 0
+    _pin: bytes = b""
 
     def start(self) -> None:
         """Serve a store with some records, and wait until it is open."""
         path = self.folder / "fortress.lace"
         if not path.exists():
-            with lace.open(path, create=True) as opened:
-                texts = [plex(f"r{number}", group="u") for number in range(self.records)]
-                opened.store.put([validate(OURS), *map(validate, texts)])
-        addresses = [f"{scheme}:127.0.0.1:{self.ports[scheme]}" for scheme in ("tcp", "ws")]
+            stock = (self.stock or self.folder) / "stock.lace"
+            if not stock.exists():
+                make_stock(stock, self.records)
+            shutil.copy(stock, path)
+            shutil.copy(stock, self.folder / "good.lace")  # the good peer was here before: it has what there is
+        files = ServerTls(certificate_file=self.folder / "cert.pem", key_file=self.folder / "key.pem")
+        if not self._pin:
+            now = datetime.now(UTC)
+            self._pin = write_self_signed(
+                files.certificate_file, files.key_file, ["127.0.0.1"], not_before=now, valid_days=2
+            )
+        addresses = [f"{scheme}:127.0.0.1:{self.ports[scheme]}" for scheme in SCHEMES]
         command = [sys.executable, "-m", "lace.cli", "serve", str(path), *addresses, *self.extra]
+        command += ["--cert", str(files.certificate_file), "--cert-key", str(files.key_file)]
         command += ["--metrics", str(self.ports["metrics"]), "--log", "json"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LACE_HOME": str(self.folder / "home")}
         with (self.folder / "log").open("ab") as log:
@@ -107,10 +132,10 @@ class Fortress:
 
     def good_exchange(self, scheme: str) -> tuple[Outcome, float]:
         """A good peer, from connecting to the fixed point, and the seconds that took."""
-        path = self.folder / "good.lace"
-        with lace.open(path, create=not path.exists()) as good:
+        tls = ClientTls(pin=self._pin) if scheme == "wss" else None
+        with lace.open(self.folder / "good.lace") as good:
             started = time.monotonic()
-            outcome = connect(good, f"{scheme}:127.0.0.1:{self.ports[scheme]}", expose="all")
+            outcome = connect(good, f"{scheme}:127.0.0.1:{self.ports[scheme]}", expose="all", tls=tls)
             return outcome, time.monotonic() - started
 
     def stop(self) -> tuple[int, float]:

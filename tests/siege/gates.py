@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import ssl
 import struct
 from dataclasses import dataclass, field
+from functools import cache
 
 _BINARY = 0x82
 UPGRADE_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -15,12 +18,14 @@ UPGRADE_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 class Gate:
     """Where the server listens, and how to speak there."""
 
-    scheme: str  # tcp, ws, or raw: the bytes of an HTTP client
+    scheme: str  # tcp or ws, or raw: the bytes of an HTTP client
     port: int
+    is_tls: bool = False
 
     async def enter(self, source: str) -> Hostile:
         """A connection from a loopback address; each address counts as a network of its own."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0))
+        context = _anybody() if self.is_tls else None
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0), ssl=context)
         peer = Hostile(self, reader, writer)
         if self.scheme == "ws":
             try:
@@ -31,6 +36,15 @@ class Gate:
         return peer
 
 
+@cache
+def _anybody() -> ssl.SSLContext:
+    """A context that takes any server for the right one."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 @dataclass(slots=True)
 class Hostile:
     """One hostile connection."""
@@ -39,6 +53,12 @@ class Hostile:
     _reader: asyncio.StreamReader
     _writer: asyncio.StreamWriter
     _reads: bool = field(default=True)
+
+    @property
+    def certificate(self) -> bytes | None:
+        """The SHA-256 of what the server showed."""
+        found = self._writer.get_extra_info("ssl_object")
+        return hashlib.sha256(found.getpeercert(True)).digest() if found is not None else None
 
     async def upgrade(self, *headers: str) -> None:
         """Become a WebSocket."""

@@ -18,14 +18,20 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A play, what it is for, and how many links it takes; `only` names the one transport it makes sense on."""
+    """A play, what it is for, and how many links it takes; `only` says where it makes sense: `ws` is below the stream
+    of ws and wss, `tls` below the TLS of wss."""
 
     name: str
     play: Play
     links: int = 32
     only: str = ""
 
+    def runs_over(self, scheme: str) -> bool:
+        """Whether it makes sense there."""
+        return not self.only or scheme in {"ws": ("ws", "wss"), "tls": ("wss",)}[self.only]
 
+
+SCHEMES = ("tcp", "ws", "wss")
 _SCENES: dict[str, Scene] = {}
 
 
@@ -44,6 +50,7 @@ def repertoire() -> dict[str, Scene]:
     import siege.comparisons
     import siege.crowds
     import siege.frames
+    import siege.handshakes
     import siege.plays  # noqa: F401  (they add themselves)
 
     return _SCENES

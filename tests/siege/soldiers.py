@@ -43,8 +43,13 @@ async def soldier(scene: Scene, gate: Gate, number: int, seed: int, tried: async
         await asyncio.sleep(PAUSE_S)
 
 
+def gate_of(scene: Scene, scheme: str, port: int) -> Gate:
+    """How the links of a play come in: through TLS over wss, unless it is what they attack."""
+    speaks = "raw" if scene.only else {"wss": "ws"}.get(scheme, scheme)
+    return Gate(speaks, port, is_tls=scheme == "wss" and scene.only != "tls")
+
+
 def attack(name: str, scheme: str, port: int, links: int, seed: int) -> None:
     """Run an army in this process."""
     scene = repertoire()[name]
-    gate = Gate("raw" if scene.only else scheme, port)
-    asyncio.run(besiege(scene, gate, links, seed))
+    asyncio.run(besiege(scene, gate_of(scene, scheme, port), links, seed))

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from siege.fortress import MIB, Fortress
-from siege.gates import Gate
-from siege.scenes import Scene, repertoire
-from siege.soldiers import soldier
+from siege.scenes import SCHEMES, Scene, repertoire
+from siege.soldiers import gate_of, soldier
 
 pytestmark = pytest.mark.long
 
@@ -32,15 +31,15 @@ def fortress(tmp_path: Path) -> Iterator[Fortress]:
 
 def test_there_are_enough_plays_and_every_transport_has_them() -> None:
     assert len(repertoire()) >= 40
-    for scheme in ("tcp", "ws"):
-        assert sum(scene.only in ("", scheme) for scene in repertoire().values()) >= 40
+    for scheme in SCHEMES:
+        assert sum(scene.runs_over(scheme) for scene in repertoire().values()) >= 40
 
 
 def all_at_once(scheme: str) -> list[Scene]:
-    return [scene for scene in repertoire().values() if scene.only in ("", scheme)]
+    return [scene for scene in repertoire().values() if scene.runs_over(scheme)]
 
 
-@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_good_peer_is_served_among_all_plays_at_once(scheme: str, fortress: Fortress) -> None:
     """And the server stays within its memory, says whom it limited, and ends when it is told to."""
 
@@ -49,7 +48,7 @@ def test_a_good_peer_is_served_among_all_plays_at_once(scheme: str, fortress: Fo
         tried = [asyncio.Event() for _ in scenes]
         tasks = []
         for number, scene in enumerate(scenes):
-            gate = Gate("raw" if scene.only else scheme, fortress.ports[scheme])
+            gate = gate_of(scene, scheme, fortress.ports[scheme])
             tasks.append(asyncio.create_task(soldier(scene, gate, number, 7, tried[number])))
         await asyncio.gather(*(event.wait() for event in tried))
         served = []

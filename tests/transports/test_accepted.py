@@ -13,9 +13,10 @@ import pytest
 
 from lace.errors import TransportError
 from lace.iltp.address import TcpAddress, WebSocketAddress
-from lace.transports.accepted import ACCEPTED_AT_ONCE, AcceptQueue
+from lace.transports.accepted import AcceptQueue
 from lace.transports.base import HeardStream, TransportProof
 from lace.transports.dial import listen
+from lace.transports.door import ACCEPTED_AT_ONCE
 from lace.transports.pipe import PipeListener
 from lace.transports.websocket import WebSocketListener
 from transports.endpoints import any_port, plain_options
@@ -170,7 +171,7 @@ def test_of_a_crowd_that_comes_at_once_a_few_are_accepted_in_each_round_and_nobo
 def standing(listener: object) -> int:
     """How many were accepted: among the streams, or before their upgrade."""
     if isinstance(listener, WebSocketListener):
-        return sum(map(len, listener._doorway._half_open.values()))
+        return len(listener._door.half_open)
     assert isinstance(listener, PipeListener)
     return len(listener._accepted._waiting)
 

@@ -14,7 +14,7 @@ from lace.errors import TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.transports.base import ByteStream, TransportLimits
 from lace.transports.dial import listen
-from lace.transports.doorway import Doorway
+from lace.transports.door import HalfOpen
 from lace.transports.frames import PacedConnection, Turns
 from siege.gates import Gate, Hostile, frame
 from transports.endpoints import any_port, plain_options
@@ -191,18 +191,17 @@ def test_whoever_has_upgraded_says_its_first_words_though_a_crowd_asks_to_upgrad
 
 
 def test_where_too_many_doors_are_half_open_the_largest_crowd_gives_way() -> None:
-    doorway = Doorway(TransportLimits(max_handshakes=8, max_handshakes_per_prefix=6), (), ())
+    half_open = HalfOpen(TransportLimits(max_handshakes=8, max_handshakes_per_prefix=6))
     left: list[int] = []
 
-    def leaver(host: str, number: int) -> Callable[[], None]:
+    def enter(network: str, number: int) -> bool:
         def leave() -> None:
             left.append(number)
-            doorway.left(host, leave)
+            assert place is not None
+            place.give_up()
 
-        return leave
-
-    def enter(host: str, number: int) -> bool:
-        return doorway.enter(host, leaver(host, number))
+        place = half_open.enter(network, leave)
+        return place is not None
 
     assert all(enter("192.0.2.1", number) for number in range(6))
     assert not enter("192.0.2.1", 99)  # its own network has all it may have
@@ -211,6 +210,7 @@ def test_where_too_many_doors_are_half_open_the_largest_crowd_gives_way() -> Non
     assert enter("192.0.2.4", 8)  # eight are open: the oldest of the crowd leaves
     assert enter("192.0.2.5", 9)
     assert left == [0, 1]
+    assert len(half_open) == 8
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.001])

@@ -35,8 +35,8 @@ def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
     """Keep an exchange with a peer open and print what happens.
 
     Records move as soon as either side stores them. When the connection is lost it is made again, after growing
-    pauses, and the exchange goes on where it was. PATH is a lace or an archive (`lace archive`). Ends on SIGTERM or
-    Ctrl-C.
+    pauses, and the exchange goes on where it was. PATH is a lace or an archive (`lace archive`). Ends on SIGTERM,
+    Ctrl-C or when its terminal closes.
     """
     if isinstance(asked.address, Path):
         return follow_locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json, ticks=ticks)
@@ -63,7 +63,7 @@ async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, pr
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     printer.on_no_reader = stop.set
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     node.keep_in_background(asked.address, terms)
     await first_of(stop, node.outdated)

@@ -110,6 +110,20 @@ class UidType(click.ParamType[tuple[int, Any]]):
         return int(uid), VerifierType().convert(verifier, param, ctx)
 
 
+class ProxyType(click.ParamType[str]):
+    """The address of a proxy, or the word unix."""
+
+    name = "proxy"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from lace.transports.proxied import proxy_name
+
+        try:
+            return proxy_name(str(value))
+        except InvalidInput as error:
+            self.fail(str(error), param, ctx)
+
+
 # The names by which click hands over what `link_options` reads; they are fields of `LinkChoices`.
 LINK_OPTIONS = ("key", "standard", "patience", "trust", "pin", "ca", "uids", "peer")
 
@@ -172,6 +186,8 @@ class LinkChoices:
     certificate_key: Path | None = None
     names: Sequence[WebSocketAddress] = ()
     origins: Sequence[str] = ()
+    proxies: Sequence[str] = ()  # that may say where a connection comes from
+    loopback_is_network: bool = False
     unix_mode: int = 0o600
     takes_from_strangers: bool = False
     patience: float | None = None  # seconds that a peer has for one phase
@@ -200,6 +216,8 @@ class LinkChoices:
             server_tls=server_tls,
             names=tuple(self.names),
             origins=tuple(self.origins),
+            proxies=tuple(self.proxies),
+            loopback_is_network=self.loopback_is_network,
             command=tuple(self.command),
             stated_peer=self.peer,
         )

@@ -12,6 +12,7 @@ Rule: an unknown name, a wrong type or a missing value is told with its place in
     certificate_key = "key.pem"
     names = ["wss:notes.example.com"]
     origins = ["https://notes.example.com"]
+    proxies = ["10.0.0.1"]             # that say who dialled; "unix" is one before our unix socket
     metrics_port = 9464
     log = "json"
 
@@ -57,6 +58,7 @@ _LIMITS = (
     "max_links_per_peer",
     "reserved_links",
     "yield_after_s",
+    "retry_after_s",
     "max_rest_s",
     "max_held_bytes",
     "max_buffered_bytes",
@@ -66,6 +68,7 @@ _LIMITS = (
     "shutdown_most_s",
     "backoff_first_s",
     "backoff_most_s",
+    "backoff_over_s",
     "max_cursors",
     "max_kept_cursor_bytes",
     "max_cursor_age_s",
@@ -104,6 +107,8 @@ class NodeFile:
     certificate_key: Path | None = None
     names: Sequence[Address] = ()
     origins: Sequence[str] = ()
+    proxies: Sequence[str] = ()
+    loopback_is_network: bool = False
     takes_from_strangers: bool = False
     metrics_port: int | None = None
     log: str = "text"
@@ -160,6 +165,8 @@ class _TableReader:
             certificate_key=self._file("certificate_key"),
             names=self._addresses("names"),
             origins=self._texts("origins"),
+            proxies=self._proxies(),
+            loopback_is_network=self._flag("loopback_is_network"),
             takes_from_strangers=self._flag("take_from_strangers"),
             metrics_port=self._number("metrics_port"),
             log=self._choice("log", ("text", "json")),
@@ -199,6 +206,14 @@ class _TableReader:
         """Policy words; one that is a file stands beside the configuration."""
         beside = self._path.parent
         return [str(beside / word) if (beside / word).is_file() else word for word in self._texts(name)]
+
+    def _proxies(self) -> list[str]:
+        from lace.transports.proxied import proxy_name
+
+        try:
+            return [proxy_name(text) for text in self._texts("proxies")]
+        except InvalidText as error:
+            self._refuse("proxies", str(error))
 
     def _uids(self) -> dict[int, str]:
         table = self._take("uids", dict, {})

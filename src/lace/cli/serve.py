@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.amounts import QuotaType
+from lace.cli.amounts import QuotaType, quotas_with
 from lace.cli.failure import ExitCode
 from lace.cli.leaving import first_of, leave_at_once
 from lace.cli.links import (
     AddressType,
     LinkChoices,
     PinType,
+    ProxyType,
     VerifierType,
     captured,
     link_options,
@@ -67,6 +69,7 @@ class Serving:
     limits: NodeLimits | None
     metrics_port: int | None
     log: Logbook
+    config: Path | None = None  # the file that all of it is from
 
 
 @click.command("serve")
@@ -82,6 +85,20 @@ class Serving:
 @click.option("--cert-key", "certificate_key", type=click.Path(exists=True, path_type=Path), help="For wss: its key.")
 @click.option("--name", "names", type=AddressType(), multiple=True, help="For ws: another address that peers dial.")
 @click.option("--origin", "origins", multiple=True, metavar="URL", help="For ws: let web pages of this origin speak.")
+@click.option(
+    "--proxy",
+    "proxies",
+    type=ProxyType(),
+    multiple=True,
+    metavar="ADDRESS",
+    help="A proxy before this server, by its IP address or `unix`: it says who dialled (PROXY header, or over ws "
+    "X-Forwarded-For). Its peers are never taken for local ones.",
+)
+@click.option(
+    "--loopback-is-network",
+    is_flag=True,
+    help="Treat peers of this machine as strangers too: for a proxy here that cannot say who dialled.",
+)
 @click.option(
     "--take-from-strangers",
     "takes_from_strangers",
@@ -131,6 +148,7 @@ def command(
     """Accept peers and exchange with each of them until stopped.
 
     Runs in the foreground, logs to stderr, tells systemd when it is ready, and ends cleanly on SIGTERM or Ctrl-C.
+    SIGHUP has it read its certificate again, and the quotas of a lace.toml; links stay.
     Links stay open: what arrives from one peer goes on to the others as the rules allow. PATH is a lace, or an archive
     (`lace archive`): its work is done by Spark jobs. With --config a lace.toml says everything, peers to keep an
     exchange with included.
@@ -193,7 +211,8 @@ def _from_file(config: Path, every_event: bool) -> Serving:
             transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
         kept.append(KeptPeer(peer.address, _policy_terms(words, file.rule_limits), transport))
     log = Logbook(as_json=file.log == "json", every_event=every_event)
-    return Serving(file.store, file.listen, terms, choices, kept, file.node_limits(), file.metrics_port, log)
+    limits = file.node_limits()
+    return Serving(file.store, file.listen, terms, choices, kept, limits, file.metrics_port, log, config)
 
 
 def _file_choices(file: NodeFile) -> LinkChoices:
@@ -208,6 +227,8 @@ def _file_choices(file: NodeFile) -> LinkChoices:
         names=[name for name in file.names if isinstance(name, WebSocketAddress)],
         origins=file.origins,
         takes_from_strangers=file.takes_from_strangers,
+        proxies=file.proxies,
+        loopback_is_network=file.loopback_is_network,
         unix_mode=file.unix_mode,
         quotas=list(file.quotas.items()),
         horizon_s=file.horizon_s,
@@ -261,6 +282,7 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | N
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, _reload, node, serving)
     metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
     try:
         bound = await _begin(node, serving)
@@ -279,6 +301,26 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | N
             code = ExitCode.STORE if goes_on else ExitCode.OK  # whoever started it starts it again
             leave_at_once("an evaluation was still running and is given up", code)
     return replace(serving, listen=bound) if goes_on else None
+
+
+def _reload(node: Node, serving: Serving) -> None:
+    """SIGHUP: what can be read again without losing a link; what happens is told, whatever it is."""
+    from lace.errors import LaceError
+
+    notify_systemd(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+    try:
+        quotas = None
+        if serving.config is not None:
+            from lace.cli.nodefile import read_node_file
+
+            quotas = quotas_with(list(read_node_file(serving.config).quotas.items()))
+        done = node.reload(quotas)
+        text = "; ".join(done) or "there is nothing that could be read again"
+        serving.log.say("reloaded", f"SIGHUP: {text}; everything else needs a restart")
+    except (LaceError, OSError) as error:
+        serving.log.say("trouble", f"SIGHUP: nothing was changed: {error}")
+    finally:
+        notify_systemd("READY=1")
 
 
 async def _begin(node: Node, serving: Serving) -> list[Address]:

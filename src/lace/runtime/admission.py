@@ -1,14 +1,16 @@
 """Who may open a link, and who has to leave for whom (docs/serving.md has the order of eviction).
 
 Rule: a peer that proved itself never leaves for one that did not, and one that we know for nobody. Whoever we do not
-know is counted by network prefix, for addresses are cheap and keys are cheaper; a link of theirs at rest has its place
-only as long as nobody of their own kind needs it.
+know is counted by network prefix, for addresses are cheap and keys are cheaper. A family, an office and everybody
+behind one router are one prefix, so how many links that has matters only when every place is taken: then a newcomer of
+a smaller crowd takes the place of a resting link of the largest one. Nobody gives way to an equal: two that pushed
+each other out would do so for ever.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import field
 from enum import IntEnum
 
@@ -26,10 +28,11 @@ class AdmissionLimits:
     """How many links there may be, of whom, and what all of them may hold."""
 
     max_links: int = 256  # open at a time, of everybody
-    max_links_per_peer: int = 32  # by the key of a peer we know, else by network prefix
+    max_links_per_peer: int = 256  # by the key of a peer we know, else by network prefix; an owner may want fewer
     reserved_links: int = 32  # of max_links (a quarter at most), kept free for peers that prove themselves
     unknown_keys_share: float = 0.5  # of max_links, that peers with keys nobody here knows may take
-    yield_after_s: float = 1.0  # after so long at rest, an unproven link gives up its place to a newcomer
+    yield_after_s: float = 1.0  # after so long at rest, a link of a crowd gives up its place to a smaller one
+    retry_after_s: float = 20.0  # whoever is turned away for want of a place is told to come back after about so long
     calm_links: int = 32  # of each kind of stranger; beyond these, newcomers are let in at a rate only
     newcomers: Rate = field(default_factory=lambda: Rate(20, 20))
     max_rest_s: float = 3600.0  # an unproven link at rest for longer is closed
@@ -66,16 +69,24 @@ def peer_key(proof: TransportProof) -> str:
 class Admission:
     """Counts links and judges newcomers."""
 
-    def __init__(self, limits: AdmissionLimits, trusted: Collection[Verifier] = ()) -> None:
+    def __init__(
+        self,
+        limits: AdmissionLimits,
+        trusted: Collection[Verifier] = (),
+        is_here: Callable[[TransportProof], bool] = lambda _: True,
+    ) -> None:
         self._limits = limits
         self._trusted = trusted
+        self._is_here = is_here  # whether a socket or a pipe of this machine is nobody's but ours
         self._per_peer: Counter[str] = Counter()
         self._of_kind: Counter[PeerKind] = Counter()
         self._newcomers = {kind: Bucket(limits.newcomers, 0) for kind in PeerKind}
 
     def kind(self, proof: TransportProof) -> PeerKind:
         """What is known about the peer at the other end."""
-        if isinstance(proof.address, StdioAddress | UnixAddress) or (proof.peer and proof.peer in self._trusted):
+        if proof.peer and proof.peer in self._trusted:
+            return PeerKind.KNOWN
+        if isinstance(proof.address, StdioAddress | UnixAddress) and self._is_here(proof):
             return PeerKind.KNOWN
         return PeerKind.ANONYMOUS if proof.peer is None else PeerKind.KEY
 
@@ -104,7 +115,7 @@ class Admission:
         return self._per_peer[self.account(proof)]
 
     def is_crowd(self, proof: TransportProof) -> bool:
-        """Whether this peer has all the links that it may have, so that one of its own has to leave first."""
+        """Whether this peer has all the links that it may have."""
         return self.links_of(proof) >= self._limits.max_links_per_peer
 
     def lets_in(self, proof: TransportProof, now_ns: int) -> bool:
@@ -129,18 +140,24 @@ class Admission:
         return self._of_kind[kind] >= most[kind]
 
     def leaver(self, standings: Iterable[Standing], proof: TransportProof) -> int | None:
-        """The link that gives its place to this peer: at rest, of the lowest kind, the longest first; of a crowd one of
-        it, and of its own kind where that has all the places it may have."""
-        kind, own = self.kind(proof), self.account(proof) if self.is_crowd(proof) else None
-        lowest = kind if own is None and self._is_kind_full(kind) else PeerKind.ANONYMOUS
-        resting = [
-            found
-            for found in standings
-            if lowest <= found.kind <= min(kind, PeerKind.KEY)
-            and found.rests_s > (self._limits.yield_after_s if found.kind is kind else 0.0)
-            and own in (None, found.peer)
-        ]
-        return min(resting, key=lambda found: (found.kind, -found.rests_s)).number if resting else None
+        """The link that gives its place to this peer: at rest, of the lowest kind, of the largest crowd, the one that
+        rested longest; of this peer's own kind only if its crowd stays as large as this peer's becomes."""
+        if self.is_crowd(proof):
+            return None
+        kind, own = self.kind(proof), self.links_of(proof)
+        lowest = kind if self._is_kind_full(kind) else PeerKind.ANONYMOUS
+
+        def gives_way(found: Standing) -> bool:
+            if not lowest <= found.kind <= min(kind, PeerKind.KEY) or not found.rests_s:
+                return False
+            if found.kind is not kind:
+                return True
+            return found.rests_s > self._limits.yield_after_s and self._per_peer[found.peer] > own + 1
+
+        resting = [found for found in standings if gives_way(found)]
+        if not resting:
+            return None
+        return min(resting, key=lambda found: (found.kind, -self._per_peer[found.peer], -found.rests_s)).number
 
     def evicted(self, standings: Iterable[Standing]) -> list[tuple[int, str]]:
         """Which links have to go now, and why: those at rest for too long, then those that hold most of too much.

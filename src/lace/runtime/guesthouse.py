@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import signal
 import threading
 import time
 from collections import OrderedDict
@@ -29,6 +30,9 @@ T = TypeVar("T")
 _LOOK_S = 0.02  # how often the warden looks, and a waiting thread whether anybody still waits for it
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+
+# Memory of a guest is bounded, so rules cannot bring these upon themselves; what they can (a crash) has other signals.
+BY_THE_SYSTEM = (signal.SIGKILL, signal.SIGTERM)
 
 Name = tuple[str, str]
 """A rule text by its identifier, and who looks: the same rules over the same view cost the same."""
@@ -83,6 +87,12 @@ class Room:
             return self.worker.ask(job)
         except WorkerDied:
             self.is_fresh = True
+            if not self.ended_because:
+                self.worker.wait()  # its pipes close a moment before it has ended
+                if (number := self.worker.ended_by) in BY_THE_SYSTEM:
+                    raise GuestKilled(
+                        f"the process of a peer's rules was ended from outside by signal {number}"
+                    ) from None
             raise EvaluationStopped(self.ended_because or "the process of a peer's rules ended") from None
 
     def cpu_s(self) -> float:
@@ -93,6 +103,11 @@ class Room:
         except OSError:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+class GuestKilled(LaceError):
+    """Somebody else ended the process of a peer's rules: the system was short of memory, or its owner said so. That
+    is no fault of the rules."""
 
 
 class NotNow(LaceError):
@@ -207,6 +222,9 @@ class GuestHouse:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, room.worker.pid, self.limits.yields_by)
         self._rooms.append(room)
+        # Whatever ends the process, it is reaped at once, though nobody asks it for anything at the moment. By a thread
+        # of its own: the thread that drops a room may be the event loop's.
+        threading.Thread(target=self._reap, args=(room,), name="lace-reaper", daemon=True).start()
         return room
 
     def _give_back(self, guest: Hashable, room: Room, cpu_s: float) -> None:
@@ -227,13 +245,20 @@ class GuestHouse:
     def _drop(self, room: Room) -> None:
         if room in self._rooms:
             self._rooms.remove(room)
+            self._leaving += 1
         room.is_fresh = True
         room.worker.kill()
-        self._leaving += 1
-        # Reaped by a thread of its own: the thread that drops a room may be the event loop's.
-        threading.Thread(target=self._reap, args=(room,), name="lace-reaper", daemon=True).start()
 
     def _reap(self, room: Room) -> None:
+        room.worker.wait()
+        with self._lock:
+            if room in self._rooms:
+                self._rooms.remove(room)
+                self._leaving += 1
+            room.is_fresh = True
+            room.worker.reap()
+            while room.is_busy:  # its pipes are somebody's who has yet to notice
+                self._lock.wait(_LOOK_S)
         try:
             room.worker.close()
         finally:

@@ -25,7 +25,7 @@ from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.policy.lower import LoweredPolicy
 from lace.runtime.evaluate import Delta, Records, StoreEvaluator
-from lace.runtime.guesthouse import GuestHouse, NotNow, Room, confine
+from lace.runtime.guesthouse import GuestHouse, GuestKilled, NotNow, Room, confine
 from lace.store import open_store
 from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass
@@ -211,6 +211,18 @@ class GuestEvaluator:
     # --- elsewhere ---------------------------------------------------------------------------------------------
 
     def _far(self, job: EvaluateGuest | RequestableGuest, call: Call) -> GuestAnswer:
+        """The answer of our room; if somebody else ended its process, that of another one, once."""
+        try:
+            return self._ask_far(job, call)
+        except GuestKilled:
+            self._room = None
+            call.check()
+        try:
+            return self._ask_far(job, call)
+        except GuestKilled as error:
+            raise EvaluationStopped(f"{error}, twice") from None
+
+    def _ask_far(self, job: EvaluateGuest | RequestableGuest, call: Call) -> GuestAnswer:
         """The answer of our room; one that is fresh is told everything first."""
         with self._house.turn(self._turn_of(call), self._name, self._room, call) as room:
             self._room = room

@@ -25,7 +25,6 @@ from lace.runtime.quotas import GateRules, QuotaGate, Quotas, quotas_for
 from lace.runtime.reports import Reports
 from lace.store.base import RecordStore, StoreCursor
 from lace.transports.base import TransportProof
-from lace.transports.dial import is_local
 from lace.values import dataclass
 
 MakeHost = Callable[[Terms, QuotaGate], Host[Any]]
@@ -42,7 +41,8 @@ class Hosting:
     cursors: CursorBook
     bounds: HostBounds | None
     make: MakeHost | None
-    quotas: Quotas | None  # None: FOR_STRANGERS, where others can reach us
+    quotas: Callable[[], Quotas | None]  # None: FOR_STRANGERS, where others can reach us
+    is_here: Callable[[TransportProof], bool]
     horizon: Callable[[], str] | None
     bodies: RecentBodies | None = field(init=False)  # None: a host of the application's has its own ways
 
@@ -81,7 +81,7 @@ class Hosting:
         return terms.max_taken if is_alike and not self._rules(proof, is_known).counts else 0
 
     def _rules(self, proof: TransportProof, is_known: bool) -> GateRules:
-        quotas = quotas_for(self.quotas, is_known=is_known, is_here=is_local(proof.address))
+        quotas = quotas_for(self.quotas(), is_known=is_known, is_here=self.is_here(proof))
         return GateRules(quotas=quotas, is_known=is_known, peer=peer_key(proof), horizon=self.horizon)
 
     def _gate(self, proof: TransportProof, info: LinkInfo, is_known: bool) -> QuotaGate:

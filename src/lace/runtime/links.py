@@ -35,8 +35,9 @@ class NodeLimits(AdmissionLimits):
     shutdown_most_s: float = 4.0  # for all of it
     decide_s: float = 10.0  # for an async `policy_for`; a peer that is not decided about by then is turned away
     tend_s: float = 0.25  # how often links are checked for those that have to leave
-    backoff_first_s: float = 0.5  # before a lost peer is dialled again; doubles each time
+    backoff_first_s: float = 0.5  # before a lost peer is dialled again; doubles each time, and differs by a quarter
     backoff_most_s: float = 60.0  # to which that grows
+    backoff_over_s: float = 10.0  # a link that held for so long was well: the next pause is the first one again
     waiting: WaitingLimits = field(default_factory=WaitingLimits)
     cursors: CursorLimits = field(default_factory=CursorLimits)
 

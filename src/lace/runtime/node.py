@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
+from pathlib import Path
 
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address
 from lace.interlace import inputs as given
 from lace.interlace.terms import MachineConfig, Terms
-from lace.limits import HORIZON_S
+from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
 from lace.runtime.admission import Admission, PeerKind, Standing
 from lace.runtime.bounds import Budget, DriveLimits
@@ -43,13 +45,15 @@ from lace.runtime.storewatch import StoreWatch
 from lace.runtime.waitingroom import WaitingRoom
 from lace.runtime.wakes import set_within
 from lace.store.base import RecordStore
-from lace.transports.base import AcceptedStream, ByteStream, Listener, TransportProof
+from lace.transports.base import AcceptedStream, ByteStream, Listener, TransportProof, TurnedAway, TurningStream
 from lace.transports.dial import TransportOptions, check_trust, dial, is_local, listen
+from lace.transports.proof import ProofMemory
 
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
 TermsFor = Callable[[TransportProof], "Terms | Awaitable[Terms | None] | None"]
 """The terms for a peer by what its connection proves; None turns it away, and so does an error."""
+PROOFS = "-proofs"  # behind the name of a lace: the proofs that were dated ahead of our clock
 
 
 class Node:
@@ -75,17 +79,18 @@ class Node:
         horizon_s: float | None = HORIZON_S,
     ) -> None:
         self.store = store
+        self._quotas = quotas
         self._takes_from_strangers = takes_from_strangers
         self.pulse = Pulse()
         self.metrics = Metrics(self._live)
         self._rates, self._accounts = rates or LinkRates(), AccountBook()
-        self._transport = transport
         self._clock = clock
         self._time = SteadyTai(clock)  # of accounts: a clock that is set back must not keep them from filling
         self._here = here
         self._limits = limits or NodeLimits()
         self._drive_limits = drive_limits or DriveLimits()
-        self._reports = Reports(self.metrics, hooks or Hooks())
+        self._reports = Reports(self.metrics, hooks or Hooks(), self._time, self._retry_after_s)
+        self._transport = replace(transport, hears=self._reports, proofs=transport.proofs or _proofs(store, transport))
         self._crew = Crew(store, self._limits, self._drive_limits.verify_slices, guest_limits)
         self._crew.turns.on_work = self.pulse.wake
         self._policies = PolicyBook(keeps_sets=True)
@@ -97,7 +102,8 @@ class Node:
             cursors=CursorBook(store, clock.tai, self._limits.cursors),
             bounds=host_bounds,
             make=make_host,
-            quotas=quotas,
+            quotas=lambda: self._quotas,
+            is_here=transport.is_here,
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
         )
         self._spreading = Spreading(self._crew.evaluators, self._spawn)
@@ -105,7 +111,7 @@ class Node:
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._strangers = [Budget(self._limits.max_held_bytes) for _ in range(2)]  # with a key, and without
         self._links: dict[int, OpenLink] = {}
-        self._admission = Admission(self._limits, transport.trusted)
+        self._admission = Admission(self._limits, transport.trusted, transport.is_here)
         self._waiting = WaitingRoom(self._limits.waiting)
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -132,23 +138,37 @@ class Node:
 
     async def keep(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
         """Hold an open exchange with an address, dialling again with growing pauses, until the node stops."""
-        pause = self._limits.backoff_first_s
+        limits = self._limits
+        pause = limits.backoff_first_s
         while not self._stopping.is_set():
+            began_ns, told_s = self._now_ns, 0.0
             try:
                 outcome = await self.exchange(address, terms, transport)
-                if outcome.result.fixed_point:
-                    pause = self._limits.backoff_first_s
+                if outcome.result.fixed_point and self._now_ns - began_ns > limits.backoff_over_s * SECOND_NS:
+                    pause = limits.backoff_first_s
             except TransportError as error:
                 self._reports.trouble(str(error))
+                if isinstance(error, TurnedAway):  # what a stranger says binds us no longer than we would wait anyway
+                    told_s = min(error.retry_after_s or 0.0, limits.backoff_most_s)
             if self._stopping.is_set():
                 return
-            await self._pause(pause)
+            # Of a crowd that lost its server at once, not all are to come back at once.
+            await self._pause(max(pause, told_s) * random.uniform(0.75, 1.25))  # noqa: S311 - no secret
             self.metrics.add("reconnects_total")
-            pause = min(pause * 2, self._limits.backoff_most_s)
+            pause = min(pause * 2, limits.backoff_most_s)
 
     def keep_in_background(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
         """`keep`, until the node stops or its store is outdated."""
         self._spawn(self._watch.until_outdated(self.keep(address, terms, transport)))
+
+    def reload(self, quotas: Quotas | None = None) -> list[str]:
+        """Read again what listeners took from files, and take these quotas for links from now on, if there are any;
+        what was done. Links that are open stay as they are. TransportError if a certificate is no good: it stays."""
+        done = [said for listener in self._listeners for said in listener.reload()]
+        if quotas is not None and quotas != self._quotas:
+            self._quotas = quotas
+            done.append("links from now on have the quotas of the file")
+        return done
 
     async def _pause(self, seconds: float) -> None:
         await set_within(self._stopping, seconds)
@@ -212,9 +232,24 @@ class Node:
         else:
             self._spawn(self._serve_in_turn(stream, offered))
 
-    def _refuse(self, stream: ByteStream, reason: str) -> None:
+    def _refuse(self, stream: ByteStream, reason: str, retry_after_s: float | None = None) -> None:
         self._reports.refused(stream.proof.address, reason)
-        stream.abort()
+        if retry_after_s is not None and isinstance(stream, TurningStream):
+            stream.turn_away(reason, retry_after_s)
+        else:
+            stream.abort()
+
+    def _retry_after_s(self, proof: TransportProof) -> float | None:
+        """Asked before an upgrade, when a peer can still be told in words: is there a place, or one to wait for it?"""
+        admission = self._admission
+        is_full = admission.is_full_for(proof) and admission.leaver(self._standings(), proof) is None
+        if not is_full and not admission.is_crowd(proof):
+            return None
+        return None if self._waiting.has_room_for(admission.account(proof)) else self._later_s()
+
+    def _later_s(self) -> float:
+        """Not the same for everybody: else all who were turned away would come back at once."""
+        return self._limits.retry_after_s * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
 
     async def _serve_in_turn(self, stream: AcceptedStream, terms: Terms) -> None:
         """There is no place now: wait for one, for a moment."""
@@ -225,12 +260,13 @@ class Node:
             await self._serve(stream, terms)
         else:
             reason = "hung up while it waited" if stream.is_left else "too many links"
-            self._refuse(stream, "too many links of one peer" if is_crowd else reason)
+            self._refuse(stream, "too many links of one peer" if is_crowd else reason, self._later_s())
 
     def _terms_for(self, stream: ByteStream, listener: Listener, terms: Terms) -> Terms:
         """040 allows a stricter lowering: a peer from elsewhere that proved nothing gives nothing, unless the owner
         said otherwise. So nothing is requested of it."""
-        is_stranger = stream.proof.peer is None and not is_local(listener.address)
+        is_here = self._transport.is_here(stream.proof) and is_local(listener.address)
+        is_stranger = stream.proof.peer is None and not is_here
         return replace(terms, max_requests=0) if is_stranger and not self._takes_from_strangers else terms
 
     def _refusal(self, stream: ByteStream) -> str:
@@ -247,7 +283,9 @@ class Node:
         """Take a place if there is one, or somebody leaves for it."""
         if self._stopping.is_set() or not self._admission.lets_in(proof, self._now_ns):
             return False
-        if self._admission.is_crowd(proof) or self._admission.is_full_for(proof):
+        if self._admission.is_crowd(proof):
+            return False
+        if self._admission.is_full_for(proof):
             leaver = self._admission.leaver(self._standings(), proof)
             if leaver is None:
                 return False
@@ -435,3 +473,10 @@ class Node:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _proofs(store: RecordStore, transport: TransportOptions) -> ProofMemory:
+    """Of a lace that has a file the memory has one too, so that a restart forgets nothing."""
+    path, limits = getattr(store, "path", None), transport.limits
+    file = Path(f"{path}{PROOFS}") if path is not None else None
+    return ProofMemory(limits.proof_window_s, limits.max_remembered_proofs, file)

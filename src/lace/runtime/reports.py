@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from lace.interlace.events import Event
+from lace.runtime.clock import SteadyTai
 from lace.runtime.hookcalls import HarmlessTap, HookCalls, refuse_awaitable
 from lace.runtime.links import Hooks, LinkInfo
-from lace.runtime.metering import Debt
+from lace.runtime.metering import Bucket, Debt, Rate
 from lace.runtime.metrics import Metrics
 from lace.runtime.session import Outcome
 from lace.runtime.tap import Tap
 
 _ON_TROUBLE = "on_trouble"
 _LOG = logging.getLogger("lace.hooks")
+from lace.transports.base import TransportProof
+
+RetryAfter = Callable[[TransportProof], float | None]
+"""When a peer should come back, if there is no place for it; None if there is."""
+
+
+REFUSAL_LINES = Rate(2, 50)  # that are logged; the others are counted, and the next line says how many they were
 
 
 class Reports:
-    """Every count and every hook of a link's life in one place."""
+    """Every count and every hook of a link's life in one place; listeners tell it what they do by themselves."""
 
-    def __init__(self, metrics: Metrics, hooks: Hooks) -> None:
+    def __init__(self, metrics: Metrics, hooks: Hooks, time: SteadyTai, retry_after_s: RetryAfter) -> None:
         self._metrics = metrics
         self.hooks = hooks
         self._calls = HookCalls(self.failed)
+        self._time = time
+        self._lines = Bucket(REFUSAL_LINES, time.now_ns)
+        self._unsaid = 0
+        self.retry_after_s = retry_after_s
 
     def opened(self, info: LinkInfo, active: int) -> None:
         self._metrics.add("connections_total", label="dialled" if info.dialled else "accepted")
@@ -45,9 +58,17 @@ class Reports:
         self._metrics.count_limited(info.account, kind)
         self._calls.call("on_limited", self.hooks.on_limited, info, why)
 
-    def refused(self, address: object, reason: str) -> None:
+    def refused(self, address: object, reason: str, why: str = "") -> None:
+        """A connection was turned away; a crowd that keeps coming must not fill the log."""
         self._metrics.add("connections_refused_total", label=reason)
-        self.trouble(f"refused {address}: {reason}")
+        now_ns = self._time.now_ns
+        if not self._lines.has(1, now_ns):
+            self._unsaid += 1
+            return
+        self._lines.charge(1, now_ns)
+        unsaid, self._unsaid = self._unsaid, 0
+        more = f" (and {unsaid:,} others since the last such line)" if unsaid else ""
+        self.trouble(f"refused {address}: {reason}{f': {why}' if why else ''}{more}")
 
     def trouble(self, text: str) -> None:
         self._calls.call(_ON_TROUBLE, self.hooks.on_trouble, text)

@@ -19,7 +19,7 @@ class WaitingLimits:
     """How many may wait, and for how long."""
 
     max_waiting: int = 128
-    max_waiting_per_peer: int = 48  # by proven verifier, else by network prefix
+    max_waiting_per_peer: int = 96  # by proven verifier, else by network prefix
     patience_s: float = 3.0
     look_s: float = 0.05
 
@@ -73,6 +73,13 @@ class WaitingRoom:
         finally:
             if own in self._waiting:
                 self._leave(own)
+
+    def has_room_for(self, peer: str) -> bool:
+        """Whether one more of this peer may wait."""
+        limits, own = self._limits, self._of_peer[peer]
+        if own >= limits.max_waiting_per_peer:
+            return False
+        return len(self._waiting) < limits.max_waiting or max(self._of_peer.values()) > own + 1
 
     def is_passed_by(self, proven: str | None) -> bool:
         """Whether a newcomer may try at once: nobody waits, or it proved itself and has places kept for it."""

@@ -7,10 +7,8 @@ there is no room, first those leave whose peer has gone, then the last of the la
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import sys
-from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 from lace.errors import TransportError
@@ -18,8 +16,6 @@ from lace.transports.base import TransportProof
 from lace.transports.fairqueue import FairQueue
 from lace.transports.prefix import network_of
 
-ACCEPTED_AT_ONCE = 24  # in one round of the event loop: fewer wait long behind a crowd, more hold it up
-WAITING_OUTSIDE = 128
 _CLOSED, _CLOSED_THERE = 7, 8  # of the states of a TCP connection: closed, and closed by the other side
 
 
@@ -29,15 +25,6 @@ class _Acceptable(Protocol):
     @property
     def is_left(self) -> bool: ...
     def abort(self) -> None: ...
-
-
-class _Listening(Protocol):
-    def fileno(self) -> int: ...
-
-
-class _AnyServer(Protocol):
-    @property
-    def sockets(self) -> Iterable[_Listening]: ...
 
 
 S = TypeVar("S", bound=_Acceptable)
@@ -106,17 +93,6 @@ class AcceptQueue(Generic[S]):
         for stream in self._waiting.drain():
             stream.abort()
         self._changed.set()
-
-
-def let_wait(server: _AnyServer) -> None:
-    """Set how many connections the system keeps for a server of asyncio's until they are accepted.
-
-    Told the same number, that server would accept all of them in one turn of the loop: a hundred hold up everybody
-    else for 20 ms.
-    """
-    for listening in server.sockets:
-        with socket.socket(fileno=os.dup(listening.fileno())) as same:
-            same.listen(WAITING_OUTSIDE)
 
 
 def has_hung_up(transport: asyncio.BaseTransport) -> bool:

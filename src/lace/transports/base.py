@@ -6,10 +6,15 @@ whether that is a clean close depends on where the exchange stood, which is not 
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import socket
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Protocol, Self, runtime_checkable
 
+from lace.errors import TransportError
 from lace.iltp.address import Address, parse_address
 from lace.limits import MIB
 from lace.notation.identifiers import Verifier
@@ -19,6 +24,8 @@ READ_BYTES = 256 * 1024
 # What may wait in a stream's own buffer before `send` waits. Little: asyncio moves all of it for each part that the
 # socket takes.
 WRITE_BUFFER_BYTES = 256 * 1024
+KEEPALIVE_AFTER_S = 60
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +42,7 @@ class TransportProof:
     signed: bool = False
     here: Verifier | None = None
     encrypted: bool = False
+    via_proxy: bool = False  # a proxy of the deployment passed it on: `address` is what that proxy says
 
     @classmethod
     def at(cls, address: str, *, peer: Verifier | None = None) -> Self:
@@ -86,6 +94,14 @@ class HeardStream(Protocol):
         """Whether the peer's end is known to be torn down, though bytes of it may wait here."""
 
 
+@runtime_checkable
+class TurningStream(Protocol):
+    """A stream that can say goodbye in words."""
+
+    def turn_away(self, why: str, retry_after_s: float) -> None:
+        """Close it, and say when to come back."""
+
+
 class AcceptedStream(ByteStream, Protocol):
     """A stream that somebody else opened, and may have left before it was served."""
 
@@ -107,20 +123,57 @@ class Listener(Protocol):
     async def close(self) -> None:
         """Stop accepting; accepted streams stay."""
 
+    def reload(self) -> list[str]:
+        """Read again what came from files, for connections from now on; what was done."""
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *_: object) -> None: ...
+
+
+class Hears(Protocol):
+    """Who is told what a listener does by itself."""
+
+    def refused(self, address: object, reason: str, why: str = "") -> None:
+        """A connection was turned away: a reason from a closed set, to be counted, and what was found."""
+
+    def trouble(self, text: str) -> None:
+        """Something failed and the listener goes on."""
+
+    def retry_after_s(self, proof: TransportProof) -> float | None:
+        """When to come back, if there is no place for this peer now and none to wait for one; None if there is."""
+
+
+class Nobody:
+    """Hears nothing, and has a place for everybody."""
+
+    def refused(self, address: object, reason: str, why: str = "") -> None:
+        pass
+
+    def trouble(self, text: str) -> None:
+        pass
+
+    def retry_after_s(self, proof: TransportProof) -> float | None:
+        return None
+
+
+class TurnedAway(TransportError):
+    """The peer has no place for us now; it may have said when to come back."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportLimits:
     """What connections may use before an exchange begins; every table here is bounded by one of these."""
 
-    connect_timeout_s: float = 10.0
+    connect_timeout_s: float = 10.0  # from dialling, or from being accepted, to a stream
     close_timeout_s: float = 5.0
     max_pending_accepts: int = 64
-    max_handshakes: int = 256  # WebSocket connections that have not upgraded yet
-    max_handshakes_per_prefix: int = 32  # of them, from one network prefix
+    max_handshakes: int = 256  # accepted connections that are no stream yet: before TLS, in it, not yet upgraded
+    max_handshakes_per_prefix: int = 128  # of them, from one network prefix
     max_message_bytes: int = MIB  # of one WebSocket message received
     message_bytes: int = 256 * 1024  # of one WebSocket message sent
     keepalive_s: float = 20.0
@@ -137,3 +190,30 @@ class UidMap:
     def verifier(self, uid: int | None) -> Verifier | None:
         """The verifier of a user, if one was configured (060-UNIX-03)."""
         return None if uid is None else self.verifiers.get(uid)
+
+
+def prepare_socket(writer: asyncio.StreamWriter) -> None:
+    """No delay: a phase ends with a short write that the peer waits for. Probes: a peer that is gone takes no link."""
+    connection = writer.get_extra_info("socket")
+    if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_AFTER_S)
+
+
+def reason(error: BaseException) -> str:
+    """An operating-system error in words; a timeout has none of its own.
+
+    asyncio puts addresses, and where a name has several of them several errors, into one text: what people can use of
+    it is the system's word for the error, if there is one.
+
+    >>> reason(ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"))
+    'Connection refused'
+    """
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    numbers = set(_ERRNO.findall(str(error))) if isinstance(error, OSError) else set()
+    return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error)

@@ -13,9 +13,18 @@ from typing import Self, assert_never
 from lace.errors import TransportError
 from lace.iltp.address import Address, StdioAddress, TcpAddress, UnixAddress, WebSocketAddress
 from lace.notation.identifiers import Verifier
-from lace.transports.base import AcceptedStream, ByteStream, Listener, TransportLimits, UidMap
+from lace.transports.base import (
+    AcceptedStream,
+    ByteStream,
+    Hears,
+    Listener,
+    Nobody,
+    TransportLimits,
+    TransportProof,
+    UidMap,
+)
 from lace.transports.prefix import is_loopback
-from lace.transports.proof import Clock, ProofRefused, Signer
+from lace.transports.proof import Clock, ProofMemory, ProofRefused, Signer
 from lace.transports.stdio import STDIO, open_stdio, spawn_child
 from lace.transports.tcp import dial_tcp, listen_tcp
 from lace.transports.tls import ClientTls, ServerTls
@@ -38,7 +47,15 @@ class TransportOptions:
     origins: Sequence[str] = ()  # of web pages that may speak with a ws server; all others are turned away
     command: Sequence[str] = ()  # the child to speak with over stdio
     stated_peer: Verifier | None = None  # who is at the other end of stdio, as the parent states
+    proxies: Sequence[str] = ()  # addresses (or "unix") of proxies that may say where a connection comes from
+    loopback_is_network: bool = False  # who comes from this machine is a stranger as well: a proxy stands here
+    proofs: ProofMemory | None = None  # of proofs that were used, shared by listeners
+    hears: Hears = field(default_factory=Nobody)  # what listeners have to tell
     limits: TransportLimits = field(default_factory=TransportLimits)
+
+    def is_here(self, proof: TransportProof) -> bool:
+        """Whether the peer of a connection is on this machine, as far as that counts for anything."""
+        return not self.loopback_is_network and not proof.via_proxy and is_local(proof.address)
 
 
 async def dial(address: Address, options: TransportOptions) -> ByteStream:
@@ -80,14 +97,20 @@ async def listen(address: Address, options: TransportOptions) -> Listener:
         case StdioAddress():
             return ParentListener(await open_stdio(options.stated_peer, limits))
         case UnixAddress():
-            return await listen_unix(address, options.uids, limits, options.unix_mode)
+            return await listen_unix(address, options.uids, limits, options.unix_mode, options.hears, options.proxies)
         case TcpAddress():
-            return await listen_tcp(address, limits)
+            return await listen_tcp(address, limits, options.hears, options.proxies)
         case WebSocketAddress():
             from lace.transports.websocket import ServerIdentity, listen_websocket
 
             identity = ServerIdentity(
-                clock=options.clock, signer=options.signer, names=options.names, origins=options.origins
+                clock=options.clock,
+                signer=options.signer,
+                names=options.names,
+                origins=options.origins,
+                proxies=options.proxies,
+                proofs=options.proofs,
+                hears=options.hears,
             )
             return await listen_websocket(address, identity, options.server_tls, limits)
         case _:
@@ -123,6 +146,10 @@ class ParentListener:
 
     async def close(self) -> None:
         self._closed.set()
+
+    def reload(self) -> list[str]:
+        """Nothing of it was read from a file."""
+        return []
 
     async def __aenter__(self) -> Self:
         return self

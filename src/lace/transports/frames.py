@@ -20,7 +20,6 @@ from websockets.frames import Frame
 from websockets.http11 import Request, Response
 from websockets.protocol import State
 
-from lace.transports.prefix import network_prefix
 from lace.transports.rounds import after_others
 
 _TURN_S = 0.002  # of the event loop's thread, for all connections, before it does something else
@@ -92,7 +91,7 @@ class PacedConnection(ServerConnection):
 
     turns: Turns  # of frames
     requests: Turns
-    network = ""  # whom it counts for until an exchange begins
+    network = ""  # whom it counts for until an exchange begins; told before the connection is made
     cut_because = ""
     _is_full = False  # messages wait that nobody has taken
     _is_lost = False
@@ -105,10 +104,9 @@ class PacedConnection(ServerConnection):
     _idle_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
+        # As the library's own class does it, less the handler: that is begun by whoever made this connection.
+        super(ServerConnection, self).connection_made(transport)
         self._backlog: deque[bytes] = deque()
-        peer = transport.get_extra_info("peername")
-        self.network = network_prefix(str(peer[0])) if peer else ""
         self.recv_messages.pause = self._pause
         self.recv_messages.resume = self._resume
 

@@ -6,13 +6,23 @@ Rule: bytes pass unchanged; at most WRITE_BUFFER_BYTES wait here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Collection
 from typing import Self
 
 from lace.errors import TransportError
 from lace.iltp.address import Address
 from lace.transports.accepted import AcceptQueue, has_hung_up, is_torn_down
-from lace.transports.base import READ_BYTES, WRITE_BUFFER_BYTES, TransportLimits, TransportProof
+from lace.transports.base import (
+    READ_BYTES,
+    WRITE_BUFFER_BYTES,
+    Hears,
+    Nobody,
+    TransportLimits,
+    TransportProof,
+    prepare_socket,
+)
+from lace.transports.door import Door, Visitor, made_transport
 
 DEFAULT_LIMITS = TransportLimits()
 
@@ -90,22 +100,46 @@ class PipeStream:
 
 
 class PipeListener:
-    """An asyncio server whose streams wait in a bounded queue."""
+    """A door whose streams wait in a bounded queue."""
 
     def __init__(self, address: Address, limits: TransportLimits = DEFAULT_LIMITS) -> None:
         self.address = address
+        self._limits = limits
         self._accepted: AcceptQueue[PipeStream] = AcceptQueue(limits.max_pending_accepts)
-        self._server: asyncio.Server | None = None
+        self._door: Door | None = None
+        self._hears: Hears = Nobody()
+        self._proof: Callable[[Visitor], TransportProof] | None = None
         self.after_close: Callable[[], None] | None = None
 
-    def attach(self, server: asyncio.Server, address: Address) -> None:
-        """Say which server feeds this listener, and where it is really bound."""
-        self._server = server
-        self.address = address
+    def open(
+        self,
+        sockets: list[socket.socket],
+        address: Address,
+        proof: Callable[[Visitor], TransportProof],
+        hears: Hears,
+        proxies: Collection[str],
+    ) -> None:
+        """Accept on sockets that are bound to an address; `proof` says what a connection proves."""
+        self.address, self._proof, self._hears = address, proof, hears
+        self._door = Door(self._begin, self._limits, hears, proxies=proxies)
+        self._door.open(sockets, address)
+
+    async def _begin(self, visitor: Visitor) -> None:
+        if visitor.is_from_proxy and not visitor.has_origin:
+            raise TransportError("the proxy sent no PROXY header")
+        reader = asyncio.StreamReader(limit=READ_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport = await made_transport(visitor, lambda: protocol, self._limits)
+        visitor.place.give_up()
+        writer = asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
+        prepare_socket(writer)
+        assert self._proof is not None
+        self.offer(PipeStream(reader, writer, self._proof(visitor), self._limits))
 
     def offer(self, stream: PipeStream) -> None:
         """Queue an accepted stream; drop it when too many wait already."""
-        self._accepted.offer(stream)
+        if not self._accepted.offer(stream) and not self._accepted.is_closed:
+            self._hears.refused(stream.proof.address, "too many wait to be served")
 
     async def accept(self) -> PipeStream:
         return await self._accepted.accept()
@@ -113,11 +147,15 @@ class PipeListener:
     async def close(self) -> None:
         if self._accepted.is_closed:
             return
-        if self._server is not None:
-            self._server.close()
+        if self._door is not None:
+            self._door.close()
         self._accepted.close()
         if self.after_close is not None:
             self.after_close()
+
+    def reload(self) -> list[str]:
+        """Nothing of it was read from a file."""
+        return []
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from lace.errors import TransportError
 from lace.iltp.address import StdioAddress
 from lace.notation.identifiers import Verifier
-from lace.transports.base import READ_BYTES, TransportLimits, TransportProof
+from lace.transports.base import READ_BYTES, TransportLimits, TransportProof, reason
 from lace.transports.pipe import DEFAULT_LIMITS, PipeStream
-from lace.transports.tcp import reason
 
 STDIO = StdioAddress()
 

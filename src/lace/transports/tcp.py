@@ -7,18 +7,13 @@ Rule: `Transport` shows the dialled host to the dialer and the peer's own endpoi
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import socket
+from collections.abc import Collection
 
 from lace.errors import TransportError
 from lace.iltp.address import TcpAddress
-from lace.transports.accepted import ACCEPTED_AT_ONCE, let_wait
-from lace.transports.base import READ_BYTES, TransportLimits, TransportProof
+from lace.transports.base import READ_BYTES, Hears, Nobody, TransportLimits, TransportProof, prepare_socket, reason
+from lace.transports.door import Visitor, bound_sockets
 from lace.transports.pipe import DEFAULT_LIMITS, PipeListener, PipeStream
-
-KEEPALIVE_AFTER_S = 60
-_ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 async def dial_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMITS) -> PipeStream:
@@ -32,48 +27,22 @@ async def dial_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMITS
     return PipeStream(reader, writer, TransportProof(address=address), limits)  # 060-TCP-02, 060-TCP-03
 
 
-async def listen_tcp(address: TcpAddress, limits: TransportLimits = DEFAULT_LIMITS) -> PipeListener:
+async def listen_tcp(
+    address: TcpAddress,
+    limits: TransportLimits = DEFAULT_LIMITS,
+    hears: Hears | None = None,
+    proxies: Collection[str] = (),
+) -> PipeListener:
     """Bind; port 0 (never in an address text) takes a free one."""
     listener = PipeListener(address, limits)
 
-    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        prepare_socket(writer)
-        host, port = writer.get_extra_info("peername")[:2]
-        listener.offer(PipeStream(reader, writer, TransportProof(address=TcpAddress(host, port)), limits))
+    def proof(visitor: Visitor) -> TransportProof:
+        return TransportProof(address=TcpAddress(visitor.host, visitor.port), via_proxy=visitor.is_from_proxy)
 
     try:
-        server = await asyncio.start_server(
-            accepted, address.host, address.port, limit=READ_BYTES, backlog=ACCEPTED_AT_ONCE
-        )
-        let_wait(server)
+        sockets = bound_sockets(address.host, address.port)
     except OSError as error:
         raise TransportError(f"cannot listen on {address}: {reason(error)}") from error
-    listener.attach(server, TcpAddress(address.host, server.sockets[0].getsockname()[1]))
+    bound = TcpAddress(address.host, sockets[0].getsockname()[1])
+    listener.open(sockets, bound, proof, hears or Nobody(), proxies)
     return listener
-
-
-def prepare_socket(writer: asyncio.StreamWriter) -> None:
-    """No delay: a phase ends with a short write that the peer waits for. Probes: a peer that is gone takes no link."""
-    connection = writer.get_extra_info("socket")
-    if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if hasattr(socket, "TCP_KEEPIDLE"):
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_AFTER_S)
-
-
-def reason(error: BaseException) -> str:
-    """An operating-system error in words; a timeout has none of its own.
-
-    asyncio puts addresses, and where a name has several of them several errors, into one text: what people can use of
-    it is the system's word for the error, if there is one.
-
-    >>> reason(ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"))
-    'Connection refused'
-    """
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, socket.gaierror):
-        return error.strerror or str(error)
-    numbers = set(_ERRNO.findall(str(error))) if isinstance(error, OSError) else set()
-    return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error)

@@ -10,13 +10,14 @@ import os
 import socket
 import stat
 import struct
+from collections.abc import Collection
 from pathlib import Path
 
 from lace.errors import TransportError
-from lace.iltp.address import UnixAddress
-from lace.transports.base import READ_BYTES, TransportLimits, TransportProof, UidMap
+from lace.iltp.address import TcpAddress, UnixAddress
+from lace.transports.base import READ_BYTES, Hears, Nobody, TransportLimits, TransportProof, UidMap, reason
+from lace.transports.door import Visitor
 from lace.transports.pipe import DEFAULT_LIMITS, PipeListener, PipeStream
-from lace.transports.tcp import reason
 
 NOBODY = UidMap()
 SOCKET_MODE = 0o600  # only this user, unless the deployment opens it
@@ -31,17 +32,25 @@ async def dial_unix(
             reader, writer = await asyncio.open_unix_connection(address.path, limit=READ_BYTES)
     except (OSError, TimeoutError) as error:
         raise TransportError(f"cannot reach {address}: {reason(error)}") from error
-    return PipeStream(reader, writer, _proof(address, writer, uids), limits)
+    return PipeStream(reader, writer, _proof(address, writer.get_extra_info("socket"), uids), limits)
 
 
 async def listen_unix(
-    address: UnixAddress, uids: UidMap = NOBODY, limits: TransportLimits = DEFAULT_LIMITS, mode: int = SOCKET_MODE
+    address: UnixAddress,
+    uids: UidMap = NOBODY,
+    limits: TransportLimits = DEFAULT_LIMITS,
+    mode: int = SOCKET_MODE,
+    hears: Hears | None = None,
+    proxies: Collection[str] = (),
 ) -> PipeListener:
     """Bind a path; one left behind by a dead process is taken over, a living one is not."""
     listener = PipeListener(address, limits)
 
-    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        listener.offer(PipeStream(reader, writer, _proof(address, writer, uids), limits))
+    def proof(visitor: Visitor) -> TransportProof:
+        if visitor.is_from_proxy:  # the user at the other end is the proxy's
+            origin = TcpAddress(visitor.host, visitor.port) if visitor.host else address
+            return TransportProof(address=origin, via_proxy=True)
+        return _proof(address, visitor.sock, uids)
 
     _remove_stale(address)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -51,11 +60,10 @@ async def listen_unix(
             bound.bind(address.path)
         finally:
             os.umask(previous)
-        server = await asyncio.start_unix_server(accepted, sock=bound, limit=READ_BYTES)
     except OSError as error:
         bound.close()
         raise TransportError(f"cannot listen on {address}: {reason(error)}") from error
-    listener.attach(server, address)
+    listener.open([bound], address, proof, hears or Nobody(), proxies)
     listener.after_close = lambda: Path(address.path).unlink(missing_ok=True)
     return listener
 
@@ -69,8 +77,8 @@ def peer_uid(connection: socket.socket) -> int | None:
     return int(uid)
 
 
-def _proof(address: UnixAddress, writer: asyncio.StreamWriter, uids: UidMap) -> TransportProof:
-    peer = uids.verifier(peer_uid(writer.get_extra_info("socket")))
+def _proof(address: UnixAddress, connection: socket.socket, uids: UidMap) -> TransportProof:
+    peer = uids.verifier(peer_uid(connection))
     return TransportProof(address=address, peer=peer)  # 060-UNIX-03 to 060-UNIX-05
 
 

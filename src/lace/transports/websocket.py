@@ -5,28 +5,42 @@ Rule: message boundaries mean nothing. Messages are cut by size only, both ways,
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import field
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any, Self, cast
 from weakref import WeakKeyDictionary
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.connection import Connection
-from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.asyncio.server import Server, ServerConnection
 from websockets.datastructures import Headers, HeadersLike
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
+from websockets.frames import CloseCode
 from websockets.http11 import USER_AGENT, Request, Response
 from websockets.protocol import State
+from websockets.server import ServerProtocol
 
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
-from lace.transports.accepted import ACCEPTED_AT_ONCE, AcceptQueue, has_hung_up, is_torn_down, let_wait
-from lace.transports.base import WRITE_BUFFER_BYTES, TransportLimits, TransportProof
-from lace.transports.doorway import Doorway, GuardedConnection, Refused, guarded
-from lace.transports.frames import PacedConnection
+from lace.transports.accepted import AcceptQueue, has_hung_up, is_torn_down
+from lace.transports.base import (
+    WRITE_BUFFER_BYTES,
+    Hears,
+    Nobody,
+    TransportLimits,
+    TransportProof,
+    TurnedAway,
+    reason,
+)
+from lace.transports.door import Door, Visitor, bound_sockets, made_transport
+from lace.transports.doorway import Doorway, GuardedConnection, Refused
+from lace.transports.frames import PacedConnection, Turns
 from lace.transports.pipe import DEFAULT_LIMITS
 from lace.transports.proof import (
     HEADER,
@@ -44,7 +58,7 @@ from lace.transports.proof import (
     sign_as_client,
     sign_as_server,
 )
-from lace.transports.tcp import reason
+from lace.transports.proxied import forwarded_for
 from lace.transports.tls import (
     ClientTls,
     ServerTls,
@@ -59,6 +73,10 @@ from lace.values import dataclass
 _QUIET = logging.getLogger("lace.websocket")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False  # failures reach the caller as errors, not as log lines of a library
+_CLOSING: set[asyncio.Future[None]] = set()  # connections that are told to come back; asyncio itself forgets tasks
+AFTER = " after seconds: "
+FORWARDED = "X-Forwarded-For"
+MAX_WORDS = 300  # bytes of what a server says that turns us away
 
 
 class WebSocketStream:
@@ -78,6 +96,9 @@ class WebSocketStream:
                 self._ended = True
                 if why := getattr(self._connection, "cut_because", ""):
                     raise TransportError(why) from error
+                if error.rcvd is not None and error.rcvd.code == CloseCode.TRY_AGAIN_LATER:
+                    seconds = error.rcvd.reason.rpartition(AFTER)[2]
+                    raise TurnedAway(f"the peer turned us away: {error.rcvd.reason}", _seconds(seconds)) from error
                 break
             if isinstance(message, str):  # 060-WSF-04
                 self._ended = True
@@ -102,6 +123,13 @@ class WebSocketStream:
     async def close(self) -> None:
         await self._connection.close()
         await self._connection.wait_closed()
+
+    def turn_away(self, why: str, retry_after_s: float) -> None:
+        """Close it, and say when to come back."""
+        reason = f"{why}; come back{AFTER}{math.ceil(retry_after_s)}"
+        closing = asyncio.ensure_future(self._connection.close(CloseCode.TRY_AGAIN_LATER, reason))
+        _CLOSING.add(closing)
+        closing.add_done_callback(_CLOSING.discard)
 
     def abort(self) -> None:
         if isinstance(self._connection, PacedConnection):
@@ -135,6 +163,9 @@ class ServerIdentity:
     signer: Signer | None = None
     names: Sequence[WebSocketAddress] = ()
     origins: Sequence[str] = ()  # of web pages that may speak with us; programs have none
+    proxies: Collection[str] = ()  # that may say where a connection comes from
+    proofs: ProofMemory | None = None  # that listeners share; None: its own, which ends with the listener
+    hears: Hears = field(default_factory=Nobody)
 
 
 def _settings(limits: TransportLimits) -> dict[str, Any]:
@@ -171,6 +202,8 @@ async def dial_websocket(
             proxy=None,
             **_settings(limits),
         )
+    except InvalidStatus as error:
+        raise _turned_away(address, error.response) from error
     except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
         raise TransportError(f"cannot reach {address}: {reason(error)}") from error
     try:
@@ -178,6 +211,20 @@ async def dial_websocket(
     except TransportError:
         connection.transport.abort()
         raise
+
+
+def _turned_away(address: WebSocketAddress, response: Response) -> TransportError:
+    """What a server says that does not upgrade us; its words are its own, so one line of them is shown."""
+    words = bytes(response.body or b"")[:MAX_WORDS].decode("utf-8", "replace")
+    said = "".join(mark for mark in words if mark.isprintable())
+    text = f"{address} turned us away ({response.status_code}): {said or response.reason_phrase}"
+    if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+        return TurnedAway(text, _seconds(response.headers.get("Retry-After", "")))
+    return ProofRefused(text) if response.status_code == HTTPStatus.FORBIDDEN else TransportError(text)
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
 class _ProvingConnection(ClientConnection):
@@ -259,7 +306,7 @@ async def listen_websocket(
     if address.secure and tls is None:
         raise TransportError("a wss listener needs a certificate and its key")
     listener = WebSocketListener(address, identity, tls, limits)
-    await listener.start()
+    listener.start()
     return listener
 
 
@@ -272,7 +319,7 @@ class _Upgraded:
 
 
 class WebSocketListener:
-    """A WebSocket server whose streams wait in a bounded queue."""
+    """A door whose connections upgrade, and then wait in a bounded queue; to the library it is their server."""
 
     def __init__(
         self, address: WebSocketAddress, identity: ServerIdentity, tls: ServerTls | None, limits: TransportLimits
@@ -280,36 +327,30 @@ class WebSocketListener:
         self.address = address
         self._identity = identity
         self._limits = limits
-        self._context = server_context(tls) if tls and address.secure else None
-        self._certificate = certificate_sha256(tls) if tls and address.secure else None
-        self._memory = ProofMemory(limits.proof_window_s, limits.max_remembered_proofs)
-        self._started = identity.clock()
-        self._doorway = Doorway(limits, identity.origins, identity.names)
+        self._hears = identity.hears
+        self._tls = tls if address.secure else None
+        self._context = server_context(self._tls) if self._tls else None
+        self._certificate = certificate_sha256(self._tls) if self._tls else None
+        self._memory = identity.proofs or ProofMemory(limits.proof_window_s, limits.max_remembered_proofs)
+        self._memory.begin(identity.clock())
+        self._doorway = Doorway(identity.origins, identity.names)
+        self._door = Door(
+            self._begin, limits, self._hears, proxies=identity.proxies, speaks_tls=self._context is not None
+        )
+        self._turns, self._requests = Turns(), Turns()
+        self._handlers: set[asyncio.Task[None]] = set()
         self._upgrades: WeakKeyDictionary[ServerConnection, _Upgraded] = WeakKeyDictionary()
         self._accepted: AcceptQueue[WebSocketStream] = AcceptQueue(limits.max_pending_accepts)
-        self._server: Server | None = None
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Begin to accept."""
-        limits = self._limits
         try:
-            self._server = await serve(
-                self._offer,
-                self.address.host,
-                self.address.port,
-                ssl=self._context,
-                create_connection=guarded(self._doorway),
-                process_request=self._check_request,
-                process_response=self._answer,
-                server_header=None,
-                backlog=ACCEPTED_AT_ONCE,
-                **_settings(limits),
-            )
-            let_wait(self._server)
+            sockets = bound_sockets(self.address.host, self.address.port)
         except OSError as error:
             raise TransportError(f"cannot listen on {self.address}: {reason(error)}") from error
-        port = self._server.sockets[0].getsockname()[1]
+        port = sockets[0].getsockname()[1]
         self.address = WebSocketAddress(self.address.host, port, self.address.secure)
+        self._door.open(sockets, self.address)
 
     async def accept(self) -> WebSocketStream:
         return await self._accepted.accept()
@@ -317,9 +358,19 @@ class WebSocketListener:
     async def close(self) -> None:
         if self._accepted.is_closed:
             return
-        if self._server is not None:
-            self._server.close(close_connections=False)
+        self._door.close()
         self._accepted.close()
+
+    def reload(self) -> list[str]:
+        """Read the certificate again, for connections from now on; what was done. TransportError if it is no good,
+        and then the old one stays."""
+        if self._tls is None:
+            return []
+        context, certificate = server_context(self._tls), certificate_sha256(self._tls)
+        is_new = certificate != self._certificate
+        self._context, self._certificate = context, certificate
+        how = "is another one now" if is_new else "is the same as before"
+        return [f"the certificate {self._tls.certificate_file} of {self.address} {how}"]
 
     async def __aenter__(self) -> Self:
         return self
@@ -327,39 +378,102 @@ class WebSocketListener:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _check_request(self, connection: ServerConnection, request: Request) -> Response | None:
+    # --- connections -------------------------------------------------------------------------------------------
+
+    async def _begin(self, visitor: Visitor) -> None:
+        """TLS if it is spoken here; only then the connection is made."""
+        certificate = self._certificate  # it may be another one before the request comes
+
+        def make() -> GuardedConnection:
+            connection = self._connection(visitor)
+            connection.certificate = certificate
+            handler = asyncio.get_running_loop().create_task(self._attend(connection))
+            self._handlers.add(handler)
+            handler.add_done_callback(self._handlers.discard)
+            return connection
+
+        await made_transport(visitor, make, self._limits, self._context)
+
+    def _connection(self, visitor: Visitor) -> GuardedConnection:
+        settings = _settings(self._limits)
+        settings.pop("compression")
+        settings.pop("open_timeout")
+        protocol = ServerProtocol(max_size=settings.pop("max_size"), logger=settings.pop("logger"))
+        connection = GuardedConnection(protocol, cast("Server", self), **settings)
+        connection.visitor, connection.hears = visitor, self._hears
+        connection.turns, connection.requests = self._turns, self._requests
+        return connection
+
+    def is_serving(self) -> bool:
+        """Asked by the library before it upgrades."""
+        return not self._door.is_closed
+
+    async def _attend(self, connection: GuardedConnection) -> None:
+        """One connection from its request to its end. The visitor's place has the deadline of the upgrade."""
         try:
+            await connection.handshake(self._check_request, self._answer, None)
+            if connection.protocol.state is State.OPEN:
+                connection.start_keepalive()
+                async with connection:
+                    await self._offer(connection)
+        except (OSError, EOFError, WebSocketException):
+            pass  # whoever reads from the stream is told
+        finally:
+            connection.transport.abort()
+
+    def _check_request(self, connection: ServerConnection, request: Request) -> Response | None:
+        assert isinstance(connection, GuardedConnection)
+        visitor = connection.visitor
+        try:
+            if visitor.is_from_proxy and not visitor.has_origin:
+                self._door.speaks_for(visitor, forwarded_for(request.headers.get_all(FORWARDED)), visitor.port)
             dialled = self._doorway.check(request, self.address, connection.local_address[0])
             upgraded = self._upgraded(connection, request, dialled)
+            self._check_place(connection, upgraded)
         except Refused as refused:
-            return connection.respond(refused.status, f"{refused}\n")
-        except (ProofRefused, InvalidText) as error:
-            return connection.respond(HTTPStatus.FORBIDDEN, f"{error}\n")
+            return self._refuse(connection, refused)
+        except ProofRefused as error:
+            return self._refuse(connection, Refused(HTTPStatus.FORBIDDEN, error.kind, str(error)))
+        except InvalidText as error:
+            return self._refuse(connection, Refused(HTTPStatus.FORBIDDEN, "bad proof", str(error)))
+        except TransportError as error:
+            return self._refuse(connection, Refused(HTTPStatus.FORBIDDEN, "no forwarded address", str(error)))
         self._upgrades[connection] = upgraded
         return None
 
-    def _upgraded(self, connection: ServerConnection, request: Request, dialled: WebSocketAddress) -> _Upgraded:
+    def _refuse(self, connection: GuardedConnection, refused: Refused) -> Response:
+        """Who asked is told why, and so is our log."""
+        self._hears.refused(connection.visitor.host, refused.reason, str(refused))
+        response = connection.respond(refused.status, f"{refused}\n")
+        if refused.retry_after_s is not None:
+            response.headers["Retry-After"] = str(math.ceil(refused.retry_after_s))
+        return response
+
+    def _check_place(self, connection: GuardedConnection, upgraded: _Upgraded) -> None:
+        """Before the upgrade a peer can still be told to come back later."""
+        retry_after_s = self._hears.retry_after_s(self._proof(connection, upgraded))
+        if retry_after_s is not None:
+            text = f"there is no place now; come back in {math.ceil(retry_after_s)} s"
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many links", text, retry_after_s)
+
+    def _upgraded(self, connection: GuardedConnection, request: Request, dialled: WebSocketAddress) -> _Upgraded:
         headers = request.headers.get_all(HEADER)
         if not headers:
             return _Upgraded()
         if len(headers) > 1:
-            raise ProofRefused("identity refused: one identity header is enough")
+            raise ProofRefused("one identity header is enough")
         claim = parse_claim(headers[0])
         now = self._identity.clock()
-        upgrade = Upgrade(dialled, self._certificate, request.headers["Sec-WebSocket-Key"])
+        upgrade = Upgrade(dialled, connection.certificate, request.headers["Sec-WebSocket-Key"])
         peer = check_claim(claim, client_message(upgrade, claim), now, self._limits.proof_window_s)
         if peer is not None:
             self._check_name(connection, upgrade.address)
-            self._check_age(claim)
+            if connection.certificate is None:
+                self._memory.require_new(claim)
             self._memory.remember(claim, now)
         signer = self._identity.signer
         answer = sign_as_server(upgrade, claim, signer, os.urandom(NONCE_BYTES), now) if signer else None
         return _Upgraded(peer, answer)
-
-    def _check_age(self, claim: Claim) -> None:
-        """Nonces do not outlive us: over plain ws, a proof from before we began may be one that was read and kept."""
-        if self._certificate is None and claim.tai < self._started:
-            raise ProofRefused("identity refused: this proof is older than the server; try again")
 
     def _check_name(self, connection: ServerConnection, dialled: WebSocketAddress) -> None:
         """Over plain ws only the address keeps a relay from reusing a proof, so it must be one of ours."""
@@ -367,25 +481,29 @@ class WebSocketListener:
             return
         local = connection.local_address
         if dialled not in (self.address, WebSocketAddress(local[0], local[1]), *self._identity.names):
-            raise ProofRefused(f"identity refused: this is not {dialled}")
+            raise ProofRefused(f"this is not {dialled}", "wrong Host")
 
     def _answer(self, connection: ServerConnection, request: Request, response: Response) -> None:
         upgraded = self._upgrades.get(connection)
         if upgraded is not None and upgraded.answer is not None:
             response.headers[HEADER] = str(upgraded.answer)
 
-    async def _offer(self, connection: ServerConnection) -> None:
-        """Queue an upgraded connection; the library closes it when this returns, so wait for its end."""
-        if isinstance(connection, GuardedConnection):
-            connection.upgraded()
-        upgraded = self._upgrades.pop(connection, _Upgraded())
-        host, port = connection.remote_address[:2]
-        proof = TransportProof(
-            address=WebSocketAddress(host, port, self.address.secure),  # P23
+    async def _offer(self, connection: GuardedConnection) -> None:
+        """Queue an upgraded connection; it is closed when this returns, so wait for its end."""
+        connection.upgraded()
+        proof = self._proof(connection, self._upgrades.pop(connection, _Upgraded()))
+        if self._accepted.offer(WebSocketStream(connection, proof, self._limits)):
+            await connection.wait_closed()
+        elif not self._accepted.is_closed:
+            self._hears.refused(proof.address, "too many wait to be served")
+
+    def _proof(self, connection: GuardedConnection, upgraded: _Upgraded) -> TransportProof:
+        visitor = connection.visitor
+        return TransportProof(
+            address=WebSocketAddress(visitor.host, visitor.port, self.address.secure),  # P23
             peer=upgraded.peer,
             signed=upgraded.peer is not None,
             here=upgraded.answer.verifier if upgraded.answer else None,
             encrypted=self.address.secure,
+            via_proxy=visitor.is_from_proxy,
         )
-        if self._accepted.offer(WebSocketStream(connection, proof, self._limits)):
-            await connection.wait_closed()

@@ -73,6 +73,21 @@ class Worker:
         """Of the process."""
         return self._process.pid
 
+    def wait(self) -> None:
+        """Until the process has ended, by whatever; it is not reaped."""
+        with contextlib.suppress(ChildProcessError):  # reaped already
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+
+    def reap(self) -> None:
+        """Take note of a process that has ended; the system forgets it."""
+        self._process.poll()
+
+    @property
+    def ended_by(self) -> int:
+        """The signal that ended the process; 0 if it runs, or has ended by itself."""
+        code = self._process.poll()
+        return -code if code is not None and code < 0 else 0
+
     def kill(self) -> None:
         """End the process from another thread than the one that asks it, which is told WorkerDied."""
         self._process.kill()
