@@ -143,11 +143,6 @@ def test_the_page_names_every_module_of_the_runtime() -> None:
     assert named == {path.stem for path in (SOURCE / "runtime").glob("*.py")} - {"__init__"}
 
 
-def test_no_module_is_longer_than_a_reader_can_hold() -> None:
-    lengths = {path.relative_to(SOURCE).as_posix(): path.read_bytes().count(b"\n") for path in MODULES}
-    assert not {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
-
-
 def _classes(path: Path) -> Iterator[str]:
     return (node.name for node in _nodes(path) if isinstance(node, ast.ClassDef))
 
