@@ -107,9 +107,6 @@ def test_each_library_has_one_home() -> None:
     assert not astray, "\n".join(astray)
 
 
-MOST_LINES = 400
-
-
 PURE = ("notation", "records", "differences", "datalog", "facts", "policy", "interlace", "iltp")
 WORLDLY = {
     "asyncio", "concurrent", "ctypes", "io", "multiprocessing", "os", "pathlib", "random", "secrets", "selectors",
