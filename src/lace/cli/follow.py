@@ -41,7 +41,7 @@ def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
     if isinstance(asked.address, Path):
         return follow_locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json, ticks=ticks)
     terms = asked.terms(is_open=True)
-    printer = _Printer(as_json=as_json, ticks=ticks)
+    printer = _EventPrinter(as_json=as_json, ticks=ticks)
     hooks = printer.hooks()
     with ExitStack() as opened_first:  # what is not there is told before anything else is made
         side = opened_first.enter_context(opened_side(asked.path, asked.master))
@@ -54,7 +54,7 @@ def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
     return ExitCode.BROKEN_PIPE if printer.has_no_reader else ExitCode.OK
 
 
-async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, printer: _Printer) -> bool:
+async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, printer: _EventPrinter) -> bool:
     """Follow until somebody ends it, or the lace was written anew and has to be opened again; whether it has."""
     from lace.workers.allocator import keep_freed_memory
 
@@ -72,7 +72,7 @@ async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, pr
     return not stop.is_set()
 
 
-class _Printer:
+class _EventPrinter:
     """Prints what happens on a link, until nobody reads it any more."""
 
     def __init__(self, *, as_json: bool, ticks: bool) -> None:
