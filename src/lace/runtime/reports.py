@@ -13,10 +13,10 @@ from lace.runtime.metering import Bucket, Debt, Rate
 from lace.runtime.metrics import Metrics
 from lace.runtime.session import Outcome
 from lace.runtime.tap import Tap
+from lace.transports.base import TransportProof
 
 _ON_TROUBLE = "on_trouble"
 _LOG = logging.getLogger("lace.hooks")
-from lace.transports.base import TransportProof
 
 RetryAfter = Callable[[TransportProof], float | None]
 """When a peer should come back, if there is no place for it; None if there is."""
