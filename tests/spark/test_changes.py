@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -14,7 +14,7 @@ from lace.datalog.source import MemorySource, Row
 from lace.datalog.stratify import Stratum, strata
 from lace.datalog.syntax import Atom, Fact, Predicate, Program, Rule
 from lace.datalog.unfold import unfold
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, check_program
+from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, check_program, rewritten
 from lace.facts.derive import derive_facts
 from lace.limits import EngineLimits
 from lace.records.model import ValidRecord
@@ -24,7 +24,6 @@ from lace.spark.stars import Constellation, split
 from spark.archives import make_records
 
 GOAL = Predicate("Goal", 1)
-ANY_ARITY = replace(EngineLimits(), max_tuple_arity=1 << 16)
 LINKS = "Linked(P,T) :- RecordLink(P,_,_,_,T).\n"
 PROGRAMS = {
     "join": "Goal(P) :- Have(P), Field(P,'Group',_,G), Field(Q,'Group',_,G), Field(Q,'App',_,'member'), "
@@ -68,7 +67,7 @@ def sky_of(rules: str) -> Constellation:
 
 
 def evaluated(rules: Iterable[Rule], facts: Iterable[Fact], wanted: Iterable[Predicate]) -> dict[Predicate, set[Row]]:
-    program = check_program(Program(tuple(rules)), RAW_PROFILE, ANY_ARITY)
+    program = rewritten(Program(tuple(rules)), RAW_PROFILE)
     result = engine.evaluate(program, MemorySource(list(facts)), limits=EngineLimits())
     return {predicate: set(result.rows(predicate)) for predicate in wanted}
 

@@ -82,8 +82,7 @@ class _Splitter:
         for literal in rule.body:
             if isinstance(literal, Positive) and is_record_atom(literal.atom):
                 first = literal.atom.terms[0]  # each `_` is a record of its own
-                record: Term = names.fresh("_") if isinstance(first, Anonymous) else first
-                heads.setdefault(record, []).append(literal)
+                heads.setdefault(names.fresh("_") if isinstance(first, Anonymous) else first, []).append(literal)
         rest = [x for x in rule.body if not (isinstance(x, Positive) and is_record_atom(x.atom))]
         rest = self._absorb(heads, rest)
         rest = [self._outside(literal) for literal in rest]
