@@ -62,7 +62,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(VENV)/bin/mypy
 
-nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled extras, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, kills, mutants
+nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled extras, simulator seeds, every case on Spark, fuzzing, soak, flipped bits, kills, failing disks, mutants
 	$(RUN) -m pytest -n $(WORKERS) -m nightly
 	LACE_HYPOTHESIS_PROFILE=nightly $(RUN) -m pytest -n $(WORKERS) -m "hypothesis and not nightly" --hypothesis-seed=$(TONIGHT)
 	$(MAKE) pure
@@ -73,6 +73,8 @@ nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled ext
 	$(MAKE) soak
 	$(RUN) tools/flips.py --flips 3000
 	$(RUN) tools/kills.py --kills 10000
+	$(RUN) tools/faults.py
+	$(RUN) tools/faults.py --reads --most 100
 	$(MAKE) mutants SAMPLE=$(or $(SAMPLE),600)
 
 pure: $(STAMP) ## every test without the compiled extras (LACE_PURE=1), which takes its time

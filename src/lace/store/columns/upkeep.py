@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lace.errors import StoreError
 from lace.limits import StoreLimits
+from lace.notation.identifiers import RecordHash
 from lace.records.validate import reread
 from lace.store.columns import state
 from lace.store.columns.connect import connect, store_errors
@@ -175,10 +176,11 @@ def _ids(store: SQLiteStore) -> set[int]:
         return {row[0] for row in connection.execute("SELECT id FROM records")}
 
 
-def _hashes(store: SQLiteStore, ids: set[int]) -> list[str]:
+def _hashes(store: SQLiteStore, ids: set[int]) -> list[RecordHash]:
     with store._file.reading() as connection:
         find = "SELECT code FROM records WHERE id = ?"
-        return store.texts(as_codes([connection.execute(find, (one,)).fetchone()[0] for one in sorted(ids)]))
+        codes = as_codes([connection.execute(find, (one,)).fetchone()[0] for one in sorted(ids)])
+        return [RecordHash(text) for text in store.texts(codes)]
 
 
 def _count(connection: sqlite3.Connection) -> tuple[int, int]:
