@@ -1,9 +1,11 @@
 """One server and many followers: what each further one costs, how soon a record is at all of them, what stays behind.
 
     python bench/hub.py [--quick] [--count=1000000] [--followers=100] [--exchanges=1000] [--stores=FOLDER]
+                        [--only=further,crowd,office,short]
 
 The server is `lace serve` with its default limits, in a process of its own; the followers are tcp links of this
-process, or, where they are many, of four others, each from an address of its own, with ten rule sets among them. The
+process, or, where they are many, of four others, with ten rule sets among them: a crowd comes from an address each, an
+office from one address, as behind a router or a proxy. The
 server's processor time and memory are those of its process and everything it started. The lace is made once; with
 --stores it stays and is used again.
 """
@@ -27,6 +29,7 @@ from report import Report
 
 FURTHER = 12  # followers with rules that the server knows
 KNOWN = 4  # rule sets of short exchanges: as many as a server keeps for links to come
+OFFICE = "127.0.9.9"
 MB = 1e6
 
 
@@ -103,6 +106,21 @@ async def in_a_crowd(report: Report, folder: Path, records: int, port: int, serv
         await crowd(report, followers, server, count, 10 if report.quick else 50)
 
 
+async def in_an_office(report: Report, folder: Path, records: int, port: int, server: Server, count: int) -> None:
+    """The same behind one address: all are served by the links that they began with, and nobody leaves for another."""
+    async with Crowd(folder, records, port, count, source=OFFICE) as followers:
+        started, cpu_s, rounds = time.perf_counter(), server.cpu_s, 5 if report.quick else 20
+        await followers.open()
+        seconds = time.perf_counter() - started
+        told = f"CPU of the server {server.cpu_s - cpu_s:.1f} s"
+        report.row(f"{count} followers of one address: all at a fixed point", seconds, "s", told)
+        late = sorted([one for number in range(rounds) for one in await followers.news(number)])
+        p99 = late[int(len(late) * 0.99)]
+        report.row("the same: a new record of one at each of the others, p99", p99, "s", f"{len(late)} arrivals")
+        kept = await followers.linked()
+        report.at_least(f"{count} followers of one address: first links that still stand", wanted=count, got=kept)
+
+
 async def short(report: Report, hub: Hub, port: int, server: Server, count: int) -> None:
     """Exchanges to the end, one after the other, with nothing new."""
     memory: dict[int, float] = {}
@@ -133,7 +151,7 @@ def main() -> None:
     count = int(option("count", "20000" if quick else "1000000"))
     followers = int(option("followers", "20" if quick else "100"))
     exchanges = int(option("exchanges", "60" if quick else "1000"))
-    only = option("only", "further,crowd,short").split(",")
+    only = option("only", "further,crowd,office,short").split(",")
     with tempfile.TemporaryDirectory(prefix="lace-hub-") as made:
         folder = Path(option("stores", "") or made).absolute()
         folder.mkdir(parents=True, exist_ok=True)
@@ -141,6 +159,7 @@ def main() -> None:
         parts = {
             "further": lambda port, server: further(report, hub, port, server),
             "crowd": lambda port, server: in_a_crowd(report, folder, count, port, server, followers),
+            "office": lambda port, server: in_an_office(report, folder, count, port, server, followers),
             "short": lambda port, server: short(report, hub, port, server, exchanges),
         }
         for name in only:

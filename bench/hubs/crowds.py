@@ -1,6 +1,6 @@
 """Followers in several processes, as they are in the world: each has its own interpreter, and none waits for another's.
 
-python -m hubs.crowds FOLDER COUNT PORT        (started by `Crowd`; spoken to in lines of JSON)
+python -m hubs.crowds FOLDER COUNT PORT [SOURCE]     (started by `Crowd`; spoken to in lines of JSON)
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ _FIRST_NEWS = 10_000_000  # the numbers of new records
 class Crowd:
     """Many followers, a share of them in each process."""
 
-    def __init__(self, folder: Path, records: int, port: int, count: int) -> None:
-        self._arguments = str(folder), str(records), str(port)
+    def __init__(self, folder: Path, records: int, port: int, count: int, source: str = "") -> None:
+        """From one source, or each from an address of its own."""
+        self._arguments = str(folder), str(records), str(port), source
         self._count = count
         self._processes: list[asyncio.subprocess.Process] = []
 
@@ -76,6 +77,10 @@ class Crowd:
         """Processor time of all of them."""
         return float(sum(await self._ask_all("cpu_s")))
 
+    async def linked(self) -> int:
+        """How many still have the link that they began with."""
+        return int(sum(await self._ask_all("linked")))
+
     async def news(self, number: int) -> list[float]:
         """How long after one follower stored a record each of the others had."""
         teller = number % self._count
@@ -88,13 +93,15 @@ class Crowd:
 class _Share:
     """The followers of one process."""
 
-    def __init__(self, folder: Path, records: int, port: int) -> None:
+    def __init__(self, folder: Path, records: int, port: int, source: str) -> None:
+        self._source = source or None
         self._hub = make_hub(folder, records)
         self._port = port
         self._followers: dict[int, Follower] = {}
 
     async def open(self, numbers: Sequence[int]) -> int:
-        new = {n: Follower(n, rules(n % RULE_SETS), self._hub.selected[n % RULE_SETS]) for n in numbers}
+        selected = self._hub.selected
+        new = {n: Follower(n, rules(n % RULE_SETS), selected[n % RULE_SETS], source=self._source) for n in numbers}
         await asyncio.gather(*(follower.open(self._port) for follower in new.values()))
         self._followers |= new
         return len(new)
@@ -116,6 +123,9 @@ class _Share:
     async def cpu_s(self) -> float:
         return time.process_time()
 
+    async def linked(self) -> int:
+        return sum(follower.is_linked for follower in self._followers.values())
+
     async def close(self) -> None:
         for follower in self._followers.values():
             await follower.close()
@@ -129,12 +139,12 @@ async def _answer(share: _Share, line: str) -> object:
         return {"failed": str(error)}
 
 
-async def _serve(folder: Path, records: int, port: int) -> None:
-    share, loop = _Share(folder, records, port), asyncio.get_running_loop()
+async def _serve(folder: Path, records: int, port: int, source: str) -> None:
+    share, loop = _Share(folder, records, port, source), asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         print(json.dumps(await _answer(share, line)), flush=True)
     await share.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(_serve(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))

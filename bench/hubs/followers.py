@@ -114,8 +114,11 @@ class _Book(PolicyBook):
 class Follower:
     """One of many, with a store of its own."""
 
-    def __init__(self, number: int, module: Module, base: Ids, *, is_open: bool = True) -> None:
+    def __init__(
+        self, number: int, module: Module, base: Ids, *, is_open: bool = True, source: str | None = None
+    ) -> None:
         self.number = number
+        self._source = source or f"127.0.{1 + number // 250}.{1 + number % 250}"
         self.store = MemoryStore()
         once = record_of(number, "u/gone")  # a store that was never written to would say that it holds nothing
         self.store.put([once])
@@ -143,9 +146,9 @@ class Follower:
             self.is_settled.set()
 
     async def exchange(self, port: int) -> Outcome:
-        """From an address of its own: a server counts links by where they come from."""
-        source = f"127.0.{1 + self.number // 250}.{1 + self.number % 250}"
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=READ_BYTES, local_addr=(source, 0))
+        """From an address of its own, or of all: a server counts links by where they come from."""
+        source = (self._source, 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=READ_BYTES, local_addr=source)
         prepare_socket(writer)
         proof = TransportProof(address=TcpAddress("127.0.0.1", port))
         return await self._node.attach(PipeStream(reader, writer, proof, DEFAULT_LIMITS), self._terms, dialled=True)

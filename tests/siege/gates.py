@@ -84,6 +84,7 @@ class Hostile:
         else:
             self._writer.write(data)
         await self._writer.drain()
+        await asyncio.sleep(0)  # through TLS nothing waits where the connection is lost, and nobody would hear of it
         if self._reads:
             await self._discard(0)
 

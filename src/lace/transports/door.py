@@ -28,7 +28,7 @@ TLS_HANDSHAKE = 0x16  # the first byte of every TLS connection
 PROXY_WORDS = b"P\r"  # the first byte of a PROXY header, text or binary; no transport of ours begins with one
 
 
-class Place:
+class DoorPlace:
     """One connection among those that are half open."""
 
     def __init__(self, table: HalfOpen, network: str, leave: Callable[[], None]) -> None:
@@ -59,12 +59,12 @@ class HalfOpen:
 
     def __init__(self, limits: TransportLimits) -> None:
         self._limits = limits
-        self._places: dict[str, list[Place]] = {}
+        self._places: dict[str, list[DoorPlace]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._places.values()))
 
-    def enter(self, network: str, leave: Callable[[], None], *, is_proxy: bool = False) -> Place | None:
+    def enter(self, network: str, leave: Callable[[], None], *, is_proxy: bool = False) -> DoorPlace | None:
         """A place, or None. `leave` is called if it has to be given to another: where too many are half open, the
         first to go is the one that stood longest of the largest crowd. A proxy we were told of is no crowd by itself.
         """
@@ -76,11 +76,11 @@ class HalfOpen:
             if len(crowd) <= own + 1:
                 return None
             crowd[0].leave()
-        place = Place(self, network, leave)
+        place = DoorPlace(self, network, leave)
         self._places.setdefault(network, []).append(place)
         return place
 
-    def move(self, place: Place, network: str) -> bool:
+    def move(self, place: DoorPlace, network: str) -> bool:
         """A proxy said whom it speaks for; whether that network may have one more."""
         own = self._places.get(network, [])
         if len(own) >= self._limits.max_handshakes_per_prefix:
@@ -90,7 +90,7 @@ class HalfOpen:
         self._places.setdefault(network, []).append(place)
         return True
 
-    def left(self, place: Place) -> None:
+    def left(self, place: DoorPlace) -> None:
         """A connection that entered is a stream, or gone."""
         places = self._places.get(place.network, [])
         if place in places:
@@ -106,7 +106,7 @@ class Visitor:
     sock: socket.socket
     host: str  # "" over a unix socket
     port: int
-    place: Place
+    place: DoorPlace
     is_from_proxy: bool = False  # of a proxy that the deployment named
     has_origin: bool = False  # which said where it comes from
     task: asyncio.Task[None] | None = None
