@@ -40,15 +40,16 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
     sent: set[str] = set()
     stopped: Gate | None = None
     with opened(path) as lace:
-        wanted = with_pieces(lace, [found for target in targets for found in _resolve(lace, target)])
-        for start in range(0, len(wanted), HASHES_AT_ONCE):
-            code, moved = _send(lace, address, wanted[start : start + HASHES_AT_ONCE], choices)
+        named = list(dict.fromkeys(found for target in targets for found in _resolve(lace, target)))
+        wanted = with_pieces(lace, named)
+        for start in range(0, len(named), HASHES_AT_ONCE):
+            code, moved = _send(lace, address, named[start : start + HASHES_AT_ONCE], choices)
             sent.update(moved)
             if code not in (ExitCode.OK, ExitCode.NOTHING):
                 return code
         unsent = [record for record in wanted if record not in sent]
         if unsent:
-            stopped = why_not_sent(lace, address, unsent[0], _terms(unsent[:1]), choices)
+            stopped = why_not_sent(lace, address, unsent[0], _terms(named[:HASHES_AT_ONCE]), choices)
     if as_json:
         why = None if stopped is None else {"record": unsent[0], "side": stopped.side, "gate": stopped.name}
         print_json({"named": len(wanted), "sent": len(sent), "first_not_sent": why})

@@ -75,7 +75,7 @@ class LoweringOptions:
     send_gate: bool = True  # P32
     trust_peer: bool = False  # 040-LOCAL-04: the peer's rules see every local record, exposed or not
     local_view: tuple[Exposure, ...] = ()  # 020-RES-02: our own selector sees only what these allow
-    shows_unfinished: bool = False  # without an exposure the peer's rules see manifests whose parts we lack; none is sent
+    shows_unfinished: bool = False  # without an exposure: manifests of content that lacks parts; none is sent
 
 
 DEFAULT_OPTIONS = LoweringOptions()

@@ -1,4 +1,4 @@
-"""Parts of content belong to it: rules by which whoever selects or shows a manifest does the same for its parts (010, 040).
+"""Parts of content belong to it: what selects or shows a manifest selects and shows its parts (010, 040).
 
 Rule: a part is reached from a manifest that is held and selected, never from a claim. So a manifest comes in one loop
 and its parts in the next, and below a nested manifest in the one after that (050, evidence).
@@ -72,7 +72,7 @@ def follows_parts(rules: Iterable[Rule], export: Predicate) -> bool:
     wanted = reachable(rules := tuple(rules), (export,))
     read = body_atoms(rule for rule in rules if rule.head.predicate in wanted)
     return any(
-        atom.predicate == RECORD_LINK and (not isinstance(name := atom.terms[LINK_NAME], Constant) or is_link_to_part(atom))
+        atom.predicate == RECORD_LINK and (not isinstance(atom.terms[LINK_NAME], Constant) or is_link_to_part(atom))
         for atom in read
     )
 
@@ -104,7 +104,9 @@ def _holds(predicate: Predicate, *terms: Term) -> Positive:
 
 def _takes_every_record(rule: Rule) -> bool:
     """`Have(P)` or `Advertised(P,S)` and nothing else about P."""
-    return len(rule.body) == 1 and isinstance(rule.body[0], Positive) and rule.body[0].atom.predicate in (HAVE, ADVERTISED)
+    return (
+        len(rule.body) == 1 and isinstance(rule.body[0], Positive) and rule.body[0].atom.predicate in (HAVE, ADVERTISED)
+    )
 
 
 def _leaves_manifests_out(rule: Rule) -> bool:

@@ -38,7 +38,9 @@ def looks_at_one_record(rules: Iterable[Rule], goals: Sequence[Predicate]) -> bo
     # A place is found for one predicate after the other; recursion through one that has none yet waits for its turn.
     waiting = {predicate for predicate in heads(needed) if predicate in dependent}
     while waiting:
-        found = {predicate: place for predicate in waiting if (place := _place(predicate, needed, places, links)) is not None}
+        found = {
+            predicate: place for predicate in waiting if (place := _place(predicate, needed, places, links)) is not None
+        }
         if not found:
             return False
         places |= found

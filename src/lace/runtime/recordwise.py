@@ -73,9 +73,7 @@ class Recordwise:
             return Moved(self._asked(self._policy.sendable, [changes.added], runtime, call), went, changes.cursor)
         return self._follow_content(changes, went, runtime, call)
 
-    def _follow_content(
-        self, changes: Changes, went: list[str], runtime: Collection[Fact], call: Call
-    ) -> Moved | None:
+    def _follow_content(self, changes: Changes, went: list[str], runtime: Collection[Fact], call: Call) -> Moved | None:
         """The same where a record may be part of content, or content that came or went may have parts here."""
         links, added = self._links, {*changes.added_records}
         gone = {target for _, _, _, _, target in changes.removed.query(RECORD_LINK, None, CHUNK_LINK)}
