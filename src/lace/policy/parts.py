@@ -6,12 +6,13 @@ and its parts in the next, and below a nested manifest in the one after that (05
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from lace.datalog.stratify import reachable
 from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Literal, Negated, Positive, Predicate, Rule, Term, Variable
 from lace.facts.predicates import (
     ADVERTISED,
+    ADVERTISED_FIELD,
     ALLOW_QUERY_RECORD,
     DATA_LENGTH,
     FIELD,
@@ -59,6 +60,21 @@ def with_parts(rules: Sequence[Rule]) -> list[Rule]:
     return [*rules, *more]
 
 
+def without_parts(rules: Sequence[Rule]) -> list[Rule]:
+    """The rules that do not go from manifests to their parts, by themselves or through a helper."""
+    following: set[Predicate] = set()
+    while True:
+        kept = [rule for rule in rules if not _follows(rule, following)]
+        more = {rule.head.predicate for rule in rules if _follows(rule, following)} - {SELECT_HAVE, SELECT_ADVERTISED}
+        if more <= following:
+            return kept
+        following |= more
+
+
+def _follows(rule: Rule, following: Collection[Predicate]) -> bool:
+    return any(is_link_to_part(atom) or atom.predicate in following for atom in body_atoms((rule,)))
+
+
 def unfinished(selected: Predicate) -> Iterator[Rule]:
     """Which of the manifests that a predicate selects lack parts, of their own or further down."""
     chosen = _holds(selected, _WHOLE), link_to_part(_WHOLE, _PIECE)
@@ -78,9 +94,12 @@ def follows_parts(rules: Iterable[Rule], export: Predicate) -> bool:
 
 
 def takes_some_manifests(rules: Iterable[Rule], export: Predicate) -> Rule | None:
-    """A rule that takes some records but not all, manifests among them; None if every rule takes all or none."""
+    """A rule that takes records by their fields, manifests among them; None if it takes all, or chooses otherwise."""
+    rules = tuple(rules)
     own = [rule for rule in rules if rule.head.predicate == export]
     if any(_takes_every_record(rule) for rule in own):
+        return None
+    if reachable(rules, (export,)).isdisjoint((FIELD, ADVERTISED_FIELD)):
         return None
     return next((rule for rule in own if not _leaves_manifests_out(rule)), None)
 
@@ -117,7 +136,7 @@ def _leaves_manifests_out(rule: Rule) -> bool:
 
 
 def _is_of_no_manifest(literal: Literal) -> bool:
-    if not isinstance(literal, Positive) or literal.atom.predicate.name not in (FIELD.name, "AdvertisedField"):
+    if not isinstance(literal, Positive) or literal.atom.predicate not in (FIELD, ADVERTISED_FIELD):
         return False
     *_, name, _, value = literal.atom.terms
     return (name, value) == (Constant(TYPE), Constant("B")) or (
