@@ -291,7 +291,8 @@ def test_rules_that_leave_parts_behind_are_doubted_and_the_advice_mends_it(text:
         "AllowQueryRecord(V,P) :- Have(P), Field(P,'Type',_,'B').",
         "AllowQueryRecord(V,P) :- Have(P), Field(P,'Group',_,'u').\nAllowQueryRecord(V,P) :- Have(P).",
         "AllowQueryRecord(V,P) :- Field(P,'Group',_,'u'), Field(P,'Data-Length',_,'7').",
-        "AllowQueryRecord(V,P) :- Near(P).\nNear(P) :- Field(P,'App',_,'a').\nNear(Q) :- Near(P), RecordLink(P,_,_,_,Q).",
+        "AllowQueryRecord(V,P) :- Near(P).\nNear(P) :- Field(P,'App',_,'a').\n"
+        "Near(Q) :- Near(P), RecordLink(P,_,_,_,Q).",
     ],
 )
 def test_rules_that_take_all_or_no_manifests_or_follow_every_link_are_not(text: str) -> None:

@@ -44,14 +44,14 @@ def selects_alike(plan: ExchangePlan) -> bool:
 
 
 def names_parts(plan: ExchangePlan) -> bool:
-    """Whether an operand goes from manifests to their parts: what it then wants of a listing is not all that is lacking,
-    for a part is asked for once its manifest is here."""
+    """Whether an operand goes from manifests to their parts: then it does not want all that it lacks of a listing at once,
+    for a part is asked for when its manifest is here."""
     return any(without_parts(operand.module.rules) != [*operand.module.rules] for operand in plan.operands)
 
 
 def is_mirrored(module: Module) -> bool:
-    """Whether SelectAdvertised is SelectHave, word for word, with claims in the place of a record's own facts; rules for
-    the parts of manifests aside.
+    """Whether SelectAdvertised is SelectHave, word for word, with claims in the place of a record's own facts, rules
+    for the parts of manifests aside.
 
     Long texts are not looked at: a peer may have written them, and others wait meanwhile.
     """
