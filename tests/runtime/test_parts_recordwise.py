@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from differences.test_shared import questions
@@ -84,16 +84,25 @@ def claim(record: ValidRecord) -> Advertisement:
     return Advertisement(str(record.hash), (FieldClaim("Group", "0", group),) if group else ())
 
 
+ASKED = {name: questions(module) for name, module in MODULES.items()}
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("shown", EXPOSURES)
 @pytest.mark.parametrize("name", MODULES)
 @tries(4)
 @given(steps=STEPS, claimed=st.sets(st.sampled_from(range(len(RECORDS)))))
+@example(  # parts after their manifest and before it, a nested one between, and manifests that go while parts stay
+    steps=[(True, {1}), (True, {3, 8}), (True, {2, 5}), (True, {4, 7}), (False, {8}), (False, {6, 7}), (True, {8})],
+    claimed={2, 4},
+)
+@example(steps=[(True, {8}), (True, {5})], claimed={1, 3, 4, 9})
 def test_following_parts_gives_what_whole_evaluations_give(
     name: str, shown: str, steps: list[tuple[bool, set[int]]], claimed: set[int]
 ) -> None:
     module = MODULES[name]
     store, terms = MemoryStore(), replace(config_of(0, module).terms, exposures=EXPOSURES[shown](module))
-    prepared, asked = questions(module)
+    prepared, asked = ASKED[name]
     near = StoreEvaluator(store, terms)
     near.prepare(prepared)
     near.forget_sets()

@@ -44,8 +44,7 @@ def selects_alike(plan: ExchangePlan) -> bool:
 
 
 def names_parts(plan: ExchangePlan) -> bool:
-    """Whether an operand goes from manifests to their parts: then it does not want all that it lacks of a listing at once,
-    for a part is asked for when its manifest is here."""
+    """Whether an operand goes from manifests to their parts, and so asks for a part when its manifest is here."""
     return any(without_parts(operand.module.rules) != [*operand.module.rules] for operand in plan.operands)
 
 
