@@ -49,7 +49,8 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
                 return code
         unsent = [record for record in wanted if record not in sent]
         if unsent:
-            stopped = why_not_sent(lace, address, unsent[0], _terms(named[:HASHES_AT_ONCE]), choices)
+            whole = next(record for record in named if unsent[0] in with_pieces(lace, [record]))
+            stopped = why_not_sent(lace, address, unsent[0], _terms([whole]), choices)
     if as_json:
         why = None if stopped is None else {"record": unsent[0], "side": stopped.side, "gate": stopped.name}
         print_json({"named": len(wanted), "sent": len(sent), "first_not_sent": why})
@@ -58,10 +59,14 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
     if stopped is not None and not as_json:
         said = f": {stopped.said}" if stopped.said != "no" else ""
         say(f"{unsent[0]} stops {stopped.side}: {stopped.name}{said}", err=True)
-        named = f"--select-hash {unsent[0]} --expose selected"
-        say(f"`lace why {path} {unsent[0]} --address {address} {named}` shows the rules", err=True)
+        rules = f"--select-hash {whole} --expose selected"
+        say(f"`lace why {path} {unsent[0]} --address {address} {rules}` shows the rules", err=True)
     is_refused = stopped is not None and stopped.name != "missing"  # what the peer has already is where it should be
-    return ExitCode.NOTHING if is_refused and not sent else ExitCode.OK
+    if not is_refused:
+        return ExitCode.OK
+    if not sent:
+        return ExitCode.NOTHING
+    return ExitCode.OK if unsent[0] in named else ExitCode.INCOMPLETE  # content went, and a part of it did not
 
 
 def _terms(records: Sequence[RecordHash]) -> Terms:
