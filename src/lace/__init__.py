@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lace.errors import (
         CursorExpired,
         EvaluationStopped,
+        IncompleteContent,
         InvalidExchangePlan,
         InvalidInput,
         InvalidLacegram,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from lace.notation.tai import TAI
     from lace.porcelain.changes import Change, ChangeStream
     from lace.porcelain.check import Damage
+    from lace.porcelain.completeness import Incomplete
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
@@ -101,6 +103,8 @@ __all__ = [
     "HeldBack",
     "Hooks",
     "ImportReport",
+    "Incomplete",
+    "IncompleteContent",
     "InterlaceResult",
     "InvalidExchangePlan",
     "InvalidInput",
@@ -175,7 +179,7 @@ __all__ = [
 _HOMES = {
     "lace.errors": (
         "CursorExpired EvaluationStopped InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord InvalidStream"
-        " InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError MissingExtra NotFound"
+        " InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError MissingExtra NotFound IncompleteContent"
         " RemoteProtocolError StoreError TransportError"
     ),
     "lace.intake.batch": "BatchLimits",
@@ -187,6 +191,7 @@ _HOMES = {
     "lace.notation.tai": "TAI",
     "lace.porcelain.changes": "Change ChangeStream",
     "lace.porcelain.check": "Damage",
+    "lace.porcelain.completeness": "Incomplete",
     "lace.porcelain.following": "RuleChanges RuleSnapshot RuleView follow_rules",
     "lace.porcelain.lace": "Lace",
     "lace.porcelain.network": "connect relay serve",

@@ -25,7 +25,7 @@ Rule: the core raises; only `lace.cli` prints. No error ever holds secret materi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _EXCERPT = 80  # characters or bytes
@@ -191,6 +191,15 @@ class NotFound(LaceError):
     def __init__(self, message: str, place: str = "") -> None:
         super().__init__(message)
         self.place = place  # the coordinate at which nothing stands, if it was one
+
+
+class IncompleteContent(NotFound):
+    """Content is stored here without all of its parts."""
+
+    def __init__(self, message: str, record: str = "", missing: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.record = record  # the manifest
+        self.missing = tuple(missing)
 
 
 class KeyUnavailable(LaceError):

@@ -126,7 +126,7 @@ def test_get_writes_a_file_only_when_it_is_whole(stage: Path, monkeypatch: pytes
         opened.delete(chunk)
     (stage / "out").write_bytes(b"before")
     result = lace("get", "a.lace", "//u//a//big", "-o", "out")
-    assert result.exit_code == ExitCode.BAD
+    assert result.exit_code == ExitCode.INCOMPLETE
     assert chunk in result.stderr
     assert (stage / "out").read_bytes() == b"before"
     assert sorted(path.name for path in stage.iterdir() if path.name.startswith(".")) == []

@@ -8,16 +8,18 @@ from interlace.pair import blob, hash_of
 from lace.datalog.parser import parse_program
 from lace.datalog.syntax import Predicate
 from lace.datalog.validate import LOCAL_PROFILE
-from lace.policy.exposure import EXPOSURE_PROFILE
+from lace.policy.exposure import EXPOSURE_PROFILE, expose_selected
 from lace.policy.lint import doubts, nearest, profile_of
 from lace.policy.operand import SELECTOR_PROFILE
+from lace.policy.select import select_coordinate, select_hash
 
 HASH = hash_of(blob(b"x"))
 
 
 def found(text: str) -> list[tuple[int, str]]:
+    """All doubts but those about parts, which most short selectors give."""
     program = parse_program(text)
-    return [(doubt.line, doubt.rule) for doubt in doubts(program, profile_of(program))]
+    return [(doubt.line, doubt.rule) for doubt in doubts(program, profile_of(program)) if doubt.rule != "parts"]
 
 
 @pytest.mark.parametrize(
@@ -264,3 +266,41 @@ def test_what_a_peer_claims_is_doubted_by_the_same_rules(field: str, value: str)
     claimed = "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- AdvertisedField(P,S,'{}',_,'{}')."
     assert found(claimed.format(field, value)) == [(2, "field-value")]
     assert found(claimed.format("Name", value)) == []
+
+
+BY_GROUP = (
+    "SelectHave(P) :- Have(P), Field(P,'Group',_,'u').\nSelectAdvertised(P,S) :- AdvertisedField(P,S,'Group',_,'u')."
+)
+SHOWN = "AllowQueryRecord(V,P) :- Have(P), Field(P,'Group',_,'u')."
+
+
+@pytest.mark.parametrize("text, lines", [(BY_GROUP, [1, 2]), (SHOWN, [1])])
+def test_rules_that_leave_parts_behind_are_doubted_and_the_advice_mends_it(text: str, lines: list[int]) -> None:
+    program = parse_program(text)
+    told = doubts(program, profile_of(program))
+    assert [(doubt.line, doubt.rule) for doubt in told] == [(line, "parts") for line in lines]
+    mended = parse_program("\n".join([text, *(doubt.advice.removeprefix("add ") for doubt in told)]))
+    assert doubts(mended, profile_of(mended)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S).",
+        "AllowQueryRecord(V,P) :- Have(P), Peer(V).",
+        "AllowQueryRecord(V,P) :- Have(P), Field(P,'Type',_,'B').",
+        "AllowQueryRecord(V,P) :- Have(P), Field(P,'Group',_,'u').\nAllowQueryRecord(V,P) :- Have(P).",
+        "AllowQueryRecord(V,P) :- Field(P,'Group',_,'u'), Field(P,'Data-Length',_,'7').",
+        "AllowQueryRecord(V,P) :- Near(P).\nNear(P) :- Field(P,'App',_,'a').\n"
+        "Near(Q) :- Near(P), RecordLink(P,_,_,_,Q).",
+    ],
+)
+def test_rules_that_take_all_or_no_manifests_or_follow_every_link_are_not(text: str) -> None:
+    program = parse_program(text)
+    assert doubts(program, profile_of(program)) == []
+
+
+def test_what_the_wrappers_and_templates_write_gives_no_doubt() -> None:
+    for selector in (select_coordinate("//u//"), select_hash(str(HASH))):
+        assert doubts(parse_program(selector.text), SELECTOR_PROFILE) == []
+        assert doubts(expose_selected(selector).program, EXPOSURE_PROFILE) == []

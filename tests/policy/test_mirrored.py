@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lace.policy.compile import agree
-from lace.policy.mirrored import is_mirrored, selects_alike
+from lace.policy.mirrored import is_mirrored, names_parts, selects_alike
 from lace.policy.operand import Module
 from lace.policy.select import select, select_all, select_coordinate, select_hash, telling
 from lace.policy.transcript import Lowering
@@ -137,3 +137,14 @@ def test_links_of_a_record_have_no_claims() -> None:
 def test_a_plan_that_reads_who_the_peer_is_is_a_doubt(lowering: Lowering) -> None:
     plan = agree(select_all(), select_all(), lowering=lowering)
     assert selects_alike(plan) == (lowering is Lowering.STANDARD)
+
+
+def test_rules_for_parts_are_left_aside_and_told_of() -> None:
+    everything, group = select_all(), select_coordinate("//u//")
+    assert names_parts(agree(everything, group))
+    assert names_parts(agree(group, everything))
+    assert not names_parts(agree(everything, module(GROUP, "SelectAdvertised(P,S) :- Advertised(P,S).")))
+    parts = "SelectHave(C) :- SelectHave(M), RecordLink(M,'Chunk+Link',_,_,C), Have(C)."
+    claimed = "SelectAdvertised(P,S) :- AdvertisedField(P,S,'Group',_,'u')."
+    assert is_mirrored(module(GROUP, claimed, parts))
+    assert not is_mirrored(module(GROUP, claimed, parts.replace("Chunk+Link", "See+Link")))

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from lace.cli.output import say, shown, styled
 from lace.errors import (
+    IncompleteContent,
     InvalidExchangePlan,
     InvalidInput,
     InvalidLacegram,
@@ -40,6 +41,7 @@ class ExitCode(IntEnum):
     CONNECTION = 6
     KEY = 7
     NOTHING = 8
+    INCOMPLETE = 10
     BUG = 70
     INTERRUPTED = 130
     BROKEN_PIPE = 141
@@ -55,6 +57,7 @@ MEANING = {
     ExitCode.CONNECTION: "a connection could not be made or was lost",
     ExitCode.KEY: "a signing key is missing or cannot be used",
     ExitCode.NOTHING: "the exchange ended well, but nothing was allowed: neither side showed the other a record",
+    ExitCode.INCOMPLETE: "content is here without all of its parts: nothing is damaged, a peer has to bring the rest",
     ExitCode.BUG: "a bug in lace; run again with --debug and report what it prints",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
     ExitCode.BROKEN_PIPE: "the program that read the output stopped reading",
@@ -62,6 +65,7 @@ MEANING = {
 
 _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (InvalidInput, ExitCode.BAD),
+    (IncompleteContent, ExitCode.INCOMPLETE),
     (NotFound, ExitCode.BAD),
     (KeyUnavailable, ExitCode.KEY),
     (LimitExceeded, ExitCode.LIMIT),

@@ -14,7 +14,7 @@ from lace.cli.failure import ExitCode
 from lace.cli.leaving import run_until_interrupted
 from lace.cli.links import LinkChoices, captured, make_node
 from lace.cli.localpeer import exchange_locally, preview_here, require_lace
-from lace.cli.outcome import exit_code_of, held_back_here, print_outcome
+from lace.cli.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
 from lace.cli.output import ProgressMeter, json_option, metered
 from lace.cli.peerchoices import PeerChoices, peer_command
 from lace.cli.relaying import address_of, hold_option, relay_between
@@ -59,8 +59,9 @@ def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> Exit
     with opened_side(asked.path, asked.master) as side:
         outcome, seconds, moved = exchange_once(side.store, asked.address, terms, choices, asked.trace, side.make_host)
         held = held_back_here(side.store, terms, outcome) if side.make_host is None else None
-    print_outcome(outcome, seconds, *moved, held=held, as_json=as_json)
-    return exit_code_of(outcome)
+        incomplete = [] if side.lace is None else incomplete_after(side.lace, asked.module)
+    print_outcome(outcome, seconds, *moved, held=held, incomplete=incomplete, as_json=as_json)
+    return exit_code_of(outcome, incomplete)
 
 
 def _ask(

@@ -18,7 +18,7 @@ import click
 from lace.cli.arguments import LacePath, opened
 from lace.cli.failure import ExitCode
 from lace.cli.links import AddressType
-from lace.cli.outcome import exit_code_of, held_back_here, print_outcome
+from lace.cli.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
 from lace.cli.output import metered, print_json, say
 from lace.cli.policies import chosen_exposures, named_selector
 
@@ -109,8 +109,10 @@ def exchange_locally(
                 outcome = Outcome(error.results[0], abort=error.reason.value, detail=error.detail)
         seconds = time.monotonic() - started
         held = held_back_here(first.store, parties[0].terms, outcome)
-    print_outcome(outcome, seconds, 0, 0, held=held, as_json=as_json)
-    return exit_code_of(outcome)
+        laces = zip((first, second), parties, strict=True)
+        incomplete = [one for lace, party in laces for one in incomplete_after(lace, party.terms.module)]
+    print_outcome(outcome, seconds, 0, 0, held=held, incomplete=incomplete, as_json=as_json)
+    return exit_code_of(outcome, incomplete)
 
 
 def preview_here(

@@ -1,7 +1,8 @@
 """How the end of an exchange is shown and what exit code it has.
 
 Rule: 0 is a fixed point or a close that somebody asked for; a limit, an abort, a lost connection and an exchange in
-which nobody was allowed to see anything each have their own number. Whatever moves nothing says why in one line.
+which nobody was allowed to see anything each have their own number, and so has one after which content that our rules
+select lacks parts here. Whatever moves nothing says why in one line.
 """
 
 from __future__ import annotations
@@ -12,8 +13,13 @@ from lace.cli.failure import ExitCode, print_failure
 from lace.cli.output import count_of, human_size, print_fields, print_json, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lace.interlace.terms import Terms
+    from lace.policy.operand import Module
+    from lace.porcelain.completeness import Incomplete
     from lace.porcelain.held import HeldBack
+    from lace.porcelain.lace import Lace
     from lace.runtime.session import Outcome
     from lace.store.base import RecordStore
 
@@ -22,8 +28,20 @@ _CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeou
 _LOCAL = frozenset(("local failure",))
 
 
-def exit_code_of(outcome: Outcome) -> ExitCode:
+def incomplete_after(lace: Lace, module: Module) -> list[Incomplete]:
+    """The content that a lace's own rules select and that lacks parts there."""
+    from lace.porcelain.completeness import selected_among
+
+    return selected_among(list(lace.incomplete()), module, lace.store)
+
+
+def exit_code_of(outcome: Outcome, incomplete: Sequence[Incomplete] = ()) -> ExitCode:
     """The exit code of an exchange that was to reach a fixed point."""
+    code = _exit_code(outcome)
+    return ExitCode.INCOMPLETE if incomplete and code is ExitCode.OK else code
+
+
+def _exit_code(outcome: Outcome) -> ExitCode:
     if outcome.abort == "transfer limit exceeded" or outcome.result.limit_reached:
         return ExitCode.LIMIT
     if outcome.abort in _CONNECTION:
@@ -114,13 +132,16 @@ def print_outcome(
     bytes_out: int,
     *,
     held: HeldBack | None = None,
+    incomplete: Sequence[Incomplete] = (),
     as_json: bool,
 ) -> None:
     """The summary after an exchange; an abort is told on stderr as every failure is."""
     if as_json:
-        print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out, held))
+        lacking = {"incomplete": [one.to_json() for one in incomplete]}
+        print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out, held) | lacking)
     else:
         _print_summary(outcome, seconds, bytes_in, bytes_out, held)
+        print_incomplete(incomplete)
         if line := why_nothing_moved(outcome, held):
             say(line, err=True)
     if outcome.abort:
@@ -163,6 +184,14 @@ def _ending(outcome: Outcome) -> str:
     if result.limit_reached:
         return f"at the limit {result.limit_reached} after {loops}"
     return f"at a fixed point after {loops}" if result.fixed_point else f"by the peer after {loops}"
+
+
+def print_incomplete(incomplete: Sequence[Incomplete]) -> None:
+    """Which content lacks parts, and which."""
+    for one in incomplete[:MOST_REASONS]:
+        say(f"{one}", err=True)
+    if len(incomplete) > MOST_REASONS:
+        say(f"and {len(incomplete) - MOST_REASONS:,} more incomplete; --json names them all", err=True)
 
 
 def print_rejected(rejected: dict[str, str]) -> None:

@@ -1,7 +1,7 @@
 """`--from ADDRESS`: the verbs get and ls over a lace elsewhere (110).
 
 Rule: they are no remote commands. Each contributes a selector, runs ordinary bounded exchanges into the local lace,
-and then reads there; nothing of ours is shown to the peer.
+and then reads there. Nothing of ours is sent; the peer's rules see manifests whose parts we lack, and nothing else.
 """
 
 from __future__ import annotations
@@ -35,16 +35,8 @@ def from_options(function: F) -> F:
 
 
 def fetch(lace: Lace, address: Any, wanted: str, choices: LinkChoices) -> None:
-    """Bring what a hash, coordinate or prefix names into the lace, the chunks of large content included."""
+    """Bring what a hash, coordinate or prefix names into the lace, the parts of large content included."""
     pull(lace, address, selector_of(wanted), choices)
-    for _ in range(lace.limits.max_manifest_depth):
-        missing = sorted({piece for record in _named(lace, wanted) for piece in missing_pieces(lace, record)})
-        if not missing:
-            return
-        from lace.policy.select import select_hash
-
-        for start in range(0, len(missing), HASHES_AT_ONCE):
-            pull(lace, address, select_hash(*missing[start : start + HASHES_AT_ONCE]), choices)
 
 
 def pull(lace: Lace, address: Any, module: Module, choices: LinkChoices) -> None:
@@ -61,28 +53,6 @@ def selector_of(wanted: str) -> Module:
     from lace.policy.select import select_hash, select_word
 
     return select_word(wanted) or select_hash(wanted)
-
-
-def _named(lace: Lace, wanted: str) -> Iterator[ValidRecord]:
-    """What a name or prefix covers in the lace now."""
-    from lace.records.coordinate import is_place
-
-    if is_place(wanted):
-        for row in lace.list(wanted):
-            yield lace.load(row.hash)
-    else:
-        from lace.notation.identifiers import RecordHash
-
-        found = RecordHash.parse(wanted.removeprefix("////"))
-        if lace.store.have(found):
-            yield lace.load(found)
-
-
-def missing_pieces(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:
-    """The chunks and nested manifests of a record that the lace lacks."""
-    for piece in pieces_of(lace, record):
-        if not lace.store.have(piece):
-            yield piece
 
 
 def pieces_of(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:

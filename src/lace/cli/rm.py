@@ -19,16 +19,18 @@ from lace.cli.output import count_of, json_option, print_json, say
 def command(path: Path, hashes: tuple[str, ...], secure: bool, as_json: bool) -> None:
     """Remove records and their facts.
 
-    All of them or, if one is not there, none. The chunks of a manifest stay: other content may share them. What is
-    removed stays in free places of the file until something else is written there, and names and values stay for good;
-    with --secure the lace is compacted right away.
+    All of them or, if one is not there, none. The parts of large content go with it, except those that another record
+    links to. What is removed stays in free places of the file until something else is written there, and names and
+    values stay for good; with --secure the lace is compacted right away.
     """
     with opened(path, write=True) as lace:
+        named = len({lace.resolve(one) for one in hashes})
         removed = lace.delete(*hashes)
         left = lace.stat().records
     if secure:
         compacted(path, left)
     if as_json:
-        print_json({"removed": removed})
+        print_json({"removed": removed, "parts": removed - named})
     else:
-        say(f"removed {count_of(removed, 'record')}")
+        parts = f" and {count_of(removed - named, 'part')} that nothing else needs" if removed > named else ""
+        say(f"removed {count_of(named, 'record')}{parts}")

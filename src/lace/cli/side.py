@@ -19,6 +19,7 @@ from lace.values import dataclass
 if TYPE_CHECKING:
     from lace.interlace.host import Host
     from lace.interlace.terms import Terms
+    from lace.porcelain.lace import Lace
     from lace.runtime.node import NodeLimits
     from lace.runtime.quotas import QuotaGate
     from lace.spark.peer.jobs import Read
@@ -35,6 +36,7 @@ class Side:
 
     store: Any
     make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None
+    lace: Lace | None = None  # None of an archive
 
     def limits(self, limits: NodeLimits | None = None) -> NodeLimits | None:
         """The limits of its node: an archive is looked at less often than a lace."""
@@ -79,7 +81,7 @@ def opened_side(place: str | Path, master: str | None = None, say: Say | None = 
         if master is not None:
             raise click.UsageError(f"--master goes with an archive, and {place} is none")
         with opened(Path(place), write=True) as lace:
-            yield Side(lace.store)
+            yield Side(lace.store, lace=lace)
         return
     from lace.cli.archive import open_archive
     from lace.spark.peer.peer import ArchivePeer

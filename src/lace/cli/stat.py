@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from lace.cli.arguments import lace_argument, opened
-from lace.cli.output import human_size, json_option, print_fields, print_json
+from lace.cli.output import human_size, json_option, print_fields, print_json, say
+
+_MOST_SHOWN = 10  # incomplete contents
 
 
 @click.command("stat")
@@ -18,8 +20,9 @@ def command(path: Path, as_json: bool) -> None:
     """Show how much a lace holds."""
     with opened(path) as lace:
         stat = lace.stat()
+        incomplete = list(lace.incomplete())
     if as_json:
-        print_json(asdict(stat))
+        print_json({**asdict(stat), "incomplete": [one.to_json() for one in incomplete]})
         return
     print_fields(
         [
@@ -28,5 +31,8 @@ def command(path: Path, as_json: bool) -> None:
             ("file", human_size(stat.file_bytes)),
             ("fact values", f"{stat.values:,}"),
             ("last record", f"number {stat.high_water:,}"),
+            *(("incomplete", f"{one.coordinate}: {one.lacks}") for one in incomplete[:_MOST_SHOWN]),
         ]
     )
+    if len(incomplete) > _MOST_SHOWN:
+        say(f"and {len(incomplete) - _MOST_SHOWN:,} more incomplete; `lace verify {path}` names them all")

@@ -40,15 +40,17 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
     sent: set[str] = set()
     stopped: Gate | None = None
     with opened(path) as lace:
-        wanted = with_pieces(lace, [found for target in targets for found in _resolve(lace, target)])
-        for start in range(0, len(wanted), HASHES_AT_ONCE):
-            code, moved = _send(lace, address, wanted[start : start + HASHES_AT_ONCE], choices)
+        named = list(dict.fromkeys(found for target in targets for found in _resolve(lace, target)))
+        wanted = with_pieces(lace, named)
+        for start in range(0, len(named), HASHES_AT_ONCE):
+            code, moved = _send(lace, address, named[start : start + HASHES_AT_ONCE], choices)
             sent.update(moved)
             if code not in (ExitCode.OK, ExitCode.NOTHING):
                 return code
         unsent = [record for record in wanted if record not in sent]
         if unsent:
-            stopped = why_not_sent(lace, address, unsent[0], _terms(unsent[:1]), choices)
+            whole = next(record for record in named if unsent[0] in with_pieces(lace, [record]))
+            stopped = why_not_sent(lace, address, unsent[0], _terms([whole]), choices)
     if as_json:
         why = (
             None
@@ -60,10 +62,14 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
         say(f"sent {len(sent):,} of {count_of(len(wanted), 'record')}")
     if stopped is not None and not as_json:
         say(f"{unsent[0]} stops {stopped.side}: {stopped.sentence}", err=True)
-        named = f"--select-hash {unsent[0]} --expose selected"
-        say(f"`lace why {path} {unsent[0]} --address {address} {named}` shows the rules", err=True)
+        rules = f"--select-hash {whole} --expose selected"
+        say(f"`lace why {path} {unsent[0]} --address {address} {rules}` shows the rules", err=True)
     is_refused = stopped is not None and stopped.name != "missing"  # what the peer has already is where it should be
-    return ExitCode.NOTHING if is_refused and not sent else ExitCode.OK
+    if not is_refused:
+        return ExitCode.OK
+    if not sent:
+        return ExitCode.NOTHING
+    return ExitCode.OK if unsent[0] in named else ExitCode.INCOMPLETE  # content went, and a part of it did not
 
 
 def _terms(records: Sequence[RecordHash]) -> Terms:

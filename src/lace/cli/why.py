@@ -22,6 +22,8 @@ from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
 
 if TYPE_CHECKING:
     from lace.policy.operand import Module
+    from lace.porcelain.completeness import Incomplete
+    from lace.porcelain.lace import Lace
     from lace.porcelain.why import Gate, Walk
 
 IDENTIFIER = re.compile(rf"\b(?:{RecordHash.PATTERN}|{Verifier.PATTERN})")
@@ -90,7 +92,7 @@ def command(
         if address is not None:
             named = key if key is not None and not key.startswith("V.") else None
             walked = walk_to_peer(here, target, address, LinkChoices(key=named, trust=trust, pin=pin))
-            return _tell(walked, proofs, as_json=as_json)
+            return _tell(walked, proofs, _lacking(lace, walked), as_json=as_json)
         theirs = stack.enter_context(opened(their_path)) if their_path is not None else None
         record = known_target(lace, target)
         there = WhySide(
@@ -103,14 +105,22 @@ def command(
         comes = not lace.store.have(record) and theirs is not None and theirs.store.have(record)
         sides = (there, here) if comes else (here, there)
         walked = walk(record, *sides, now=SystemClock().tai())
-    return _tell(walked, proofs, as_json=as_json)
+        found = _lacking(lace, walked)
+    return _tell(walked, proofs, found, as_json=as_json)
 
 
-def _tell(walked: Walk, proofs: bool, *, as_json: bool) -> ExitCode:
+def _lacking(lace: Lace, walked: Walk) -> Incomplete | None:
+    """What the record's content lacks here, if it is here."""
+    return lace.lacking(walked.record) if lace.store.have(walked.record) else None
+
+
+def _tell(walked: Walk, proofs: bool, incomplete: Incomplete | None, *, as_json: bool) -> ExitCode:
     if as_json:
-        print_json(_walk_json(walked))
+        print_json(_walk_json(walked) | {"incomplete": None if incomplete is None else incomplete.to_json()})
     else:
         _print(walked, proofs)
+        if incomplete is not None:
+            say(f"{incomplete}; each part is walked by its own hash: `lace why … {incomplete.missing[0]}`")
     return ExitCode.BAD if walked.stopped else ExitCode.OK
 
 

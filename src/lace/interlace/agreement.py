@@ -27,7 +27,7 @@ from lace.notation.identifiers import LacegramId, Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import ExchangePlan
 from lace.policy.compile import agree as compile_operands
-from lace.policy.mirrored import selects_alike
+from lace.policy.mirrored import names_parts, selects_alike
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer, require_proven, source_of, viewer_of, wire_origin
 from lace.values import dataclass
@@ -45,6 +45,7 @@ class Agreement:
     peer_source: Source
     link_id: str | None
     have_reads_advertisements: bool  # P13
+    names_parts: bool = False  # an operand asks for parts of content once it has their manifest (070-TAKE-03)
     difference_key: DifferenceKey | None = None  # 070, where it is agreed
     peer_holds_nothing: bool = False  # 070: it said so, and comparing is agreed
 
@@ -146,6 +147,7 @@ def settle(
         peer_source=source_of(peer.origin, signer),
         link_id=link_id(ours.signer, signer, plan.id) if ours.signer and signer else None,
         have_reads_advertisements=plan.have_reads_advertisements,
+        names_parts=negotiated.takes > 0 and names_parts(plan),
         peer_holds_nothing=negotiated.differences and says_it_holds_nothing(theirs),
     )
 

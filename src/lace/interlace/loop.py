@@ -172,7 +172,10 @@ class Loop(ComparedLoop):
         lacking = answer.lacking if isinstance(answer, ClaimsTaken) else None
         if lacking is None:
             return None
-        records, formats = [*lacking.ours, *lacking.peer], self._epoch.agreement.negotiated.record_formats
+        agreement, records = self._epoch.agreement, [*lacking.ours, *lacking.peer]
+        if agreement.names_parts and any(record.startswith("B.") for record in records):
+            return None  # a part is asked for once its manifest is here: sent before, it would be sent twice
+        formats = agreement.negotiated.record_formats
         return lacking if len(with_format(records, formats)) == len(records) else None
 
     # --- partitions --------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ class Terms:
     is_open: bool = False  # stay after the fixed point (050-OPEN-01)
     send_gate: bool = True  # P32
     trust_peer: bool = False  # 040-LOCAL-04
+    shows_unfinished: bool = True  # without an exposure: the manifests of content that lacks parts
     lowering: Lowering = Lowering.STANDARD
     record_formats: frozenset[str] = frozenset({H3})
     schema: FieldSchema | None = None  # None: exactly what the plan requires

@@ -80,9 +80,11 @@ class Exposure:
     def rules_for(self, viewer: Viewer) -> Iterator[tuple[Rule, Rule]]:
         """Its rules, each as written and as it reads for one viewer.
 
-        Rules that allow another viewer only are left out, unless the module itself reads AllowQueryRecord.
+        Rules that allow another viewer only are left out, unless a rule reads what is allowed to others than this one.
         """
-        recursive = any(atom.predicate == ALLOW_QUERY_RECORD for atom in body_atoms(self.program.rules))
+        bound_rules = [for_viewer(rule, viewer) for rule in self.program.rules]
+        allowed = [atom for atom in body_atoms(bound_rules) if atom.predicate == ALLOW_QUERY_RECORD]
+        recursive = any(atom.terms[0] != Constant(viewer) for atom in allowed)
         for rule in self.program.rules:
             bound = for_viewer(rule, viewer)
             if recursive or bound.head.predicate != ALLOW_QUERY_RECORD or bound.head.terms[0] == Constant(viewer):

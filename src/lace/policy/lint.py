@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from lace.datalog.diagnosis import lacegram_error
+from lace.datalog.formatting import format_rule
 from lace.datalog.stratify import reachable
 from lace.datalog.syntax import (
     Anonymous,
@@ -52,12 +53,14 @@ from lace.notation.decimal import is_decimal
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.exposure import EXPOSURE_PROFILE
 from lace.policy.operand import SELECTOR_PROFILE
+from lace.policy.parts import advised_rules, follows_parts, takes_some_manifests
 from lace.policy.rewrite import body_atoms, heads
 
 FIELDS = (TYPE, DATA_LENGTH, GROUP, APP, NAME, TAI, SIGNED_BY, SIGNATURE)
 _SUBJECTS = {HAVE: 0, FIELD: 0, RECORD_LINK: 0, BLOB_HASH: 0, PLEX_HASH: 0, ADVERTISED: 0, ADVERTISED_FIELD: 0}
 _FIELD_NAME = {FIELD: 1, ADVERTISED_FIELD: 2}  # where Name stands; Index and Value follow
 _CLOSE = 0.75
+_EXPORTS = {SELECTOR_PROFILE.name: (SELECT_HAVE, SELECT_ADVERTISED), EXPOSURE_PROFILE.name: (ALLOW_QUERY_RECORD,)}
 
 
 def profile_of(program: Program) -> Profile:
@@ -70,7 +73,7 @@ def profile_of(program: Program) -> Profile:
 
 def doubts(program: Program, profile: Profile, given: Iterable[Predicate] = ()) -> list[InvalidLacegram]:
     """Every doubt about a program, in the order of its text; `given` are fact predicates that come from elsewhere."""
-    found = [*_missing_exports(program, profile), *_unread(program, profile)]
+    found = [*_missing_exports(program, profile), *_unread(program, profile), *_left_behind(program, profile)]
     found += never_matching(program, profile, given)
     return sorted(found, key=lambda doubt: (doubt.line, doubt.column))
 
@@ -238,10 +241,19 @@ def _missing_exports(program: Program, profile: Profile) -> Iterator[InvalidLace
             yield _doubt(program, place, "missing-export", f"without a rule for {export} {consequence}", advice)
 
 
+def _left_behind(program: Program, profile: Profile) -> Iterator[InvalidLacegram]:
+    """Rules that take large content by its manifest and leave its parts behind."""
+    for export in _EXPORTS.get(profile.name, ()):
+        taken = takes_some_manifests(program.rules, export)
+        if taken is not None and not follows_parts(program.rules, export):
+            (rule,) = advised_rules(export)
+            message = f"{export} takes large content without its parts: these have no coordinate and no field to match"
+            yield _doubt(program, taken.head.place, "parts", message, f"add {format_rule(rule)}")
+
+
 def _unread(program: Program, profile: Profile) -> Iterator[InvalidLacegram]:
     """Helpers that no export needs; over a lace every head may be what is asked for."""
-    exports = {SELECTOR_PROFILE.name: (SELECT_HAVE, SELECT_ADVERTISED), EXPOSURE_PROFILE.name: (ALLOW_QUERY_RECORD,)}
-    wanted = exports.get(profile.name)
+    wanted = _EXPORTS.get(profile.name)
     if wanted is None:
         return
     needed = reachable(program.rules, wanted)

@@ -45,6 +45,7 @@ from lace.policy.compile import ExchangePlan
 from lace.policy.exposure import Exposure
 from lace.policy.operand import BASE_PREDICATES, SCOPE_PREFIXES, SELECTOR_PROFILE, SelectorOperand
 from lace.policy.origin import Viewer
+from lace.policy.parts import UNFINISHED, follows_parts, unfinished
 from lace.policy.provenance import LoweredRule, Provenance
 from lace.policy.rewrite import rename, scope
 from lace.values import dataclass
@@ -74,6 +75,7 @@ class LoweringOptions:
     send_gate: bool = True  # P32
     trust_peer: bool = False  # 040-LOCAL-04: the peer's rules see every local record, exposed or not
     local_view: tuple[Exposure, ...] = ()  # 020-RES-02: our own selector sees only what these allow
+    shows_unfinished: bool = False  # without an exposure: manifests of content that lacks parts; none is sent
 
 
 DEFAULT_OPTIONS = LoweringOptions()
@@ -121,13 +123,16 @@ def lower(
     local, peer = plan.operands[local_index], plan.operands[1 - local_index]
     kind = view_kind(viewer, exposures, options)
     own_view = _own_view(local, options)
-    peer_view = _peer_view(kind, viewer)
+    shows_unfinished = _shows_unfinished(peer, viewer, exposures, options)
+    peer_view = _peer_view(ViewKind.GATED if shows_unfinished else kind, viewer)
     rules = [*_operand_rules(local, own_view), *_operand_rules(peer, peer_view)]
     rules += [*_view_rules(own_view, local.origin), *_view_rules(peer_view, peer.origin)]
     if options.local_view:
         rules += _gate_rules(Viewer(local.origin), options.local_view, "n", local.origin)
     if viewer is not None and kind is not ViewKind.NOTHING:
         rules += _peer_gate(viewer, exposures, options, local.origin)
+    elif viewer is not None and shows_unfinished:
+        rules += _unfinished_gate(viewer, local)
     rules += [*_merge_rules(), *_enforcement_rules(plan), *_sending_rules(kind, viewer, options)]
     return LoweredPolicy(
         plan=plan,
@@ -169,6 +174,23 @@ def _peer_view(kind: ViewKind, viewer: Viewer | None) -> View:
     if kind is ViewKind.NOTHING or viewer is None:
         return EmptyView("v_")
     return GatedView("v_", constant_gate(CAN_QUERY_RECORD, viewer))  # 040-LOWER-04
+
+
+def _shows_unfinished(
+    peer: SelectorOperand, viewer: Viewer | None, exposures: Sequence[Exposure], options: LoweringOptions
+) -> bool:
+    """Whether the peer's rules are to see manifests whose parts we lack: they ask for parts by what we hold of them."""
+    is_closed = viewer is not None and not exposures and not options.trust_peer
+    return options.shows_unfinished and is_closed and follows_parts(peer.module.rules, SELECT_ADVERTISED)
+
+
+def _unfinished_gate(viewer: Viewer, local: SelectorOperand) -> Iterator[LoweredRule]:
+    """Content that our own rules select and that is still on its way, and nothing else (decision 336)."""
+    ours = Predicate(SCOPE_PREFIXES[local.index] + SELECT_HAVE.name, SELECT_HAVE.arity)
+    for rule in unfinished(ours):
+        yield LoweredRule(rule=rule, stage=stage.QUERY_GATE, detail="unfinished")
+    body = [Positive(Atom(UNFINISHED, (_RECORD,)))]
+    yield _generated(CAN_QUERY_RECORD, (Constant(viewer), _RECORD), body, stage.QUERY_GATE, str(CAN_QUERY_RECORD))
 
 
 def _operand_rules(operand: SelectorOperand, view: View) -> Iterator[LoweredRule]:

@@ -27,6 +27,7 @@ from lace.facts.predicates import (
 from lace.limits import KIB
 from lace.policy.compile import ExchangePlan
 from lace.policy.operand import Module
+from lace.policy.parts import without_parts
 from lace.policy.rewrite import atom_of, body_atoms, heads, map_atom
 from lace.policy.transcript import Lowering
 
@@ -42,8 +43,14 @@ def selects_alike(plan: ExchangePlan) -> bool:
     return is_standard and all(is_mirrored(operand.module) for operand in plan.operands)
 
 
+def names_parts(plan: ExchangePlan) -> bool:
+    """Whether an operand goes from manifests to their parts, and so asks for a part when its manifest is here."""
+    return any(without_parts(operand.module.rules) != [*operand.module.rules] for operand in plan.operands)
+
+
 def is_mirrored(module: Module) -> bool:
-    """Whether SelectAdvertised is SelectHave, word for word, with claims in the place of a record's own facts.
+    """Whether SelectAdvertised is SelectHave, word for word, with claims in the place of a record's own facts, rules
+    for the parts of manifests aside.
 
     Long texts are not looked at: a peer may have written them, and others wait meanwhile.
     """
@@ -52,9 +59,10 @@ def is_mirrored(module: Module) -> bool:
 
 @lru_cache(maxsize=128)  # the same few modules meet again and again
 def _is_mirrored(module: Module) -> bool:
-    selecting = [rule for rule in module.rules if rule.head.predicate in _SELECTED]
-    helpers = heads(module.rules).difference(_SELECTED).intersection(atom.predicate for atom in body_atoms(selecting))
-    if not _GIVEN.isdisjoint(reachable(module.rules, helpers)):
+    rules = without_parts(module.rules)
+    selecting = [rule for rule in rules if rule.head.predicate in _SELECTED]
+    helpers = heads(rules).difference(_SELECTED).intersection(atom.predicate for atom in body_atoms(selecting))
+    if not _GIVEN.isdisjoint(reachable(rules, helpers)):
         return False
     stored = [_of_record(rule, helpers) for rule in selecting if rule.head.predicate == SELECT_HAVE]
     claimed = [_of_claim(rule, helpers) for rule in selecting if rule.head.predicate == SELECT_ADVERTISED]

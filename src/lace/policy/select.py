@@ -1,6 +1,7 @@
 """Selectors that people get right: each helper writes SelectHave and SelectAdvertised together (040, 110).
 
-Rule: the two say the same of a stored record and of an advertised one, so both sides of an exchange mean one set.
+Rule: the two say the same of a stored record and of an advertised one, so both sides of an exchange mean one set. What
+selects content selects its parts: whatever a selected manifest links to as a chunk.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from lace.limits import EngineLimits
 from lace.notation.identifiers import RecordHash, is_record_hash
 from lace.policy.compose import union
 from lace.policy.operand import Module
+from lace.policy.parts import with_parts
 from lace.policy.rewrite import body_atoms
 from lace.policy.words import refuse_unknown_word
 from lace.records.coordinate import HASH_ADDRESS, Prefix, is_place, parse_prefix
@@ -51,8 +53,8 @@ _DEFAULT_LIMITS = EngineLimits()
 
 
 def select_all() -> Module:
-    """Everything."""
-    return _module(_RECORD, [], [])
+    """Everything, and so all parts."""
+    return Module.of_rules(_both_rules(_RECORD, [], []))
 
 
 def select_coordinate(address: str | Prefix) -> Module:
@@ -67,11 +69,12 @@ def select_coordinate(address: str | Prefix) -> Module:
         last = prefix.name or prefix.app or prefix.group
         below.append(TextShape(_NAME, Constant(f"{last}/"), "", Constant("")))
     record = _RECORD if prefix.version is None or prefix.version.hash is None else Constant(prefix.version.hash)
-    return _module(record, wanted, below)
+    return Module.of_rules(with_parts(_both_rules(record, wanted, below)))
 
 
 def select_hash(*hashes: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
-    """These records and no others; a hash may be named by anybody who knows it, without seeing the record."""
+    """These records, with their parts, and no others; a hash may be named by anybody who knows it, without seeing the
+    record."""
     wanted = sorted({RecordHash.parse(text) for text in hashes})
     if not wanted:
         raise InvalidExchangePlan("there is no hash to select", rule="select-empty")
@@ -80,7 +83,7 @@ def select_hash(*hashes: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
     rules.append(Rule(Atom(SELECT_HAVE, (_RECORD,)), (named,)))
     advertised = Positive(Atom(ADVERTISED, (_RECORD, _SOURCE)))
     rules.append(Rule(Atom(SELECT_ADVERTISED, (_RECORD, _SOURCE)), (named, advertised)))
-    return Module.of_rules(rules, limits=limits)
+    return Module.of_rules(with_parts(rules), limits=limits)
 
 
 def select_word(word: str) -> Module | None:
@@ -147,7 +150,7 @@ def _fresh_names() -> Iterator[str]:
     return (f"Told{number or ''}" for number in count())
 
 
-def _module(record: Term, fields: Iterable[tuple[str, Term]], tests: Iterable[Literal]) -> Module:
+def _both_rules(record: Term, fields: Iterable[tuple[str, Term]], tests: Iterable[Literal]) -> list[Rule]:
     wanted, also = list(fields), list(tests)
     stored: list[Literal] = [Positive(Atom(HAVE, (record,)))]
     stored += [Positive(Atom(FIELD, (record, Constant(name), ANONYMOUS, value))) for name, value in wanted]
@@ -155,9 +158,7 @@ def _module(record: Term, fields: Iterable[tuple[str, Term]], tests: Iterable[Li
     claimed += [
         Positive(Atom(ADVERTISED_FIELD, (record, _SOURCE, Constant(name), ANONYMOUS, value))) for name, value in wanted
     ]
-    return Module.of_rules(
-        [
-            Rule(Atom(SELECT_HAVE, (record,)), (*stored, *also)),
-            Rule(Atom(SELECT_ADVERTISED, (record, _SOURCE)), (*claimed, *also)),
-        ]
-    )
+    return [
+        Rule(Atom(SELECT_HAVE, (record,)), (*stored, *also)),
+        Rule(Atom(SELECT_ADVERTISED, (record, _SOURCE)), (*claimed, *also)),
+    ]

@@ -20,6 +20,14 @@ from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash, Verifier
 from lace.porcelain.changes import ChangeStream, change_stream, format_cursor
 from lace.porcelain.check import Damage, verify_store
+from lace.porcelain.completeness import (
+    Incomplete,
+    incomplete_content,
+    lacking,
+    require_whole,
+    unlinked_blobs,
+    unneeded_parts,
+)
 from lace.porcelain.content import read_content
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.putting import PutBatch, PutVerbs
@@ -103,7 +111,17 @@ class Lace(PutVerbs, Closing):
 
     def content(self, target: str) -> Iterator[memoryview]:
         """The content at a hash or coordinate, chunk by chunk; for what may be large."""
-        return read_content(self.record(target), load=self.load, limits=self.limits)
+        record = self.record(target)
+        require_whole(record, self.store, self.load, self.limits)
+        return read_content(record, load=self.load, limits=self.limits)
+
+    def incomplete(self) -> Iterator[Incomplete]:
+        """The content that is stored here without all of its parts, and what each lacks."""
+        return incomplete_content(self.store, self.load, self.limits)
+
+    def lacking(self, target: str) -> Incomplete | None:
+        """What the content at a hash or coordinate lacks; None if all of it is here."""
+        return lacking(self.record(target), self.store, self.load, self.limits)
 
     def content_length(self, target: str) -> int:
         """How many bytes `content` will give."""
@@ -171,9 +189,17 @@ class Lace(PutVerbs, Closing):
         return write_stream(sink, chosen, progress or _unwatched)
 
     def delete(self, *hashes: str) -> int:
-        """Remove records and their facts, all or none; NotFound if one is not there."""
+        """Remove records and their facts, all or none; NotFound if one is not there.
+
+        Parts of content that only these records need go with them. How many records went, parts included.
+        """
         found = [self.resolve(self._require_hash(text)) for text in hashes]
-        return self.store.delete(*found)
+        with self.store.together():  # nobody else can store a record that needs the parts meanwhile
+            return self.store.delete(*found, *unneeded_parts(self.store, self.load, found))
+
+    def unlinked_blobs(self) -> Sequence[RecordHash]:
+        """The Blobs that no stored record links to."""
+        return unlinked_blobs(self.store)
 
     def verify(self, *, progress: Progress | None = None) -> Iterator[Damage]:
         """What does not hold when every record is hashed and verified again; nothing if all is well."""

@@ -110,6 +110,12 @@ def _length(text: bytes, limits: RecordLimits) -> int | None:
     return length if length <= limits.max_data_bytes else None
 
 
+def blob_length(head: bytes) -> int:
+    """How much data a stored Blob has, by the lines before it."""
+    _, length, _ = head.split(b"\n", 2)
+    return int(length.removeprefix(_LENGTH))
+
+
 def _undelimited(message: str, found: bytes) -> InvalidStream:
     return InvalidStream(f"the record cannot be delimited: {message}", rule="record-frame", found=excerpt(found))
 

@@ -158,7 +158,11 @@ class StoreEvaluator:
             local_index=wanted.local_index,
             viewer=wanted.viewer,
             exposures=self._terms.exposures,
-            options=LoweringOptions(send_gate=wanted.send_gate, trust_peer=self._terms.trust_peer),
+            options=LoweringOptions(
+                send_gate=wanted.send_gate,
+                trust_peer=self._terms.trust_peer,
+                shows_unfinished=self._terms.shows_unfinished,
+            ),
             limits=self._terms.engine_limits,
         )
         self._schema = wanted.schema

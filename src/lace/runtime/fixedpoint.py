@@ -91,7 +91,8 @@ class LastFixedPoint:
             terms = party.terms
             exposures = [exposure.id for exposure in terms.exposures]
             limits = [repr(limit) for limit in (terms.limits, terms.engine_limits, terms.record_limits)]
-            parts.append([cursor.record, cursor.removal, exposures, party.here, terms.send_gate, terms.trust_peer])
+            gates = [terms.send_gate, terms.trust_peer, terms.shows_unfinished]
+            parts.append([cursor.record, cursor.removal, exposures, party.here, *gates])
             parts.append(limits)
         return digest(json.dumps(parts).encode()).hex()
 

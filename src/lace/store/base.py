@@ -115,6 +115,9 @@ class RecordStore(Protocol):
     def get_first(self, record_hashes: Sequence[RecordHash], max_bytes: int) -> list[bytes | None]:
         """The stored bytes of the first few, in one read: at least one, then until they are `max_bytes` or more."""
 
+    def get_head(self, record_hash: RecordHash, max_bytes: int) -> bytes | None:
+        """The first stored bytes of a record, however long it is."""
+
     def have(self, record_hash: RecordHash) -> bool:
         """Whether a record is stored in its own right (020-EMBED-03)."""
 

@@ -170,6 +170,10 @@ class MemoryStore(Closing):
                 break
         return found
 
+    def get_head(self, record_hash: RecordHash, max_bytes: int) -> bytes | None:
+        kept = self._kept.get(record_hash)
+        return None if kept is None else bytes(kept.record.stored[:max_bytes])
+
     def have(self, record_hash: RecordHash) -> bool:
         return record_hash in self._kept
 

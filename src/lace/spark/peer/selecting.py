@@ -81,7 +81,9 @@ def prepared(wanted: PreparePolicy, terms: Terms) -> ArchivePolicy:
         local_index=wanted.local_index,
         viewer=wanted.viewer,
         exposures=terms.exposures,
-        options=LoweringOptions(send_gate=wanted.send_gate, trust_peer=terms.trust_peer),
+        options=LoweringOptions(
+            send_gate=wanted.send_gate, trust_peer=terms.trust_peer, shows_unfinished=terms.shows_unfinished
+        ),
         limits=terms.engine_limits,
     )
     return ArchivePolicy(lowered, feeding_of(wanted.plan), wanted.schema, terms, wanted.peer_source)

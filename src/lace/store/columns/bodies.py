@@ -76,6 +76,14 @@ class BodyTable:
         row = self._connection.execute("SELECT body FROM records WHERE code = ?", (code,)).fetchone()
         return None if row is None else self._own(record_hash, row[0])
 
+    def head(self, record_hash: RecordHash, code: int, max_bytes: int) -> bytes | None:
+        """The beginning of one record's body; the rest is not read."""
+        row = self._connection.execute("SELECT id FROM records WHERE code = ?", (code,)).fetchone()
+        if row is None:
+            return None
+        with self._connection.blobopen("records", "body", row[0], readonly=True) as blob:
+            return self._own(record_hash, blob.read(max_bytes))
+
     @staticmethod
     def _own(record_hash: RecordHash, body: bytes | None) -> bytes | None:
         from lace.records.frame import claimed_hash

@@ -206,6 +206,10 @@ class SQLiteStore(Closing):
             codes = self._symbols.codes([str(record_hash) for record_hash in record_hashes])
             return self._bodies.first(record_hashes, codes, max_bytes)
 
+    def get_head(self, record_hash: RecordHash, max_bytes: int) -> bytes | None:
+        with self._file.reading():
+            return self._bodies.head(record_hash, self._symbols.codes([str(record_hash)])[0], max_bytes)
+
     def have(self, record_hash: RecordHash) -> bool:
         with self._file.reading():
             return bool(self._bodies.present(self._symbols.codes([str(record_hash)])))
