@@ -40,6 +40,7 @@ class ExitCode(IntEnum):
     CONNECTION = 6
     KEY = 7
     NOTHING = 8
+    REFUSED = 9
     BUG = 70
     INTERRUPTED = 130
     BROKEN_PIPE = 141
@@ -55,6 +56,7 @@ MEANING = {
     ExitCode.CONNECTION: "a connection could not be made or was lost",
     ExitCode.KEY: "a signing key is missing or cannot be used",
     ExitCode.NOTHING: "the exchange ended well, but nothing was allowed: neither side showed the other a record",
+    ExitCode.REFUSED: "the exchange ended well, but a side did not keep, take or give all that both rules select",
     ExitCode.BUG: "a bug in lace; run again with --debug and report what it prints",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
     ExitCode.BROKEN_PIPE: "the program that read the output stopped reading",

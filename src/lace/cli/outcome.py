@@ -1,17 +1,22 @@
 """How the end of an exchange is shown and what exit code it has.
 
-Rule: 0 is a fixed point or a close that somebody asked for; a limit, an abort, a lost connection and an exchange in
-which nobody was allowed to see anything each have their own number. Whatever moves nothing says why in one line.
+Rule: 0 is converged; a limit, an abort, a lost connection or early close, an exchange in which nobody was allowed to see
+anything and one in which a side refused something each have their own number. Whatever moves nothing says why in one
+line. "Sent" is what the peer took; what it did not say so of is "sent, not confirmed".
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from lace.cli.failure import ExitCode, print_failure
 from lace.cli.output import count_of, human_size, print_fields, print_json, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lace.interlace.result import InterlaceResult
     from lace.runtime.session import Outcome
 
 MOST_REASONS = 10
@@ -29,8 +34,10 @@ def exit_code_of(outcome: Outcome) -> ExitCode:
         return ExitCode.STORE
     if outcome.abort:
         return ExitCode.PROTOCOL
-    if not outcome.result.fixed_point:
+    if not outcome.is_complete:
         return ExitCode.CONNECTION
+    if not outcome.is_converged:
+        return ExitCode.REFUSED
     return ExitCode.OK if _was_anything_shown(outcome) else ExitCode.NOTHING
 
 
@@ -41,8 +48,9 @@ def _was_anything_shown(outcome: Outcome) -> bool:
 def why_nothing_moved(outcome: Outcome) -> str:
     """One line for an exchange that ended well and moved nothing; empty if it moved something or broke off."""
     result = outcome.result
-    moved = result.received_hashes or result.sent_hashes or result.rejected_hashes
-    if outcome.abort or not result.fixed_point or moved:
+    sent = result.sent_hashes or result.unconfirmed_hashes or result.refused_hashes
+    moved = result.received_hashes or result.rejected_hashes or sent
+    if not outcome.is_complete or moved or result.held_back or result.held_back_by_peer:
         return ""
     ours, theirs = result.advertised_to_peer, result.advertised_by_peer
     if not ours and not theirs:
@@ -61,6 +69,8 @@ def outcome_fields(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
     result = outcome.result
     return {
         "fixed_point": result.fixed_point,
+        "converged": outcome.is_converged,
+        "ending": outcome.ending,
         "abort": outcome.abort or None,
         "detail": outcome.detail or None,
         "limit": result.limit_reached or None,
@@ -70,6 +80,11 @@ def outcome_fields(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
         "loops": result.loops,
         "received": len(result.received_hashes),
         "sent": len(result.sent_hashes),
+        "sent_not_confirmed": len(result.unconfirmed_hashes),
+        "refused_by_peer": dict(result.refused_hashes),
+        "held_back": dict(result.held_back),
+        "held_back_by_peer": dict(result.held_back_by_peer.counts),
+        "held_back_records": dict(result.held_back_by_peer.records),
         "rejected": dict(result.rejected_hashes),
         "not_available": list(result.not_available_hashes),
         "record_bytes_received": result.bytes_received,
@@ -89,6 +104,7 @@ def print_outcome(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: in
         print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out))
     else:
         _print_summary(outcome, seconds, bytes_in, bytes_out)
+        print_refused(outcome.result)
         if line := why_nothing_moved(outcome):
             say(line, err=True)
     if outcome.abort:
@@ -107,8 +123,9 @@ def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
         rows.append(("peer", result.peer_verifier))
     rows += [
         ("received", f"{count_of(len(result.received_hashes), 'record')}, {human_size(result.bytes_received)}"),
-        ("sent", f"{count_of(len(result.sent_hashes), 'record')}, {human_size(result.bytes_sent)}"),
+        ("sent", sent_text(result)),
     ]
+    rows += refusal_rows(result)
     if result.not_available_hashes:
         rows.append(("not available", count_of(len(result.not_available_hashes), "record")))
     if bytes_in or bytes_out:
@@ -126,15 +143,66 @@ def _ending(outcome: Outcome) -> str:
         return f"aborted{limit} after {loops}"
     if result.limit_reached:
         return f"at the limit {result.limit_reached} after {loops}"
-    return f"at a fixed point after {loops}" if result.fixed_point else f"by the peer after {loops}"
+    if result.closed_by_peer:
+        return f"early, closed by the peer after {loops}"
+    if not result.fixed_point:
+        return f"early, closed by us after {loops}"
+    return f"at a fixed point after {loops}" + ("" if result.is_converged else ", but not all was kept")
+
+
+def sent_text(result: InterlaceResult) -> str:
+    """What the peer took; and what was written to it and it said nothing of."""
+    size = human_size(result.bytes_sent)
+    if not result.unconfirmed_hashes:
+        written = f", {size} written" if result.refused_hashes else f", {size}"
+        return f"{count_of(len(result.sent_hashes), 'record')}{written}"
+    loose = f"{count_of(len(result.unconfirmed_hashes), 'record')} sent, not confirmed"
+    return (
+        f"{count_of(len(result.sent_hashes), 'record')}, {loose}, {size}" if result.sent_hashes else f"{loose}, {size}"
+    )
+
+
+def refusal_rows(result: InterlaceResult) -> list[tuple[str, object]]:
+    """A row for each way in which something was not kept, if there is any of it."""
+    refused = Counter(result.refused_hashes.values())
+    found = (
+        ("refused by peer", refused, ""),
+        ("held back by peer", result.held_back_by_peer.counts, ", not asked for"),
+        ("held back here", result.held_back, ", not asked for"),
+    )
+    return [
+        (label, f"{count_of(sum(counts.values()), 'record')}: {reasons_text(counts)}{more}")
+        for label, counts, more in found
+        if counts
+    ]
+
+
+def reasons_text(counts: Mapping[str, int]) -> str:
+    """`2 quota, 1 horizon`."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+
+
+def print_refused(result: InterlaceResult) -> None:
+    """What the peer did not keep or ask for, record by record."""
+    print_not_kept({**result.held_back_by_peer.records, **result.refused_hashes})
+
+
+def print_not_kept(reasons: Mapping[str, str]) -> None:
+    """Records that a peer would not keep, with its reasons."""
+    if reasons:
+        _print_records(f"the peer does not keep {count_of(len(reasons), 'record')}:", reasons)
 
 
 def print_rejected(rejected: dict[str, str]) -> None:
     """What came and was not taken, and why."""
     if not rejected:
         return
-    say(f"rejected {count_of(len(rejected), 'record')}:", err=True)
-    for record, reason in list(rejected.items())[:MOST_REASONS]:
+    _print_records(f"rejected {count_of(len(rejected), 'record')}:", rejected)
+
+
+def _print_records(headline: str, reasons: Mapping[str, str]) -> None:
+    say(headline, err=True)
+    for record, reason in list(reasons.items())[:MOST_REASONS]:
         say(f"  {record}  {reason}", err=True)
-    if len(rejected) > MOST_REASONS:
-        say(f"  and {len(rejected) - MOST_REASONS:,} more; --json names them all", err=True)
+    if len(reasons) > MOST_REASONS:
+        say(f"  and {len(reasons) - MOST_REASONS:,} more; --json names them all", err=True)
