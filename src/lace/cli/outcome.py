@@ -1,8 +1,8 @@
 """How the end of an exchange is shown and what exit code it has.
 
-Rule: 0 is converged; a limit, an abort, a lost connection or early close, an exchange in which nobody was allowed to see
-anything and one in which a side refused something each have their own number. Whatever moves nothing says why in one
-line. "Sent" is what the peer took; what it did not say so of is "sent, not confirmed".
+Rule: 0 is converged. A limit, an abort, a lost connection or early close, an exchange in which nobody was allowed to
+see anything and one in which a side refused something each have their own number. Whatever moves nothing says why in
+one line. "Sent" is what the peer took; what it said nothing of is "sent, not confirmed".
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
     """Send records of a lace to a peer.
 
     Runs bounded exchanges whose selector names exactly these records, with the chunks of large content, and shows the
-    peer nothing else. The peer takes what its own rules select, what it lacks and what it has room for; nothing of it is
-    taken. "Sent" is what the peer kept; what it refuses is named with its reason, and exits 9.
+    peer nothing else. The peer takes what its own rules select, what it lacks and what it has room for; nothing of it
+    is taken. "Sent" is what the peer kept; what it refuses is named with its reason, and exits 9.
     """
     choices = LinkChoices(**links)
     sent: set[str] = set()

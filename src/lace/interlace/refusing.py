@@ -11,7 +11,7 @@ from lace.interlace.reasons import AbortReason, ProtocolAbort
 
 
 def accept_refusals(core: Core, reasons: Mapping[str, str]) -> None:
-    """Each has to be about a record that was sent and not refused before (071-FACT-03), as P21 has it for NotAvailable."""
+    """Each is about a record that was sent and not refused before; others abort (071-FACT-03), as P21 has it."""
     for record in reasons:
         if not core.ledger.has_sent(record):
             raise ProtocolAbort(

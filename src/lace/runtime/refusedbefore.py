@@ -79,7 +79,7 @@ class RefusedBefore:
         return self._table.get(record)
 
     def verdict(self, record: str) -> str:
-        """Why a record is not worth asking for whatever the accounts, the clock and the disk say; empty if it may be."""
+        """Why a record is not asked for, whatever the accounts, the clock and the disk say; empty if it may be."""
         found = self._table.get(record)
         if found is None or found.reason not in (Reason.INVALID, Reason.POLICY) or found.limits != self._limits:
             return ""
