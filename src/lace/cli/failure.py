@@ -56,7 +56,7 @@ MEANING = {
     ExitCode.CONNECTION: "a connection could not be made or was lost",
     ExitCode.KEY: "a signing key is missing or cannot be used",
     ExitCode.NOTHING: "the exchange ended well, but nothing was allowed: neither side showed the other a record",
-    ExitCode.REFUSED: "the exchange ended well, but a side did not keep, take or give all that both rules select",
+    ExitCode.REFUSED: "the exchange ended well, but a side did not keep all that both rules select, or did not say so",
     ExitCode.BUG: "a bug in lace; run again with --debug and report what it prints",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
     ExitCode.BROKEN_PIPE: "the program that read the output stopped reading",

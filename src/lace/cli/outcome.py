@@ -24,8 +24,8 @@ _CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeou
 _LOCAL = frozenset(("local failure",))
 
 
-def exit_code_of(outcome: Outcome) -> ExitCode:
-    """The exit code of an exchange that was to reach a fixed point."""
+def exit_code_of(outcome: Outcome, *, needs_confirmation: bool = True) -> ExitCode:
+    """The exit code of an exchange that was to reach a fixed point; who only passes on is told of nothing kept."""
     if outcome.abort == "transfer limit exceeded" or outcome.result.limit_reached:
         return ExitCode.LIMIT
     if outcome.abort in _CONNECTION:
@@ -36,7 +36,7 @@ def exit_code_of(outcome: Outcome) -> ExitCode:
         return ExitCode.PROTOCOL
     if not outcome.is_complete:
         return ExitCode.CONNECTION
-    if not outcome.is_converged:
+    if outcome.result.has_refusals or (needs_confirmation and outcome.result.unconfirmed_hashes):
         return ExitCode.REFUSED
     return ExitCode.OK if _was_anything_shown(outcome) else ExitCode.NOTHING
 
@@ -147,7 +147,8 @@ def _ending(outcome: Outcome) -> str:
         return f"early, closed by the peer after {loops}"
     if not result.fixed_point:
         return f"early, closed by us after {loops}"
-    return f"at a fixed point after {loops}" + ("" if result.is_converged else ", but not all was kept")
+    doubt = ", but not all was kept" if result.has_refusals else ", and what was sent is not confirmed"
+    return f"at a fixed point after {loops}" + ("" if result.is_converged else doubt)
 
 
 def sent_text(result: InterlaceResult) -> str:

@@ -110,7 +110,7 @@ def relay_between(
 
 def worst_of(outcomes: Sequence[Outcome]) -> ExitCode:
     """The exit code of both: that of the one that failed first of all, or that nothing was shown by either."""
-    codes = [exit_code_of(outcome) for outcome in outcomes]
+    codes = [exit_code_of(outcome, needs_confirmation=False) for outcome in outcomes]
     failures = [code for code in codes if code not in (ExitCode.OK, ExitCode.NOTHING)]
     if failures:
         return failures[0]

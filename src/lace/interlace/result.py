@@ -49,9 +49,14 @@ class InterlaceResult:
 
     @property
     def is_converged(self) -> bool:
-        """Whether both sides have what both rules select, as far as this side was told."""
-        left_out = self.rejected_hashes or self.not_available_hashes or self.held_back or self.held_back_by_peer
-        return self.is_complete and not left_out and not self.missed_by_peer
+        """Whether both sides are known to have what both rules select; what a peer did not confirm is not known."""
+        return self.is_complete and not self.has_refusals and not self.unconfirmed_hashes
+
+    @property
+    def has_refusals(self) -> bool:
+        """Whether a side did not keep, take or give something that both rules select."""
+        ours = self.rejected_hashes or self.not_available_hashes or self.held_back
+        return bool(ours or self.held_back_by_peer or self.missed_by_peer)
 
     @property
     def missed_by_peer(self) -> Mapping[str, str]:
