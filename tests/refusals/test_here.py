@@ -154,8 +154,8 @@ def test_a_peer_that_hangs_up_early_is_no_complete_exchange(tmp_path: Path) -> N
     cuts = [place + 2 for place in range(len(stream)) if stream[place : place + 2] == b"\n\n"]
 
     async def run() -> None:
-        async with serving(theirs, tmp_path) as server:
-            for cut in cuts:
+        for cut in cuts:
+            async with serving(theirs, tmp_path) as server:
                 await send_raw(server.address, stream[:cut])
                 outcome = await server.next_outcome()
                 assert outcome.is_complete == outcome.result.fixed_point == (cut == cuts[-1]), (cut, outcome)
@@ -173,7 +173,7 @@ def test_connect_and_interlace_say_how_it_ended(tmp_path: Path) -> None:
     assert (outcome.is_complete, outcome.is_converged, outcome.ending) == (True, True, "converged")
     with api.open(tmp_path / "a.lace", create=True) as first, api.open(tmp_path / "b.lace", create=True) as second:
         first.put_stored(RECORDS[0])
-        exchanged = api.interlace(first, second, expose="all")
+        exchanged = api.exchange(first, second, expose="all")
         assert exchanged.is_complete
         assert exchanged.is_converged
         assert list(exchanged.first.sent_hashes) == [hash_of(RECORDS[0])]
