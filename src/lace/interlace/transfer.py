@@ -111,7 +111,7 @@ class RequestBook:
         self.outstanding.discard(record)
         self._refused.update(self.wanted([record]))
 
-    def reject(self, records: Iterable[str], *, for_good: bool) -> None:
+    def reject(self, records: Iterable[str], *, for_good: bool = False) -> None:
         """Bytes that are not kept: not asked for again while the state is unchanged (050-XFER-11), or, `for_good`,
         under this policy: a peer that was told does not send them again (071-AGAIN-01)."""
         if for_good:
