@@ -39,6 +39,10 @@ from runtime.memory_link import End, MemoryLink
 from tries import tries
 
 RECORDS = [blob(bytes([65 + number]) * 1000) for number in range(8)]
+DATED = Module.author(
+    "SelectHave(P) :- Have(P), Field(P,'TAI',_,_).\n"
+    "SelectAdvertised(P,S) :- Advertised(P,S), AdvertisedField(P,S,'TAI',_,_)."
+)
 BOTH_WAYS = pytest.mark.parametrize("receiver", [0, 1])
 COMPARED = pytest.mark.parametrize("salted", [True, False], ids=["070", "050"])
 
@@ -125,13 +129,21 @@ def test_what_is_dated_too_late_is_refused_once_and_held_back_until_its_time_has
 
 @BOTH_WAYS
 def test_a_date_that_is_told_keeps_the_record_from_coming(receiver: int) -> None:
-    dated = Module.author(
-        "SelectHave(P) :- Have(P), Field(P,'TAI',_,_).\n"
-        "SelectAdvertised(P,S) :- Advertised(P,S), AdvertisedField(P,S,'TAI',_,_)."
-    )
-    sender, taker = meet([plex_at("late", LATE), plex_at("now")], [], HORIZON, receiver, module=dated)
+    sender, taker = meet([plex_at("late", LATE), plex_at("now")], [], HORIZON, receiver, module=DATED)
     assert dict(sender.outcome.result.held_back_by_peer.counts) == {"horizon": 1}
     assert taker.outcome.result.bytes_received == len(plex_at("now"))
+
+
+@BOTH_WAYS
+@pytest.mark.clause("071-RIDE-01")
+def test_what_comes_unnamed_and_is_not_kept_is_refused_with_its_reason(receiver: int) -> None:
+    late, now = plex_at("late", LATE), plex_at("now")
+    sender, taker = meet([late, now], [], HORIZON, receiver, module=DATED, takes=256)
+    assert not lines(taker, "MayRequest")  # it came all the same
+    assert dict(sender.outcome.result.refused_hashes) == {hash_of(late): "horizon"}
+    assert list(sender.outcome.result.sent_hashes) == [hash_of(now)]
+    assert not sender.outcome.is_converged
+    assert not taker.outcome.is_converged
 
 
 @BOTH_WAYS

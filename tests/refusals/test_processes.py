@@ -129,6 +129,17 @@ def test_a_record_from_the_future_is_refused_once(receiver: str, tmp_path: Path)
                 assert told["held_back"] == {"horizon": 1}
 
 
+def test_one_record_that_is_not_kept_does_not_keep_the_others_from_being_fetched(tmp_path: Path) -> None:
+    near, far = make_lace(tmp_path / "near.lace", []), make_lace(tmp_path / "far.lace", [LATE, plex_at("now")])
+    address = f"tcp:127.0.0.1:{free_port()}"
+    with served(tmp_path, str(far), address, "--expose", "all"):
+        for told in ("rejected 1 record:", "held back here: 1 record: 1 horizon, not asked for"):
+            text = said(tmp_path, "ls", str(near), "//u//", "--from", address)
+            assert "//u//a//now" in text
+            assert told in text
+    assert hashes(near) == hashes_of([plex_at("now")])
+
+
 @pytest.mark.parametrize("receiver", ["server", "dialler", "first", "second"])
 def test_a_full_disk_refuses_until_there_is_room(receiver: str, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "28m") as disk:

@@ -194,6 +194,15 @@ def print_not_kept(reasons: Mapping[str, str]) -> None:
         _print_records(f"the peer does not keep {count_of(len(reasons), 'record')}:", reasons)
 
 
+def print_left_out(result: InterlaceResult) -> None:
+    """What this side did not get or keep, in a few lines on stderr."""
+    for label, said in refusal_rows(result):
+        say(f"{label}: {said}", err=True)
+    if result.not_available_hashes:
+        say(f"not available: {count_of(len(result.not_available_hashes), 'record')}", err=True)
+    print_rejected(dict(result.rejected_hashes))
+
+
 def print_rejected(rejected: dict[str, str]) -> None:
     """What came and was not taken, and why."""
     if not rejected:
