@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from interlace.pair import ALL, blob, config_of, group_module, hash_of
-from interlace.scripted import Scripted
+from interlace.scripted import Scripted, limits_with
 from interop.harness import filled
 from lace.interlace.agreement import own_hello
+from lace.interlace.effects import Evaluate
 from lace.interlace.events import HeldBack, Refused, Taken
 from lace.interlace.negotiate import Hello, agree
 from lace.interlace.reasons import AbortReason
-from lace.interlace.refusals import MAX_DECLINED_NAMED, Reason, RefusalBook
+from lace.interlace.refusals import MAX_DECLINED_NAMED, Reason, RefusalBook, most_requests
 from lace.limits import ExchangeLimits
 from lace.policy.compile import agree as compile_operands
 from lace.policy.operand import Module
@@ -301,6 +302,18 @@ def test_a_list_says_all_that_is_held_back_now() -> None:
     assert peer.side.finished is not None
     assert not peer.side.finished.held_back_by_peer
     assert peer.side.finished.is_converged
+
+
+@pytest.mark.clause("071-RIDE-04")
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_no_more_is_asked_for_than_a_block_can_refuse(version: int) -> None:
+    block = 4096
+    peer = Scripted(refusals=True, limits=limits_with(max_fact_block_size=block))
+    peer.open(HelloLimit=f"HelloLimit('x_refusals','{version}')")
+    peer.advertise(*(str(hash_of(blob(str(number).encode()))) for number in range(40)))
+    most = {effect.max_requests for effect in peer.side.asked if isinstance(effect, Evaluate)} - {0}
+    assert most == {most_requests(block) if version else peer.side.terms.max_requests}
+    assert len([line for line in peer.heard() if line.startswith("MayRequest")]) == (26 if version else 40)
 
 
 # --- lengths ---------------------------------------------------------------------------------------------------
