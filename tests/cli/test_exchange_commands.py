@@ -157,7 +157,8 @@ def test_records_are_stored_at_a_peer_and_nothing_else(stage: Path) -> None:
     with serving("far.lace", stage) as address:
         done = lace("store", "near.lace", "//big//a//big", "--to", address, "--json")
         assert done.exit_code == ExitCode.OK, done.output
-        assert json.loads(done.stdout) == {"named": records - 1, "sent": records - 1, "first_not_sent": None}
+        said = {"named": records - 1, "sent": records - 1, "sent_not_confirmed": 0, "refused_by_peer": {}}
+        assert json.loads(done.stdout) == {**said, "first_not_sent": None}
         assert "sent 0 of" in lace("store", "near.lace", "//big//a//", "--to", address).stdout
     with api.open("far.lace") as opened:
         assert opened.get("//big//a//big") == content

@@ -61,7 +61,7 @@ def test_what_a_server_hides_no_relay_brings_to_one_that_wants_it(stage: Path) -
     shown = (Exposure.author("AllowQueryRecord(V,P) :- Have(P), not Field(P,'Group',_,'secret')."),)
     with serving("a.lace", stage / "a", exposures=shown) as first, serving("b.lace", stage / "b") as second:
         told = json.loads(lace("interlace", first, second, "--json").stdout)
-    assert [end["sent"] for end in told["ends"]] == [2, 3]
+    assert [end["sent_not_confirmed"] for end in told["ends"]] == [2, 3]
     assert [end["received"] for end in told["ends"]] == [3, 2]
     with api.open("b.lace") as opened:
         assert {row.coordinate.split("//")[1] for row in opened.list("//")} == {"u", "v"}

@@ -84,7 +84,7 @@ def test_a_first_contact_names_no_record_twice(make: Make, common: int, first: i
     assert [blocks(side) for side in both.sides] == [COLD, COLD]
     assert has_asked(both) == [False, False]
     assert [len(result.received_hashes) for result in results] == [second, first]
-    assert [len(result.sent_hashes) for result in results] == [first, second]
+    assert [len(result.unconfirmed_hashes) for result in results] == [first, second]
     assert [claim.hash for claim in near.held] == [claim.hash for claim in far.held] == sorted(near.have)
     for side, mine, theirs in ((near, second, first), (far, first, second)):
         assert next(event for event in side.events if isinstance(event, Requested)) == Requested(mine, theirs)

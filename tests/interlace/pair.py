@@ -80,7 +80,7 @@ def hash_of(stored: bytes) -> RecordHash:
     return RecordHash(stored.split(b"\n", 1)[0].decode().split(": ", 1)[1])
 
 
-_SEATED = ("link", "cursor_key", "is_direct", "salt", "holds_nothing", "takes")
+_SEATED = ("link", "cursor_key", "is_direct", "salt", "holds_nothing", "takes", "refusals", "wants_lengths")
 
 
 def config_of(index: int, module: Module = ALL, **options: Any) -> MachineConfig:

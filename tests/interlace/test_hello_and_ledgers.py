@@ -215,7 +215,11 @@ def test_a_ledger_counts_an_exchange_and_its_rounds() -> None:
     assert list(ledger.not_available) == [RECORDS[6]]
     ledger.begin_round()
     assert (ledger.loops, ledger.round_loops, ledger.round_received, ledger.round_sent) == (1, 0, 0, 0)
-    assert list(ledger.sent) == RECORDS[1:3]
+    assert (list(ledger.sent), list(ledger.unconfirmed)) == ([], RECORDS[1:3])
+    ledger.refuse({RECORDS[1]: "full"})
+    assert ledger.confirm() == [RECORDS[2]]
+    assert (list(ledger.sent), list(ledger.unconfirmed), ledger.refused) == ([RECORDS[2]], [], {RECORDS[1]: "full"})
+    assert [ledger.has_sent(record) for record in RECORDS[:3]] == [False, False, True]
     ledger.count_loop()
     ledger.count_loop()
     assert (ledger.loops, ledger.round_loops) == (3, 2)

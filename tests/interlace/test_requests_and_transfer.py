@@ -142,7 +142,7 @@ def test_a_request_for_what_is_no_record_id_aborts(text: str) -> None:
 def test_requested_records_are_sent_back_to_back_then_both_ends() -> None:
     wire = asked(X, Y)
     assert wire.heard() == [f"<record {hash_of(X)}>", f"<record {hash_of(Y)}>", "", ""]
-    assert wire.side.machine.result().sent_hashes == (hash_of(X), hash_of(Y))
+    assert wire.side.machine.result().unconfirmed_hashes == (hash_of(X), hash_of(Y))
     assert wire.side.machine.result().bytes_sent == len(X) + len(Y)
 
 

@@ -342,6 +342,6 @@ def test_a_request_for_what_the_node_does_not_have_is_answered_and_the_round_goe
             outcome = await server.next_outcome()
             assert asked.replace(b"MayRequest", b"NotAvailable") in said
             assert (outcome.abort, outcome.result.received_hashes) == ("", (hash_of(THEIRS),))
-            assert outcome.result.sent_hashes == (hash_of(OURS),)
+            assert outcome.result.unconfirmed_hashes == (hash_of(OURS),)
 
     asyncio.run(run())

@@ -89,7 +89,7 @@ def test_what_both_have_is_not_moved(laces: tuple[Lace, Lace]) -> None:
     put(laces[1], "v", range(2))
     first, second = run(laces)
     assert not first.result.received_hashes
-    assert len(first.result.sent_hashes) == len(second.result.received_hashes) == 2
+    assert len(first.result.unconfirmed_hashes) == len(second.result.received_hashes) == 2
     assert hashes(laces[0]) == hashes(laces[1])
 
 

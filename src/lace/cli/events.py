@@ -5,8 +5,11 @@ Rule: every event of `lace.interlace.events` has both; programs read the fields.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import assert_never
 
+from lace.cli.outcome import reasons_text
 from lace.cli.output import count_of
 from lace.interlace import events as ev
 
@@ -39,8 +42,14 @@ def event_text(event: ev.Event) -> str:
             return f"rejected {_some(list(reasons))}: {next(iter(reasons.values()), '')}"
         case ev.Unwanted(count):
             return f"did not want {count_of(count, 'record')} that came"
+        case ev.HeldBack(by_us, by_peer):
+            return f"does not ask for {_counted(by_us)} that it would not keep, the peer for {_counted(by_peer)}"
         case ev.Sent(hashes):
-            return f"sent {_some(hashes)}"
+            return f"sent {_some(hashes)}, not confirmed yet"
+        case ev.Taken(hashes):
+            return f"sent {_some(hashes)}: the peer took it"
+        case ev.Refused(reasons):
+            return f"refused by the peer: {_some(list(reasons))} ({reasons_text(Counter(reasons.values()))})"
         case ev.NotAvailable(hashes):
             return f"was refused {_some(hashes)}"
         case ev.Deferred(hashes):
@@ -53,6 +62,11 @@ def event_text(event: ev.Event) -> str:
             return f"closed{': ' + reason if reason else ''}"
         case _:
             assert_never(event)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    said = f" ({reasons_text(counts)})" if counts else ""
+    return f"{count_of(sum(counts.values()), 'record')}{said}"
 
 
 def _some(hashes: object) -> str:

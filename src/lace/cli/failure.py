@@ -41,6 +41,7 @@ class ExitCode(IntEnum):
     CONNECTION = 6
     KEY = 7
     NOTHING = 8
+    REFUSED = 9
     INCOMPLETE = 10
     BUG = 70
     INTERRUPTED = 130
@@ -57,6 +58,7 @@ MEANING = {
     ExitCode.CONNECTION: "a connection could not be made or was lost",
     ExitCode.KEY: "a signing key is missing or cannot be used",
     ExitCode.NOTHING: "the exchange ended well, but nothing was allowed: neither side showed the other a record",
+    ExitCode.REFUSED: "the exchange ended well, but a side did not keep all that both rules select, or did not say so",
     ExitCode.INCOMPLETE: "content is here without all of its parts: nothing is damaged, a peer has to bring the rest",
     ExitCode.BUG: "a bug in lace; run again with --debug and report what it prints",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",

@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from lace.cli.outcome import refusal_rows, sent_text
 from lace.cli.output import count_of, human_size, json_line, say, visible_line
 
 if TYPE_CHECKING:
@@ -41,21 +42,21 @@ class Logbook:
         self.say("open", f"link {info.number} {way} {info.address}{who}", **_link(info))
 
     def event(self, info: LinkInfo, event: Event) -> None:
-        """What happened on a link; only fixed points unless everything is asked for."""
+        """What happened on a link; fixed points and what was not kept, unless everything is asked for."""
         from lace.cli.events import event_fields, event_text
 
-        if self._every_event or type(event).__name__ == "FixedPoint":
+        if self._every_event or type(event).__name__ in ("FixedPoint", "HeldBack", "Refused"):
             self.say("exchange", f"link {info.number} {event_text(event)}", **_link(info), **event_fields(event))
 
     def ended(self, info: LinkInfo, outcome: Outcome) -> None:
         """A link is gone."""
         result = outcome.result
-        how = f"aborted: {outcome.abort} ({outcome.detail})" if outcome.abort else "closed"
+        how = f"aborted: {outcome.abort} ({outcome.detail})" if outcome.abort else _closed(outcome)
         text = (
             f"link {info.number} {how}; received {count_of(len(result.received_hashes), 'record')} "
-            f"({human_size(result.bytes_received)}), sent {count_of(len(result.sent_hashes), 'record')} "
-            f"({human_size(result.bytes_sent)}), rejected {len(result.rejected_hashes)}"
+            f"({human_size(result.bytes_received)}), sent {sent_text(result)}, rejected {len(result.rejected_hashes)}"
         )
+        text += "".join(f", {label} {said}" for label, said in refusal_rows(result))
         self.say(
             "end",
             text,
@@ -64,7 +65,12 @@ class Logbook:
             detail=outcome.detail or None,
             received=len(result.received_hashes),
             sent=len(result.sent_hashes),
+            sent_not_confirmed=len(result.unconfirmed_hashes),
             rejected=dict(result.rejected_hashes),
+            refused_by_peer=dict(result.refused_hashes),
+            held_back=dict(result.held_back),
+            held_back_by_peer=dict(result.held_back_by_peer.counts),
+            ending=outcome.ending,
             loops=result.loops,
         )
 
@@ -76,6 +82,13 @@ class Logbook:
     def trouble(self, text: str) -> None:
         """Something failed and the node goes on."""
         self.say("trouble", text)
+
+
+def _closed(outcome: Outcome) -> str:
+    """How a link that nobody broke off came to its end."""
+    if outcome.result.limit_reached:
+        return f"closed at the limit {outcome.result.limit_reached}"
+    return outcome.ending if outcome.ending.startswith("closed") else "closed"
 
 
 def _link(info: LinkInfo) -> dict[str, object]:

@@ -1,20 +1,23 @@
 """How the end of an exchange is shown and what exit code it has.
 
-Rule: 0 is a fixed point or a close that somebody asked for; a limit, an abort, a lost connection and an exchange in
-which nobody was allowed to see anything each have their own number, and so has one after which content that our rules
-select lacks parts here. Whatever moves nothing says why in one line.
+Rule: 0 is converged. A limit, an abort, a lost connection or early close, an exchange in which nobody was allowed to
+see anything, one in which a side refused something, and one after which content that our rules select lacks parts each
+have their own number. Whatever moves nothing says why in one line. "Sent" is what the peer took; what it said nothing
+of is "sent, not confirmed".
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from lace.cli.failure import ExitCode, print_failure
 from lace.cli.output import count_of, human_size, print_fields, print_json, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from lace.interlace.result import InterlaceResult
     from lace.interlace.terms import Terms
     from lace.policy.operand import Module
     from lace.porcelain.completeness import Incomplete
@@ -35,13 +38,15 @@ def incomplete_after(lace: Lace, module: Module) -> list[Incomplete]:
     return selected_among(list(lace.incomplete()), module, lace.store)
 
 
-def exit_code_of(outcome: Outcome, incomplete: Sequence[Incomplete] = ()) -> ExitCode:
-    """The exit code of an exchange that was to reach a fixed point."""
-    code = _exit_code(outcome)
+def exit_code_of(
+    outcome: Outcome, incomplete: Sequence[Incomplete] = (), *, needs_confirmation: bool = True
+) -> ExitCode:
+    """The exit code of an exchange that was to reach a fixed point; who only passes on is told of nothing kept."""
+    code = _exit_code(outcome, needs_confirmation)
     return ExitCode.INCOMPLETE if incomplete and code is ExitCode.OK else code
 
 
-def _exit_code(outcome: Outcome) -> ExitCode:
+def _exit_code(outcome: Outcome, needs_confirmation: bool) -> ExitCode:
     if outcome.abort == "transfer limit exceeded" or outcome.result.limit_reached:
         return ExitCode.LIMIT
     if outcome.abort in _CONNECTION:
@@ -50,8 +55,10 @@ def _exit_code(outcome: Outcome) -> ExitCode:
         return ExitCode.STORE
     if outcome.abort:
         return ExitCode.PROTOCOL
-    if not outcome.result.fixed_point:
+    if not outcome.is_complete:
         return ExitCode.CONNECTION
+    if outcome.result.has_refusals or (needs_confirmation and outcome.result.unconfirmed_hashes):
+        return ExitCode.REFUSED
     return ExitCode.OK if _was_anything_shown(outcome) else ExitCode.NOTHING
 
 
@@ -77,8 +84,9 @@ def held_back_line(held: HeldBack) -> str:
 def why_nothing_moved(outcome: Outcome, held: HeldBack | None = None) -> str:
     """One line for an exchange that ended well and moved nothing; empty if it moved something or broke off."""
     result = outcome.result
-    moved = result.received_hashes or result.sent_hashes or result.rejected_hashes
-    if outcome.abort or not result.fixed_point or moved:
+    sent = result.sent_hashes or result.unconfirmed_hashes or result.refused_hashes
+    moved = result.received_hashes or result.rejected_hashes or sent
+    if not outcome.is_complete or moved or result.held_back or result.held_back_by_peer:
         return ""
     ours, theirs = result.advertised_to_peer, result.advertised_by_peer
     if held is not None:
@@ -102,6 +110,8 @@ def outcome_fields(
     result = outcome.result
     return {
         "fixed_point": result.fixed_point,
+        "converged": outcome.is_converged,
+        "ending": outcome.ending,
         "abort": outcome.abort or None,
         "detail": outcome.detail or None,
         "limit": result.limit_reached or None,
@@ -111,6 +121,11 @@ def outcome_fields(
         "loops": result.loops,
         "received": len(result.received_hashes),
         "sent": len(result.sent_hashes),
+        "sent_not_confirmed": len(result.unconfirmed_hashes),
+        "refused_by_peer": dict(result.refused_hashes),
+        "held_back": dict(result.held_back),
+        "held_back_by_peer": dict(result.held_back_by_peer.counts),
+        "held_back_records": dict(result.held_back_by_peer.records),
         "rejected": dict(result.rejected_hashes),
         "not_available": list(result.not_available_hashes),
         "record_bytes_received": result.bytes_received,
@@ -141,6 +156,7 @@ def print_outcome(
         print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out, held) | lacking)
     else:
         _print_summary(outcome, seconds, bytes_in, bytes_out, held)
+        print_refused(outcome.result)
         print_incomplete(incomplete)
         if line := why_nothing_moved(outcome, held):
             say(line, err=True)
@@ -160,8 +176,9 @@ def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
         rows.append(("peer", result.peer_verifier))
     rows += [
         ("received", f"{count_of(len(result.received_hashes), 'record')}, {human_size(result.bytes_received)}"),
-        ("sent", f"{count_of(len(result.sent_hashes), 'record')}, {human_size(result.bytes_sent)}"),
+        ("sent", sent_text(result)),
     ]
+    rows += refusal_rows(result)
     if held is not None:
         rows.append(
             ("held back", f"{count_of(held.records, 'record')} of yours that the peer's rules cannot see (--expose)")
@@ -183,7 +200,64 @@ def _ending(outcome: Outcome) -> str:
         return f"aborted{limit} after {loops}"
     if result.limit_reached:
         return f"at the limit {result.limit_reached} after {loops}"
-    return f"at a fixed point after {loops}" if result.fixed_point else f"by the peer after {loops}"
+    if result.closed_by_peer:
+        return f"early, closed by the peer after {loops}"
+    if not result.fixed_point:
+        return f"early, closed by us after {loops}"
+    doubt = ", but not all was kept" if result.has_refusals else ", and what was sent is not confirmed"
+    return f"at a fixed point after {loops}" + ("" if result.is_converged else doubt)
+
+
+def sent_text(result: InterlaceResult) -> str:
+    """What the peer took; and what was written to it and it said nothing of."""
+    size = human_size(result.bytes_sent)
+    if not result.unconfirmed_hashes:
+        written = f", {size} written" if result.refused_hashes else f", {size}"
+        return f"{count_of(len(result.sent_hashes), 'record')}{written}"
+    loose = f"{count_of(len(result.unconfirmed_hashes), 'record')} sent, not confirmed"
+    return (
+        f"{count_of(len(result.sent_hashes), 'record')}, {loose}, {size}" if result.sent_hashes else f"{loose}, {size}"
+    )
+
+
+def refusal_rows(result: InterlaceResult) -> list[tuple[str, object]]:
+    """A row for each way in which something was not kept, if there is any of it."""
+    refused = Counter(result.refused_hashes.values())
+    found = (
+        ("refused by peer", refused, ""),
+        ("held back by peer", result.held_back_by_peer.counts, ", not asked for"),
+        ("held back here", result.held_back, ", not asked for"),
+    )
+    return [
+        (label, f"{count_of(sum(counts.values()), 'record')}: {reasons_text(counts)}{more}")
+        for label, counts, more in found
+        if counts
+    ]
+
+
+def reasons_text(counts: Mapping[str, int]) -> str:
+    """`2 quota, 1 horizon`."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+
+
+def print_refused(result: InterlaceResult) -> None:
+    """What the peer did not keep or ask for, record by record."""
+    print_not_kept({**result.held_back_by_peer.records, **result.refused_hashes})
+
+
+def print_not_kept(reasons: Mapping[str, str]) -> None:
+    """Records that a peer would not keep, with its reasons."""
+    if reasons:
+        _print_records(f"the peer does not keep {count_of(len(reasons), 'record')}:", reasons)
+
+
+def print_left_out(result: InterlaceResult) -> None:
+    """What this side did not get or keep, in a few lines on stderr."""
+    for label, said in refusal_rows(result):
+        say(f"{label}: {said}", err=True)
+    if result.not_available_hashes:
+        say(f"not available: {count_of(len(result.not_available_hashes), 'record')}", err=True)
+    print_rejected(dict(result.rejected_hashes))
 
 
 def print_incomplete(incomplete: Sequence[Incomplete]) -> None:
@@ -198,8 +272,12 @@ def print_rejected(rejected: dict[str, str]) -> None:
     """What came and was not taken, and why."""
     if not rejected:
         return
-    say(f"rejected {count_of(len(rejected), 'record')}:", err=True)
-    for record, reason in list(rejected.items())[:MOST_REASONS]:
+    _print_records(f"rejected {count_of(len(rejected), 'record')}:", rejected)
+
+
+def _print_records(headline: str, reasons: Mapping[str, str]) -> None:
+    say(headline, err=True)
+    for record, reason in list(reasons.items())[:MOST_REASONS]:
         say(f"  {record}  {reason}", err=True)
-    if len(rejected) > MOST_REASONS:
-        say(f"  and {len(rejected) - MOST_REASONS:,} more; --json names them all", err=True)
+    if len(reasons) > MOST_REASONS:
+        say(f"  and {len(reasons) - MOST_REASONS:,} more; --json names them all", err=True)

@@ -16,8 +16,8 @@ import click
 from lace.cli.failure import ExitCode, print_failure
 from lace.cli.leaving import run_until_interrupted
 from lace.cli.links import LinkChoices, make_terms
-from lace.cli.outcome import exit_code_of, outcome_fields, print_rejected
-from lace.cli.output import count_of, human_size, metered, print_fields, print_json, say
+from lace.cli.outcome import exit_code_of, outcome_fields, print_rejected, sent_text
+from lace.cli.output import metered, print_fields, print_json, say
 from lace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def relay_between(
 
 def worst_of(outcomes: Sequence[Outcome]) -> ExitCode:
     """The exit code of both: that of the one that failed first of all, or that nothing was shown by either."""
-    codes = [exit_code_of(outcome) for outcome in outcomes]
+    codes = [exit_code_of(outcome, needs_confirmation=False) for outcome in outcomes]
     failures = [code for code in codes if code not in (ExitCode.OK, ExitCode.NOTHING)]
     if failures:
         return failures[0]
@@ -130,8 +130,7 @@ def _print(addresses: Sequence[Address], outcomes: Sequence[Outcome], seconds: f
     else:
         print_fields(
             [
-                (f"to {address}", f"{count_of(len(outcome.result.sent_hashes), 'record')}, "
-                                  f"{human_size(outcome.result.bytes_sent)}")
+                (f"to {address}", sent_text(outcome.result))
                 for address, outcome in zip(addresses, outcomes, strict=True)
             ]
         )  # fmt: skip

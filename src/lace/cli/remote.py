@@ -14,7 +14,7 @@ import click
 from lace.cli.failure import ExitCode
 from lace.cli.interlace import exchange_once
 from lace.cli.links import AddressType, LinkChoices, link_options, make_terms
-from lace.cli.outcome import exit_code_of, print_outcome
+from lace.cli.outcome import exit_code_of, print_left_out, print_outcome
 
 if TYPE_CHECKING:
     from lace.notation.identifiers import RecordHash
@@ -40,10 +40,15 @@ def fetch(lace: Lace, address: Any, wanted: str, choices: LinkChoices) -> None:
 
 
 def pull(lace: Lace, address: Any, module: Module, choices: LinkChoices) -> None:
-    """One bounded exchange that only receives; anything but a fixed point ends the command."""
+    """One bounded exchange that only receives; anything but a fixed point ends the command.
+
+    What was not kept on the way is told and does not: one bad record of somebody's must not keep all others away.
+    """
     outcome, seconds, moved = exchange_once(lace.store, address, make_terms(module, (), is_open=False), choices)
     code = exit_code_of(outcome)
-    if code not in (ExitCode.OK, ExitCode.NOTHING):  # that nothing was shown is told by whoever misses it
+    if code is ExitCode.REFUSED:
+        print_left_out(outcome.result)
+    elif code not in (ExitCode.OK, ExitCode.NOTHING):  # that nothing was shown is told by whoever misses it
         print_outcome(outcome, seconds, *moved, as_json=False)
         raise click.exceptions.Exit(code)
 

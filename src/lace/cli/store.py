@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,19 @@ from lace.cli.asking import why_not_sent
 from lace.cli.failure import ExitCode
 from lace.cli.interlace import exchange_once
 from lace.cli.links import AddressType, LinkChoices, link_options, make_terms
-from lace.cli.outcome import exit_code_of, print_outcome
+from lace.cli.outcome import exit_code_of, print_not_kept, print_outcome
 from lace.cli.output import count_of, json_option, print_json, say
 from lace.cli.remote import HASHES_AT_ONCE, with_pieces
 
 if TYPE_CHECKING:
+    from lace.interlace.result import InterlaceResult
     from lace.interlace.terms import Terms
     from lace.notation.identifiers import RecordHash
     from lace.porcelain.lace import Lace
     from lace.porcelain.why import Gate
+
+
+_ENDED_WELL = (ExitCode.OK, ExitCode.NOTHING, ExitCode.REFUSED)
 
 
 @click.command("store")
@@ -34,21 +39,29 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
     """Send records of a lace to a peer.
 
     Runs bounded exchanges whose selector names exactly these records, with the chunks of large content, and shows the
-    peer nothing else. The peer takes what its own rules select and what it lacks; nothing of it is taken.
+    peer nothing else. The peer takes what its own rules select, what it lacks and what it has room for; nothing of it
+    is taken. "Sent" is what the peer kept; what it refuses is named with its reason, and exits 9.
     """
     choices = LinkChoices(**links)
     sent: set[str] = set()
+    unconfirmed: set[str] = set()
+    refused: dict[str, str] = {}
+    held_back: Counter[str] = Counter()
     stopped: Gate | None = None
     with opened(path) as lace:
         named = list(dict.fromkeys(found for target in targets for found in _resolve(lace, target)))
         wanted = with_pieces(lace, named)
         for start in range(0, len(named), HASHES_AT_ONCE):
-            code, moved = _send(lace, address, named[start : start + HASHES_AT_ONCE], choices)
-            sent.update(moved)
-            if code not in (ExitCode.OK, ExitCode.NOTHING):
+            code, result = _send(lace, address, named[start : start + HASHES_AT_ONCE], choices)
+            sent.update(result.sent_hashes)
+            unconfirmed.update(result.unconfirmed_hashes)
+            refused.update(result.refused_hashes)
+            refused.update(result.held_back_by_peer.records)
+            held_back.update(result.held_back_by_peer.counts)
+            if code not in _ENDED_WELL:
                 return code
-        unsent = [record for record in wanted if record not in sent]
-        if unsent:
+        unsent = [record for record in wanted if record not in sent and record not in unconfirmed]
+        if unsent and not refused:
             whole = next(record for record in named if unsent[0] in with_pieces(lace, [record]))
             stopped = why_not_sent(lace, address, unsent[0], _terms([whole]), choices)
     if as_json:
@@ -57,17 +70,21 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
             if stopped is None
             else {"record": unsent[0], "side": stopped.side, "gate": stopped.name, "said": stopped.said}
         )
-        print_json({"named": len(wanted), "sent": len(sent), "first_not_sent": why})
+        counted = {"named": len(wanted), "sent": len(sent), "sent_not_confirmed": len(unconfirmed)}
+        print_json({**counted, "refused_by_peer": refused, "first_not_sent": why})
     else:
-        say(f"sent {len(sent):,} of {count_of(len(wanted), 'record')}")
+        loose = f", {len(unconfirmed):,} more sent, not confirmed" if unconfirmed else ""
+        say(f"sent {len(sent):,} of {count_of(len(wanted), 'record')}{loose}")
+        print_not_kept(refused)
     if stopped is not None and not as_json:
         say(f"{unsent[0]} stops {stopped.side}: {stopped.sentence}", err=True)
         rules = f"--select-hash {whole} --expose selected"
         say(f"`lace why {path} {unsent[0]} --address {address} {rules}` shows the rules", err=True)
-    is_refused = stopped is not None and stopped.name != "missing"  # what the peer has already is where it should be
-    if not is_refused:
+    if refused or held_back:
+        return ExitCode.REFUSED
+    if stopped is None or stopped.name == "missing":  # what the peer has already is where it should be
         return ExitCode.OK
-    if not sent:
+    if not sent and not unconfirmed:
         return ExitCode.NOTHING
     return ExitCode.OK if unsent[0] in named else ExitCode.INCOMPLETE  # content went, and a part of it did not
 
@@ -82,13 +99,13 @@ def _terms(records: Sequence[RecordHash]) -> Terms:
 
 def _send(
     lace: Lace, address: Any, records: Sequence[RecordHash], choices: LinkChoices
-) -> tuple[ExitCode, Sequence[str]]:
+) -> tuple[ExitCode, InterlaceResult]:
     terms = _terms(records)
     outcome, seconds, moved = exchange_once(lace.store, address, terms, choices)
     code = exit_code_of(outcome)
-    if code not in (ExitCode.OK, ExitCode.NOTHING):
+    if code not in _ENDED_WELL:
         print_outcome(outcome, seconds, *moved, as_json=False)
-    return code, outcome.result.sent_hashes
+    return code, outcome.result
 
 
 def _resolve(lace: Lace, target: str) -> list[RecordHash]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from lace.differences.keyed import DifferenceKey
 from lace.errors import InvalidInput, LaceError
+from lace.facts.predicates import DATA_LENGTH
 from lace.interlace.negotiate import (
     ALL_FIELDS,
+    MOST_REFUSALS,
     FieldSchema,
     Hello,
     Negotiated,
@@ -100,6 +102,9 @@ def compile_modules(config: MachineConfig, own: Module, peer: Module) -> Exchang
 def own_hello(config: MachineConfig, plan: ExchangePlan, now_ns: int) -> Hello:
     """Our hello; it offers exactly the fields that the plan requires unless configured otherwise."""
     required = ALL_FIELDS if plan.requirements.all_fields else FieldSchema(plan.requirements.names)
+    refusals = MOST_REFUSALS if config.refusals and config.terms.refusals else 0
+    if refusals and required.names is not None:  # 071-LEN-02: left out again where nobody wants it
+        required = FieldSchema(required.names | {DATA_LENGTH})
     return Hello(
         plan=plan.id,
         tai=TAI.from_ns(now_ns),
@@ -114,6 +119,8 @@ def own_hello(config: MachineConfig, plan: ExchangePlan, now_ns: int) -> Hello:
             salt=config.salt,
             holds_nothing=config.holds_nothing,
             takes=_offered_takes(config, plan),
+            refusals=refusals,
+            wants_lengths=config.wants_lengths,
         ),
     )
 

@@ -17,7 +17,7 @@ from lace.interlace.inputs import ChangesReceived
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import TICK_READY, Block, require_vocabulary
 from lace.limits import ExchangeLimits
-from lace.notation.fact import Fact, FactColumn
+from lace.notation.fact import Fact, FactColumn, Predicate
 
 _all_but_first = itemgetter(slice(1, None))
 
@@ -26,10 +26,17 @@ class BlockReader:
     """Facts of one block; listings go straight into their reader."""
 
     def __init__(
-        self, kind: Block, max_size: int, listing: ListingReader | None = None, *, differences: bool = False
+        self,
+        kind: Block,
+        max_size: int,
+        listing: ListingReader | None = None,
+        *,
+        differences: bool = False,
+        refusals: int = 0,
     ) -> None:
         self.kind = kind
         self._differences = differences  # whether 070 is spoken
+        self._refusals = refusals  # which version of 071 is spoken; 0: none
         self._max_size = max_size
         self._size = 0
         self._listing = listing
@@ -68,7 +75,7 @@ class BlockReader:
             return
         listing = self._listing
         for predicate, run in groupby(facts, itemgetter(0)):
-            require_vocabulary(predicate, self.kind, differences=self._differences)
+            self._require(predicate)
             if listing is not None and predicate == ADVERTISED_FIELD:
                 for _, values in run:
                     listing.add_field(values)
@@ -78,9 +85,12 @@ class BlockReader:
             else:
                 self.facts += run
 
+    def _require(self, predicate: Predicate) -> None:
+        require_vocabulary(predicate, self.kind, differences=self._differences, refusals=self._refusals)
+
     def _read_column(self, column: FactColumn) -> None:
         predicate = column.predicate
-        require_vocabulary(predicate, self.kind, differences=self._differences)
+        self._require(predicate)
         if predicate == TICK_READY:
             self.ticks += column.firsts
         elif predicate == MAY_REQUEST:
@@ -121,4 +131,10 @@ def reader_for(kind: Block, agreement: Agreement | None, own: ExchangeLimits) ->
     if kind in (Block.LISTING, Block.ANSWER, Block.REPLY, Block.TOLD):
         most = limits.max_advertisement_records_listed
         listing = ListingReader(agreement.peer_source, negotiated.schema.names, most)
-    return BlockReader(kind, limits.max_fact_block_size, listing, differences=negotiated.differences)
+    return BlockReader(
+        kind,
+        limits.max_fact_block_size,
+        listing,
+        differences=negotiated.differences,
+        refusals=negotiated.refusals,
+    )

@@ -6,7 +6,7 @@ read, and every record that came has been stored or rejected. Then it is thrown 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lace.interlace.advertisement import require_record_ids
 from lace.interlace.blocks import BlockReader
@@ -17,6 +17,8 @@ from lace.interlace.events import Deferred, NotAvailable, Sent, Unwanted
 from lace.interlace.inputs import RecordsReceived, RecordsSent
 from lace.interlace.phases import Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.refusals import read_refused
+from lace.interlace.refusing import accept_refusals
 from lace.interlace.vocabulary import NOT_AVAILABLE
 from lace.notation.fact import FactColumn
 
@@ -27,10 +29,14 @@ class Transfer:
     def __init__(self, core: Core, epoch: Epoch, requested: Sequence[str], *, are_listed: bool = False) -> None:
         self._core = core
         self._epoch = epoch
-        self._requested = requested[: core.terms.max_service_records]  # the rest is deferred (050-XFER-01)
+        served = requested[: core.terms.max_service_records]  # the rest is deferred (050-XFER-01)
+        refused = core.ledger.refused
+        self._denied = [record for record in served if record in refused] if refused else []  # 071-AGAIN-02
+        self._requested = [record for record in served if record not in refused] if self._denied else served
         self._are_listed = are_listed  # by us, of the set that was advertised last
         self._named = 0 if are_listed else len(self._requested)  # by the peer
         self._crossed = False  # record bytes, in either direction
+        self._refused_by_peer: Mapping[str, str] = {}  # looked at when all that we send is known to be sent
         self.is_batch_open = True  # the peer's records come before its availability block
 
     def begin(self) -> None:
@@ -71,6 +77,7 @@ class Transfer:
             ledger.count_sent(answer.sent)
             self._epoch.note_sent([record for record, _ in answer.sent])
             self._crossed = True
+            self._core.refusals.note_crossed([record for record, _ in answer.sent])
             self._core.report(Sent([record for record, _ in answer.sent], ledger.bytes_sent))
         self._end_service(answer.missing)
 
@@ -78,7 +85,9 @@ class Transfer:
         """P11: the end of the batch, then the availability block; both are always sent."""
         self._requested = ()  # the peer may take its time with its own part
         self._core.emit(EndBlock())
-        self._core.send_block(FactColumn(NOT_AVAILABLE, unavailable), self._epoch.tick_facts())
+        missing = FactColumn(NOT_AVAILABLE, [*unavailable, *self._denied])
+        self._core.send_block(missing, self._core.refusals.facts(), self._epoch.tick_facts())
+        self._core.refusals.were_told()
         self._core.sent = True
 
     # --- what we asked for -------------------------------------------------------------------------------------
@@ -97,10 +106,12 @@ class Transfer:
         wanted = core.requests.wanted(arrived)
         if arrived:
             self._epoch.note_arrived(arrived)
+            core.refusals.note_crossed(arrived)
         if wanted:
             core.storing.update(wanted)
             core.emit(StoreRecords(wanted))
         if len(wanted) < len(arrived):
+            core.refusals.not_wanted(frozenset(arrived).difference(wanted))
             core.report(Unwanted(len(arrived) - len(wanted)))
         if taken < asked:  # 050-LIM-06
             raise ProtocolAbort(AbortReason.TRANSFER_LIMIT_EXCEEDED, f"more than {limit} bytes", "050-ERR-14")
@@ -110,7 +121,8 @@ class Transfer:
     def receive_availability(self, block: BlockReader) -> None:
         """What the peer can no longer send; what got no answer is deferred (050-XFER-04)."""
         core = self._core
-        missing = [fact.values[0] for fact in dict.fromkeys(block.facts)]
+        missing = [fact.values[0] for fact in dict.fromkeys(block.facts) if fact.predicate == NOT_AVAILABLE]
+        self._refused_by_peer = read_refused(block.facts)
         require_record_ids(missing)
         for record in missing:
             core.requests.unavailable(record)
@@ -131,6 +143,7 @@ class Transfer:
 
     def end(self) -> None:
         """P13: since record bytes last crossed, listings begin anew."""
+        accept_refusals(self._core, self._refused_by_peer)
         if self._crossed:
             self._epoch.forget_listings()
 

@@ -17,7 +17,7 @@ from lace.interlace.cursor import AdvertisementCursor
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Lacking, Reconciled
-from lace.interlace.likeness import Likeness, OwnSet, adds_up, as_theirs, measure_of
+from lace.interlace.likeness import Likeness, OwnSet, adds_up, as_theirs, holds, measure_of
 from lace.interlace.packed import Part
 from lace.interlace.partitions import START_LENGTH, AdvertisementSet, ClaimChanges, Partition, summarise
 from lace.interlace.settling import OwnListing, Settling, WorkOut
@@ -147,16 +147,17 @@ class PeerClaims:
             self._held.drop_all(wanted.removed)
             self._held.put_all(wanted.added)
         answer = ClaimsTaken(len(self._held), changed=self._held.version != before)
-        return answer if own is None else self._likened(answer, own, wanted.max_named)
+        return answer if own is None else self._likened(answer, own, wanted)
 
-    def _likened(self, answer: ClaimsTaken, own: OwnSet, max_named: int) -> ClaimsTaken:
+    def _likened(self, answer: ClaimsTaken, own: OwnSet, wanted: TakeClaims) -> ClaimsTaken:
         """Whether what is held is about our records, or what differs if that is little enough."""
+        max_named = wanted.max_named
         if abs(len(own) - len(self._held)) > max_named:  # so many differ at least; nothing has to be compared
             return answer
         both = set(own.among(list(self._held)))
         absent, foreign = len(own) - len(both), len(self._held) - len(both)
         if not absent and not foreign:
-            return replace(answer, is_own=True)
+            return replace(answer, is_own=holds(own, wanted.crossed))
         if max(absent, foreign) > max_named:
             return answer
         listed = [claim.hash for claim in own.listing()] if absent else []

@@ -161,8 +161,10 @@ class ComparedLoop(ABC):
         listing, self._peer_listing = self._peer_listing, None
         if self._are_equal(ours, theirs):
             told = self._asked_sums(ours, theirs)
-            self._is_quiet = self._ends_when_equal
-            core.ask(Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=told, is_equal=True))
+            self._is_quiet, crossed = self._ends_when_equal, frozenset(core.refusals.crossed)
+            core.ask(
+                Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=told, is_equal=True, crossed=crossed)
+            )
         elif self._has_base and listing is not None and theirs.sums is not None:
             added, sent = listing.added, tuple(self._epoch.sent)
             self._listed_by_peer = [claim.hash for claim in added]
@@ -230,7 +232,7 @@ class ComparedLoop(ABC):
             self._epoch.note_claims(answer)
         if self._comparison is None:
             self._core.enter(Move.LISTED)
-            if self._is_quiet and answer.agrees:
+            if self._is_quiet and answer.agrees and answer.holds_crossed:  # 071-RIDE-03
                 self._end_without_requests()
             else:
                 self._after_differences(ASK if not answer.agrees else None)

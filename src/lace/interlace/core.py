@@ -13,6 +13,7 @@ from lace.interlace.effects import Effect, EndBlock, HostEffect, Report, SendFac
 from lace.interlace.events import Event
 from lace.interlace.ledger import Ledger
 from lace.interlace.phases import QUESTIONS, Move, Phase, Question, move
+from lace.interlace.refusals import RefusalBook
 from lace.interlace.terms import MachineConfig
 from lace.interlace.transfer import RequestBook
 from lace.notation.fact import Fact
@@ -36,6 +37,7 @@ class Core:
         self.local_changed = False  # something that an evaluation reads changed since the last one for a listing
         self.storing: set[str] = set()  # received and not yet answered
         self.requests = RequestBook()
+        self.refusals = RefusalBook()
         self.ledger = Ledger(max_hashes=config.terms.max_result_hashes)
         self._out: list[Effect] = []
 

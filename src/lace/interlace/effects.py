@@ -6,7 +6,7 @@ answered by exactly one input. Of our own records an effect speaks by the handle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.sketch import Symbols
@@ -146,12 +146,14 @@ class TakeClaims:
     """The peer's claims changed, or are these from now on if `is_whole`; answered by ClaimsTaken.
 
     With `max_named` the answer names what differs from our set, if that is no more than so many on either side.
+    `crossed` went from one side to the other since the last request lists: a set that lacks one of them is not settled.
     """
 
     added: Claims
     removed: Sequence[str] = ()
     is_whole: bool = False
     max_named: int = 0
+    crossed: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +216,7 @@ class TakeDifference:
     is_equal: bool = False
     absent: Sequence[str] = ()
     named: U64 | None = None  # the same as short ids, if the peer named them
+    crossed: Collection[str] = ()  # as in TakeClaims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,13 @@ from lace.interlace.effects import Evaluate, KeepClaims, PreparePolicy, SetHandl
 from lace.interlace.events import Ticked
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Evaluated, Reconciled
 from lace.interlace.phases import Question
+from lace.interlace.refusals import most_requests
 from lace.interlace.ticks import TickState
 from lace.interlace.vocabulary import TICK_READY
 from lace.notation.fact import Fact
 
 _MAX_SEEN_LISTINGS = 4096
-_TICK_ROOM = 64  # bytes of a block left for a TickReady line
+TICK_ROOM = 64  # bytes of a block left for a TickReady line
 _NOTHING = Evaluated(own=SetHandle(-1, 0))
 
 
@@ -98,13 +99,16 @@ class Epoch:
             core.local_changed = False
         # Whether there is news to ask for, one request tells.
         most = {Question.WHAT_TO_REQUEST: core.terms.max_requests, Question.ANY_NEWS: 1}.get(question, 0)
+        block = negotiated.limits.max_fact_block_size
+        if negotiated.refusals:
+            most = min(most, most_requests(block))
         core.ask(
             question,
             Evaluate(
                 runtime=self.agreement.runtime(core.config.link, self.ticks.tick),
                 measured_bytes=self._measured_bytes() if lists and not core.config.is_direct else 0,
                 max_requests=most,
-                max_request_bytes=negotiated.limits.max_fact_block_size - _TICK_ROOM,
+                max_request_bytes=block - TICK_ROOM - core.refusals.pending_bytes,
                 refused=core.requests.refused if most else frozenset(),
             ),
         )

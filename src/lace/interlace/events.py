@@ -45,7 +45,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Records whose bytes failed validation, with why."""
+    """Records that came and are not kept, with why."""
 
     reasons: Mapping[str, str]
 
@@ -58,8 +58,30 @@ class Unwanted:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Records that a side's rules want and that it does not ask for, because it would not keep them: by reason."""
+
+    by_us: Mapping[str, int]
+    by_peer: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Records that were sent and that the peer kept."""
+
+    hashes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Records that were sent and that the peer did not keep, with its reasons."""
+
+    reasons: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
-    """Records written to the peer."""
+    """Records written to the peer; whether it keeps them is told later, by Taken or Refused, if it tells."""
 
     hashes: Sequence[str]
     bytes_sent: int  # of the whole exchange so far
@@ -107,7 +129,10 @@ Event = (
     | Received
     | Rejected
     | Unwanted
+    | HeldBack
     | Sent
+    | Taken
+    | Refused
     | NotAvailable
     | Deferred
     | FixedPoint

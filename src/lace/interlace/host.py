@@ -34,6 +34,7 @@ from lace.interlace.effects import (
     TakeClaims,
     TakeDifference,
 )
+from lace.interlace.refusals import Reason
 from lace.notation.identifiers import RecordHash
 
 Arrived = tuple[str, bytes]
@@ -266,8 +267,8 @@ def store(
 
 
 def committed(
-    stored: Sequence[RecordHash], refused: Mapping[str, str]
+    stored: Sequence[RecordHash], refused: Mapping[str, str], words: Mapping[str, Reason]
 ) -> Sequence[given.RecordsStored | given.RecordsRejected]:
     """What `commit` answers: what of a batch is durable now, and what is not, with why."""
     kept = (given.RecordsStored(stored),) if stored else ()
-    return (*kept, given.RecordsRejected(refused)) if refused else kept
+    return (*kept, given.RecordsRejected(refused, words)) if refused else kept

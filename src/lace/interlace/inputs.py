@@ -15,6 +15,7 @@ from lace.errors import LaceError
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.effects import SetHandle
 from lace.interlace.partitions import Partition
+from lace.interlace.refusals import NOTHING_HELD_BACK, HeldBack, Reason
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
@@ -127,6 +128,7 @@ class Evaluated:
     fingerprint: bytes = b""  # of our listing, and below of the peer's: only where listings depend on listings (P13)
     claims_fingerprint: bytes = b""
     store_mark: int = 0  # StoreRecordId high water of the snapshot, for diagnostics (050-STATE-02)
+    held_back: HeldBack = NOTHING_HELD_BACK  # what is requestable and would not be kept, where requests were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,8 @@ class Lacking:
 class ClaimsTaken:
     """Answers TakeClaims: how many claims the peer now makes, and whether that is another set of them than before.
 
-    Where sets are compared (070) it also tells whether they are about exactly the records of our set, and names what
-    differs if that was asked for and is little enough.
+    Where sets are compared (070) it also tells whether they are about exactly the records of our set, with all that
+    crossed, and names what differs if that was asked for and is little enough.
     """
 
     count: int
@@ -210,6 +212,7 @@ class DifferenceTaken:
     absent: Sequence[str] = ()  # the records that the peer named
     count: int = 0
     changed: bool = False
+    holds_crossed: bool = True  # our set has everything that was said to have crossed
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +250,13 @@ class RecordsStored:
 
 @dataclass(frozen=True, slots=True)
 class RecordsRejected:
-    """Answers StoreRecords for these: hash to why its bytes are not that record (050-VALID-05)."""
+    """Answers StoreRecords for these: hash to why they are not kept (050-VALID-05, P37).
+
+    `words` has the reason to tell the peer; where it has none, the bytes were not that record.
+    """
 
     reasons: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,9 @@ class Ledger:
     received: dict[RecordHash, None] = field(default_factory=dict)
     rejected: dict[str, str] = field(default_factory=dict)
     not_available: dict[str, None] = field(default_factory=dict)
-    sent: dict[str, None] = field(default_factory=dict)
+    sent: dict[str, None] = field(default_factory=dict)  # and taken (P37)
+    unconfirmed: dict[str, None] = field(default_factory=dict)  # sent, and the peer has not told what it kept
+    refused: dict[str, str] = field(default_factory=dict)  # sent and not kept
     bytes_received: int = 0
     bytes_sent: int = 0
     round_received: int = 0
@@ -34,7 +36,9 @@ class Ledger:
     def begin_round(self) -> None:
         """A fixed point was reached: limits of a round count from here."""
         self.round_received = self.round_sent = self.round_loops = 0
-        for hashes in (self.received, self.rejected, self.not_available, self.sent):
+        for hashes in (
+            self.received, self.rejected, self.not_available, self.sent, self.unconfirmed, self.refused,
+        ):  # fmt: skip
             keep_newest(hashes, self.max_hashes)
 
     def count_loop(self) -> None:
@@ -49,10 +53,32 @@ class Ledger:
 
     def count_sent(self, records: Sequence[tuple[str, int]]) -> None:
         """Records were written."""
-        self.sent.update(dict.fromkeys([record for record, _ in records]))
+        names = [record for record, _ in records]
+        self.unconfirmed.update(dict.fromkeys(names))
+        if self.sent:
+            for record in names:
+                self.sent.pop(record, None)
         size = sum([size for _, size in records])
         self.bytes_sent += size
         self.round_sent += size
+
+    def has_sent(self, record: str) -> bool:
+        """Whether a record was written to the peer, and not refused since."""
+        return record in self.unconfirmed or record in self.sent
+
+    def refuse(self, reasons: Mapping[str, str]) -> None:
+        """The peer did not keep records that were sent."""
+        for record, reason in reasons.items():
+            self.unconfirmed.pop(record, None)
+            self.sent.pop(record, None)
+            self.refused[record] = reason
+
+    def confirm(self) -> list[str]:
+        """The peer had its chance to refuse what was sent: the rest it took."""
+        taken = list(self.unconfirmed)
+        self.sent.update(self.unconfirmed)
+        self.unconfirmed.clear()
+        return taken
 
     def store(self, hashes: Sequence[RecordHash]) -> None:
         """Records are validated and durable."""

@@ -6,7 +6,7 @@ say, so it is not kept: only the records of ours that it lacks, and its claims a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from lace.differences.compare import agrees, measured
@@ -80,6 +80,11 @@ class Likeness:
         """All that the peer claims, as it would list it: under its label a longer line may pass the limit (P14)."""
         ours = [claim for claim in self.own.listing() if claim.hash not in self.absent]
         return [*as_theirs(ours, source, max_line_bytes), *self.foreign.values()]
+
+
+def holds(own: OwnSet, records: Collection[str]) -> bool:
+    """Whether a set has all of some records."""
+    return not records or len(own.among(list(records))) == len(records)
 
 
 def as_theirs(claims: Iterable[Advertisement], source: str, max_line_bytes: int) -> list[Advertisement]:

@@ -23,13 +23,16 @@ from lace.interlace.effects import (
     SendListing,
     Summarise,
 )
-from lace.interlace.epoch import Epoch
-from lace.interlace.events import Advertising, Requested
+from lace.interlace.epoch import TICK_ROOM, Epoch
+from lace.interlace.events import Advertising, HeldBack, Requested, Taken
 from lace.interlace.inputs import ClaimsTaken, Lacking, Reconciled
 from lace.interlace.partitions import START_LENGTH, Partition
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.reconciliation import Reconciliation, read_summaries
+from lace.interlace.refusals import NOTHING_HELD_BACK, TELLS_DECLINED, read_held_back, read_refused
+from lace.interlace.refusing import accept_refusals
+from lace.interlace.transfer import request_bytes
 from lace.notation.fact import Fact
 
 
@@ -141,7 +144,8 @@ class Loop(ComparedLoop):
         if self._peer_listing is not None:
             listing, self._peer_listing = self._peer_listing, None
             self._note_listing(listing.added)
-            core.ask(Question.THEIR_LISTING, replace(listing, max_named=self._epoch.takes))
+            crossed = frozenset(core.refusals.crossed) if self._ends_when_equal else frozenset()
+            core.ask(Question.THEIR_LISTING, replace(listing, max_named=self._epoch.takes, crossed=crossed))
             return
         agreement = self._epoch.agreement
         self._reconciliation = Reconciliation(
@@ -270,6 +274,8 @@ class Loop(ComparedLoop):
         """070-EQUAL-03: what the peer may send we may send too, so we have it; and the other way round."""
         self._epoch.note_reconciled()
         self._core.report(Advertising(self._epoch.own.count, self._epoch.claims))
+        self._core.refusals.held_back = self._core.refusals.held_back_by_peer = NOTHING_HELD_BACK
+        self._confirm_sent()
         self._core.sent = self._core.received = True
         self._conclude()
 
@@ -277,18 +283,30 @@ class Loop(ComparedLoop):
         """WHAT_TO_REQUEST is answered."""
         core = self._core
         self._requested = list(self._epoch.found.requests)
+        core.refusals.held_back = self._epoch.found.held_back
         if self._taken is not None:
             self._take(self._taken)
             return
         core.requests.ask(self._requested)
         if self._requested:
             core.emit(SendFacts(self._request_facts(self._requested)))
+        refusals = [*core.refusals.facts(), *self._declined_facts()]
+        if refusals:
+            core.emit(SendFacts(refusals))
         ticks = self._epoch.tick_facts()
         if ticks:
             core.emit(SendFacts(ticks))
         core.emit(EndBlock())
         core.sent = True
         self._conclude()
+
+    def _declined_facts(self) -> list[Fact]:
+        """What we would ask for and would not keep (071-HELD-01), within what the block has room for."""
+        book = self._core.refusals
+        if book.version < TELLS_DECLINED:
+            return []
+        used = request_bytes(self._requested) + book.pending_bytes + TICK_ROOM
+        return book.held_back.facts(self._epoch.agreement.negotiated.limits.max_fact_block_size - used)
 
     def _take(self, lacking: Lacking) -> None:
         """070-TAKE-04: as if each had asked for all that it lacks; what our rules want of it is taken."""
@@ -304,12 +322,25 @@ class Loop(ComparedLoop):
         if self._settle_doubts(block):
             return
         self.peer_requests = self._requested_of_us(block)
+        accept_refusals(self._core, read_refused(block.facts))
+        self._core.refusals.held_back_by_peer = read_held_back(block.facts)
+        self._confirm_sent()
         self._core.received = True
         self._conclude()
+
+    def _confirm_sent(self) -> None:
+        """071-TAKEN-01: the peer could have refused what was sent, and took the rest."""
+        taken = self._core.ledger.confirm() if self._core.refusals.version else []
+        if taken:
+            self._core.report(Taken(taken))
 
     def _conclude(self) -> None:
         if not self._core.is_phase_done:
             return
+        self._core.refusals.conclude()
+        news = self._core.refusals.news()
+        if news is not None:
+            self._core.report(HeldBack(news[0].counts, news[1].counts))
         self._core.report(Requested(len(self._requested), len(self.peer_requests)))
         settled = self._epoch.note_listings()
         if self._requested or self.peer_requests or self._taken is not None:

@@ -327,6 +327,7 @@ class InterlaceMachine:
         epoch = Epoch(core, agreement, before=self._epoch)
         self._rounds = Rounds(core, self._ending, epoch)
         core.requests.reset()
+        core.refusals.begin(agreement.negotiated.refusals)
         core.ledger.begin_round()
         self._ending.fixed_point = False
         core.enter(Move.AGREED)

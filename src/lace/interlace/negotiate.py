@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 
 from lace.errors import InvalidText, excerpt
+from lace.facts.predicates import DATA_LENGTH
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import (
     HELLO_ADVERTISED_FIELD,
@@ -39,7 +40,11 @@ SALT = "x_differences_salt"
 HOLDS_NOTHING = "x_differences_nothing"
 TAKE = "x_differences_take"
 COMPRESSION = "x_compression"
-CAPABILITIES = (DIFFERENCES, SALT, HOLDS_NOTHING, TAKE, COMPRESSION)
+REFUSALS = "x_refusals"
+MOST_REFUSALS = 2  # the newest version of 071 that we speak
+AGREES_LENGTHS = 2  # the version from which on lengths are left out where nobody wants them
+LENGTHS = "x_refusals_lengths"  # no capability: the sender wants to be told how long records are (071-LEN-01)
+CAPABILITIES = (DIFFERENCES, SALT, HOLDS_NOTHING, TAKE, COMPRESSION, REFUSALS, LENGTHS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,12 @@ class FieldSchema:
         if other.names is None:
             return self
         return FieldSchema(self.names & other.names)
+
+    def without_spare_lengths(self, required: frozenset[str] | None) -> FieldSchema:
+        """Without lengths, if the plan can do without them (071-LEN-02)."""
+        if self.names is None or required is None or DATA_LENGTH in required:
+            return self
+        return FieldSchema(self.names - {DATA_LENGTH})
 
     def allows(self, name: str) -> bool:
         """Whether a field of this name is advertised."""
@@ -110,6 +121,7 @@ class Negotiated:
     partitions: bool  # P16
     differences: bool  # 070
     compression: bool  # 070
+    refusals: int = 0  # 071: the version; 0 is off
     takes: int = 0  # 070: so many records cross without a request list where whole listings tell what is lacking
 
 
@@ -125,18 +137,26 @@ def offered_limits(limits: ExchangeLimits, partitions: bool) -> tuple[tuple[str,
 
 
 def offered_capabilities(
-    *, differences: bool, compression: bool, salt: int | None, holds_nothing: bool = False, takes: int = 0
+    *,
+    differences: bool,
+    compression: bool,
+    salt: int | None,
+    holds_nothing: bool = False,
+    takes: int = 0,
+    refusals: int = 0,
+    wants_lengths: bool = False,
 ) -> tuple[tuple[str, int], ...]:
-    """The capabilities that we announce (P33, 070-CAP-04), that there is nothing to compare (070-CAP-05), and how many
-    records we take that we lack and do not name (070-TAKE-01)."""
-    if salt is None:
-        return ()
+    """The capabilities that we announce (P33, 070-CAP-04), that there is nothing to compare (070-CAP-05), how many
+    records we take that we lack and do not name (070-TAKE-01), and whether lengths would help us (071-LEN-01)."""
+    differences, compression = differences and salt is not None, compression and salt is not None
     offered = (
         (DIFFERENCES, 1, differences),
-        (SALT, salt, differences),
+        (SALT, salt or 0, differences),
         (HOLDS_NOTHING, 1, differences and holds_nothing),
         (TAKE, takes, differences and takes > 0),
         (COMPRESSION, 1, compression),
+        (REFUSALS, refusals, refusals > 0),
+        (LENGTHS, 1, refusals > 0 and wants_lengths),
     )
     return tuple((name, value) for name, value, is_offered in offered if is_offered)
 
@@ -180,7 +200,11 @@ def agree(ours: Hello, theirs: Hello, limits: ExchangeLimits, required: frozense
     formats = ours.record_formats & theirs.record_formats
     if not formats:  # 050-FMT-02
         raise ProtocolAbort(AbortReason.UNSUPPORTED_RECORD_FORMAT, "no record format in common", "050-FMT-02")
+    refusals = min(_told(ours.capabilities, REFUSALS), _told(theirs.capabilities, REFUSALS), MOST_REFUSALS)
+    wants_lengths = any(_announces(hello.capabilities, LENGTHS) for hello in (ours, theirs))
     schema = ours.schema.meet(theirs.schema)
+    if refusals >= AGREES_LENGTHS and not wants_lengths:
+        schema = schema.without_spare_lengths(required)
     _require_schema(schema, required)
     differences = _announces(ours.capabilities, DIFFERENCES) and _announces(theirs.capabilities, DIFFERENCES)
     return Negotiated(
@@ -194,6 +218,7 @@ def agree(ours: Hello, theirs: Hello, limits: ExchangeLimits, required: frozense
         partitions=_announces(ours.limits, PARTITION_LIMIT) and _announces(theirs.limits, PARTITION_LIMIT),
         differences=differences,
         compression=_announces(ours.capabilities, COMPRESSION) and _announces(theirs.capabilities, COMPRESSION),
+        refusals=refusals,
         takes=min(_told(ours.capabilities, TAKE), _told(theirs.capabilities, TAKE)) if differences else 0,
     )
 

@@ -1,6 +1,7 @@
 """What one side reports of an exchange (050, Interlace-Result).
 
-Rule: it says what this side saw; a hash stands in at most one of received, rejected and not available.
+Rule: it says what this side saw, never what it tried. A hash stands in at most one of received, rejected and not
+available, and in at most one of sent, refused and unconfirmed.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from lace.interlace.refusals import NOTHING_HELD_BACK, HeldBack, Reason
 from lace.notation.identifiers import ExchangePlanId, RecordHash, Verifier
 from lace.values import dataclass
 
@@ -26,7 +28,11 @@ class InterlaceResult:
     bytes_sent: int = 0
     cursor_updated: bool = False  # 050-RESULT-09
 
-    sent_hashes: Sequence[str] = ()
+    sent_hashes: Sequence[str] = ()  # that the peer took (P37)
+    unconfirmed_hashes: Sequence[str] = ()  # written to a peer that did not tell what it kept of them
+    refused_hashes: Mapping[str, str] = field(default_factory=dict)  # that the peer received and did not keep: why
+    held_back: Mapping[str, int] = field(default_factory=dict)  # that our rules want and we would not keep: by reason
+    held_back_by_peer: HeldBack = NOTHING_HELD_BACK  # the same of the peer
     fixed_point: bool = False
     loops: int = 0
     advertised_to_peer: int = 0
@@ -35,3 +41,24 @@ class InterlaceResult:
     limit_reached: str = ""  # the name of the limit that closed the exchange early
     closed_by_peer: bool = False  # the peer closed before our side was done
     store_mark: int = 0  # StoreRecordId high water of the last evaluation (050-STATE-02)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it ended where exchanges should: at a fixed point, with no limit and no early close before it."""
+        return self.fixed_point and not self.limit_reached and not self.closed_by_peer
+
+    @property
+    def is_converged(self) -> bool:
+        """Whether both sides are known to have what both rules select; what a peer did not confirm is not known."""
+        return self.is_complete and not self.has_refusals and not self.unconfirmed_hashes
+
+    @property
+    def has_refusals(self) -> bool:
+        """Whether a side did not keep, take or give something that both rules select."""
+        ours = self.rejected_hashes or self.not_available_hashes or self.held_back
+        return bool(ours or self.held_back_by_peer or self.missed_by_peer)
+
+    @property
+    def missed_by_peer(self) -> Mapping[str, str]:
+        """What the peer wanted and did not keep, with its reasons; without what it no longer wanted."""
+        return {record: why for record, why in self.refused_hashes.items() if why != Reason.WITHDRAWN}

@@ -19,6 +19,7 @@ from lace.interlace.events import FixedPoint, Received, Rejected
 from lace.interlace.loop import Loop, LoopEnd
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.refusals import Reason
 from lace.interlace.vocabulary import Block
 
 Answer = (
@@ -257,10 +258,11 @@ class Rounds:
                 core.storing.difference_update(hashes)
                 core.ledger.store(hashes)
                 core.report(Received(hashes, core.ledger.bytes_received))
-            case given.RecordsRejected(reasons):
+            case given.RecordsRejected(reasons, words):
                 core.storing.difference_update(reasons)
                 core.ledger.reject(reasons)
-                core.requests.reject(reasons)
+                core.requests.reject(reasons, for_good=core.refusals.version > 0)
+                core.refusals.refuse({record: words.get(record, Reason.INVALID) for record in reasons})
                 core.report(Rejected(reasons))
             case _:
                 assert_never(item)

@@ -37,6 +37,7 @@ class Terms:
     partitions: bool = True  # P16
     differences: bool = True  # 070, where the connection brings a salt
     compression: bool = True  # 070, the same; never over an encrypted transport
+    refusals: bool = True  # 071, where the connection announces it
     tick_interval_ns: int = 10 * SECOND_NS
     ticks_before_close: int = 0  # 050-TICK-15
     # the limit tables of the specifications
@@ -86,4 +87,6 @@ class MachineConfig:
     salt: int | None = None  # fresh and random, below 2^128; without one 070 is not offered
     holds_nothing: bool = False  # our store is empty and would be shown: whatever the peer lists is news (070)
     takes: int = 0  # records that we lack and take without naming them, under rules that would name all of them (070)
+    refusals: bool = False  # announce 071, if the terms do
+    wants_lengths: bool = False  # whether we would keep a record may hang on its length (071)
     is_direct: bool = False  # both sides in one process: advertisements travel as changes (050-ENG-07)

@@ -13,9 +13,11 @@ from itertools import accumulate
 from lace.errors import excerpt
 from lace.interlace.advertisement import with_format
 from lace.interlace.effects import Evaluate
+from lace.interlace.ledger import keep_newest
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 
 _REQUEST_BYTES = len("MayRequest('')\n")
+_MAX_FOR_GOOD = 1_000_000  # records that came, were refused, and are remembered for as long as an epoch lasts
 
 
 def choose_requests(
@@ -33,10 +35,15 @@ def choose_requests(
     if len(found) > wanted.max_requests:
         found = nsmallest(wanted.max_requests, found)
     chosen = sorted(found)
-    if sum(map(len, chosen)) + _REQUEST_BYTES * len(chosen) <= wanted.max_request_bytes:
+    if request_bytes(chosen) <= wanted.max_request_bytes:
         return chosen
     ends = accumulate(_REQUEST_BYTES + len(record) for record in chosen)
     return [record for record, end in zip(chosen, ends, strict=True) if end <= wanted.max_request_bytes]
+
+
+def request_bytes(records: Sequence[str]) -> int:
+    """How long the lines are that ask for some records."""
+    return sum(map(len, records)) + _REQUEST_BYTES * len(records)
 
 
 class RequestBook:
@@ -44,17 +51,19 @@ class RequestBook:
 
     def __init__(self) -> None:
         self._refused: set[str] = set()
+        self._refused_for_good: dict[str, None] = {}  # that the peer was told of (P37), the newest of them
         self.outstanding: set[str] = set()  # whatever may come
         self._spare: frozenset[str] = frozenset()  # what of it we would not have named (070-TAKE-05)
 
     @property
     def refused(self) -> frozenset[str]:
         """What is not asked for again while the peer's claims stay as they are."""
-        return frozenset(self._refused)
+        return frozenset(self._refused).union(self._refused_for_good)
 
     def reset(self) -> None:
         """A new policy: nothing was asked for or refused under it."""
         self._refused.clear()
+        self._refused_for_good.clear()
         self.outstanding.clear()
         self._spare = frozenset()
 
@@ -102,9 +111,14 @@ class RequestBook:
         self.outstanding.discard(record)
         self._refused.update(self.wanted([record]))
 
-    def reject(self, records: Iterable[str]) -> None:
-        """Bytes that failed validation: not asked for again while the state is unchanged (050-XFER-11)."""
-        self._refused.update(records)
+    def reject(self, records: Iterable[str], *, for_good: bool = False) -> None:
+        """Bytes that are not kept: not asked for again while the state is unchanged (050-XFER-11), or, `for_good`,
+        under this policy: a peer that was told does not send them again (071-AGAIN-01)."""
+        if for_good:
+            self._refused_for_good.update(dict.fromkeys(records))
+            keep_newest(self._refused_for_good, _MAX_FOR_GOOD)
+        else:
+            self._refused.update(records)
 
     def take_deferred(self) -> list[str]:
         """What got no answer in this phase (050-XFER-04); it stays requestable (050-XFER-05)."""

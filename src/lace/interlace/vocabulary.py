@@ -43,6 +43,11 @@ DIFFERENCES = frozenset({
     DIFFERENCE_ALL, DIFFERENCE_ASK, DIFFERENCE_DROP,
 })  # fmt: skip
 
+REFUSED = Predicate("Refused", 2)
+DECLINED = Predicate("Declined", 2)
+DECLINED_COUNT = Predicate("DeclinedCount", 2)
+REFUSALS = {REFUSED: 1, DECLINED: 2, DECLINED_COUNT: 2}  # each from this version of 071 on
+
 NOT_AVAILABLE = Predicate("NotAvailable", 1)
 TICK_READY = Predicate("TickReady", 1)
 
@@ -64,14 +69,17 @@ class Block(Enum):
     SYMBOLS = frozenset({DIFFERENCE_SUMMARY, DIFFERENCE_SYMBOLS, DIFFERENCE_DROP})  # 070-FACT-03: nor here
     REPLY = frozenset({DIFFERENCE_MORE, DIFFERENCE_LACKS, DIFFERENCE_DROP, ADVERTISED, ADVERTISED_FIELD})
     TOLD = frozenset({DIFFERENCE_DROP, ADVERTISED, ADVERTISED_FIELD})
-    REQUEST = frozenset({MAY_REQUEST, TICK_READY, DIFFERENCE_ALL, DIFFERENCE_ASK, DIFFERENCE_DROP})
-    AVAILABILITY = frozenset({NOT_AVAILABLE, TICK_READY})
+    REQUEST = frozenset({
+        MAY_REQUEST, TICK_READY, DIFFERENCE_ALL, DIFFERENCE_ASK, DIFFERENCE_DROP, REFUSED, DECLINED, DECLINED_COUNT,
+    })  # fmt: skip
+    AVAILABILITY = frozenset({NOT_AVAILABLE, TICK_READY, REFUSED})
 
 
-def require_vocabulary(predicate: Predicate, block: Block, *, differences: bool = False) -> None:
+def require_vocabulary(predicate: Predicate, block: Block, *, differences: bool = False, refusals: int = 0) -> None:
     """Abort on a fact that does not belong into this block (050-FACT-10), or to a capability that is off (P33)."""
     allowed: frozenset[Predicate] = block.value
-    if predicate not in allowed or (predicate in DIFFERENCES and not differences):
+    is_off = (predicate in DIFFERENCES and not differences) or REFUSALS.get(predicate, 0) > refusals
+    if predicate not in allowed or is_off:
         raise ProtocolAbort(
             AbortReason.MALFORMED_FACT_BLOCK,
             f"{excerpt(str(predicate))} in a {block.name.lower()} block",

@@ -44,6 +44,16 @@ class Exchanged:
     held_back: tuple[HeldBack | None, HeldBack | None] = (None, None)  # by each side's own exposure, if nothing moved
 
     @property
+    def is_complete(self) -> bool:
+        """Whether it ended at a fixed point, and at no limit before."""
+        return self.first.is_complete and self.second.is_complete
+
+    @property
+    def is_converged(self) -> bool:
+        """Whether both have what both rules select: complete, and nothing was refused or held back."""
+        return self.first.is_converged and self.second.is_converged
+
+    @property
     def moved(self) -> int:
         """How many records were stored, on either side."""
         return len(self.first.received_hashes) + len(self.second.received_hashes)

@@ -19,7 +19,7 @@ from lace.interlace.claims import PeerClaims
 from lace.interlace.effects import Decode, Measure, Sketch, TakeChange, TakeDifference
 from lace.interlace.host import Call
 from lace.interlace.inputs import Decoded, DifferenceTaken, Measured, Sketched
-from lace.interlace.likeness import OwnSet
+from lace.interlace.likeness import OwnSet, holds
 from lace.runtime.generation import Generation
 
 Own = TypeVar("Own", bound=OwnSet)
@@ -91,7 +91,8 @@ class SetComparer(ABC, Generic[Own]):
             self._measured = own, wanted.told
         elif self._measured is None or self._measured[0] is not own:
             self._measured = own, self._whole(own, call, will_sketch=False)
-        return claims.take_difference(own, absent, wanted.claims, wanted.told, self._measured[1], self._key)
+        taken = claims.take_difference(own, absent, wanted.claims, wanted.told, self._measured[1], self._key)
+        return taken if holds(own, wanted.crossed) else replace(taken, holds_crossed=False)
 
     def forget(self) -> None:
         """A comparison is over, or was dropped."""

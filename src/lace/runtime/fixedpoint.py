@@ -98,7 +98,7 @@ class LastFixedPoint:
 
 
 def _is_clean(result: InterlaceResult) -> bool:
-    return result.fixed_point and not result.rejected_hashes and not result.not_available_hashes
+    return result.is_converged
 
 
 def _reads_time(plan: ExchangePlan, *parties: Party) -> bool:

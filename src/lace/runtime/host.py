@@ -21,6 +21,7 @@ from lace.interlace.claims import PeerClaims
 from lace.interlace.host import Arrived, AtOnce, Call, Loaded, Payer
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import summarise
+from lace.interlace.refusals import NOTHING_HELD_BACK
 from lace.interlace.terms import Terms
 from lace.interlace.transfer import choose_requests
 from lace.limits import MIB
@@ -79,7 +80,9 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         cursors: CursorBook | None = None,
         bodies: RecentBodies | None = None,
     ) -> None:
-        super().__init__(terms, gate or QuotaGate(store, GateRules()), cursors or CursorBook(store))
+        super().__init__(
+            terms, gate or QuotaGate(store, GateRules(limits=terms.record_limits)), cursors or CursorBook(store)
+        )
         self.store = store
         self._workers = workers
         self._verify = verify
@@ -139,13 +142,15 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         policy.own, under = own, policy.wanted
         policy.claims.follow(own, keeps_fields=under.schema != NO_FIELDS)
         requests: Sequence[str] = ()
+        held_back = NOTHING_HELD_BACK
         if wanted.max_requests and not lacks_nothing:
             found = sends.requestable(own, policy.claims, call)
             about, has_fields = policy.claims.about, under.schema != NO_FIELDS
             with self._beside(len(found), call):
-                found = self._gate.requestable(found, about, has_fields=has_fields)
+                found = self._gate.requestable(found, about, has_fields=has_fields, refused=wanted.refused)
+                found = self._gate.affordable(found, about)
                 requests = choose_requests(found, policy.claims.among, under.record_formats, wanted)
-                requests = self._gate.affordable(requests, about)
+                held_back = self._gate.held_back
         reads_listings = under.plan.have_reads_advertisements
         return given.Evaluated(
             own=asked.SetHandle(own.number, len(own)),
@@ -155,6 +160,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             fingerprint=own.standard.fingerprint(under.own_source) if reads_listings else b"",
             claims_fingerprint=policy.claims.fingerprint() if reads_listings else b"",
             store_mark=sends.cursor.record,
+            held_back=held_back,
         )
 
     def _beside(self, rows: int, call: Call) -> contextlib.AbstractContextManager[None]:
@@ -320,7 +326,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         waiting = workers.submit(records, limits) if workers is not None else None
         if waiting is not None:
             with contextlib.suppress(OSError, RuntimeError, LaceError, EOFError):  # a worker that died
-                return received_from(records, waiting.result())
+                return received_from(records, waiting.result(), limits)
         return judge_received(records, limits, self._verify)
 
     def close(self) -> None:

@@ -21,7 +21,8 @@ from lace.runtime.cursors import CursorBook
 from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.links import LinkInfo
 from lace.runtime.policybook import PolicyBook
-from lace.runtime.quotas import GateRules, QuotaGate, Quotas, quotas_for
+from lace.runtime.quotas import GateRules, QuotaGate, Quotas, quotas_for, wants_lengths
+from lace.runtime.refusedbefore import has_refused
 from lace.runtime.reports import Reports
 from lace.store.base import RecordStore, StoreCursor
 from lace.transports.base import TransportProof
@@ -50,7 +51,7 @@ class Hosting:
         object.__setattr__(self, "bodies", RecentBodies(self.store) if self.make is None else None)
 
     def host(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool, account: str) -> Host[Any]:
-        gate = self._gate(proof, info, is_known)
+        gate = self._gate(terms, proof, info, is_known)
         if self.make is not None:
             return self.make(terms, gate)
         return LocalHost(
@@ -78,15 +79,27 @@ class Hosting:
         """How many records this peer may bring unnamed (070-TAKE-02): none where we may hold what we do not list, or
         where there may be no room for them; an application's host has its own ways to find out what it lacks."""
         is_alike = self.make is None and shows_everything(terms.exposures)
-        return terms.max_taken if is_alike and not self._rules(proof, is_known).counts else 0
+        if not is_alike or self.wants_lengths(terms, proof, is_known) or has_refused(self.store):
+            return 0
+        return terms.max_taken
 
-    def _rules(self, proof: TransportProof, is_known: bool) -> GateRules:
+    def wants_lengths(self, terms: Terms, proof: TransportProof, is_known: bool) -> bool:
+        """Whether the length of a record may decide whether we keep it; not asked where nothing is requested."""
+        return terms.max_requests > 0 and wants_lengths(self.store, self._rules(terms, proof, is_known))
+
+    def _rules(self, terms: Terms, proof: TransportProof, is_known: bool) -> GateRules:
         quotas = quotas_for(self.quotas(), is_known=is_known, is_here=self.is_here(proof))
-        return GateRules(quotas=quotas, is_known=is_known, peer=peer_key(proof), horizon=self.horizon)
+        return GateRules(
+            quotas=quotas,
+            is_known=is_known,
+            peer=peer_key(proof),
+            horizon=self.horizon,
+            limits=terms.record_limits,
+        )
 
-    def _gate(self, proof: TransportProof, info: LinkInfo, is_known: bool) -> QuotaGate:
+    def _gate(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool) -> QuotaGate:
         """What this peer may bring."""
-        loop, rules = asyncio.get_running_loop(), self._rules(proof, is_known)
+        loop, rules = asyncio.get_running_loop(), self._rules(terms, proof, is_known)
 
         def tell(kind: str, why: str) -> None:
             with contextlib.suppress(RuntimeError):  # of a thread that outlived the loop

@@ -123,4 +123,4 @@ class LinkHost(ABC, Generic[Own, Claims, Under]):
         """Durable on return, all or none of a batch."""
         call.check()
         passed = self._gate.commit(judged)
-        return committed(passed.stored, passed.refused)
+        return committed(passed.stored, passed.refused, passed.words)

@@ -29,6 +29,7 @@ from lace.runtime.fixedpoint import LastFixedPoint
 from lace.runtime.host import HostBounds, LocalHost
 from lace.runtime.party import Party
 from lace.runtime.preview import PreviewHost
+from lace.runtime.quotas import GateRules, QuotaGate, wants_lengths
 from lace.runtime.receipts import publish_receipts
 from lace.runtime.workers import Workers
 from lace.workers.collector import seldom_collecting
@@ -63,6 +64,8 @@ class _Side:
                 terms=party.terms,
                 link=Link(here=party.here, peer=peer.here, signs_hello=proven, peer_signs_hello=proven),
                 cursor_key=party.cursor_key,
+                refusals=True,
+                wants_lengths=wants_lengths(party.store, _rules(party)),
                 is_direct=is_direct,
             )
         )
@@ -83,7 +86,15 @@ class _Side:
 def _host(party: Party, workers: Workers) -> LocalHost:
     if party.preview is not None:
         return PreviewHost(party.store, party.terms, party.preview)
-    return LocalHost(party.store, party.terms, workers=workers, bounds=_BOUNDS)
+    gate = QuotaGate(party.store, _rules(party))
+    return LocalHost(party.store, party.terms, workers=workers, bounds=_BOUNDS, gate=gate)
+
+
+def _rules(party: Party) -> GateRules:
+    """What a side lets in; its peer is known by what the side remembers it under."""
+    if party.rules is not None:
+        return party.rules
+    return GateRules(peer=party.cursor_key, limits=party.terms.record_limits)
 
 
 class LocalExchange:

@@ -12,7 +12,7 @@ import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from lace.interlace.events import Event, FixedPoint, Received, Rejected, Sent
+from lace.interlace.events import Event, FixedPoint, Received, Refused, Rejected, Sent
 from lace.values import dataclass
 
 PREFIX = "lace_"
@@ -24,7 +24,8 @@ HELP = {
     "fixed_points_total": ("counter", "Fixed points reached."),
     "records_received_total": ("counter", "Records validated and stored."),
     "records_sent_total": ("counter", "Records written to peers."),
-    "records_rejected_total": ("counter", "Records whose bytes failed validation."),
+    "records_refused_total": ("counter", "Records written to peers that did not keep them, by their reason."),
+    "records_rejected_total": ("counter", "Records that came and were not kept."),
     "bytes_received_total": ("counter", "Stream bytes read from peers."),
     "bytes_sent_total": ("counter", "Stream bytes written to peers."),
     "buffered_bytes": ("gauge", "Received bytes that wait for a phase or for the store."),
@@ -82,6 +83,9 @@ class Metrics:
                 self.add("records_sent_total", len(hashes))
             case Rejected(reasons):
                 self.add("records_rejected_total", len(reasons))
+            case Refused(reasons):
+                for reason, count in Counter(reasons.values()).items():
+                    self.add("records_refused_total", count, label=reason)
 
     def add(self, name: str, by: int = 1, label: str = "") -> None:
         """Count."""

@@ -359,6 +359,8 @@ class Node:
             salt=None if self._standard else secrets.randbits(128),  # 070-CAP-04
             holds_nothing=self._hosting.holds_nothing(terms),
             takes=self._hosting.takes(terms, stream.proof, self._knows(stream.proof, dialled)),
+            refusals=not self._standard,
+            wants_lengths=self._hosting.wants_lengths(terms, stream.proof, self._knows(stream.proof, dialled)),
         )
 
     def _driver(self, stream: ByteStream, info: LinkInfo, config: MachineConfig) -> Driver:

@@ -14,6 +14,7 @@ from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.records.keys import SigningKey
 from lace.runtime.preview import Preview
+from lace.runtime.quotas import GateRules
 from lace.store.base import RecordStore
 from lace.values import dataclass
 
@@ -30,6 +31,7 @@ class Party:
     here: Verifier | None = None
     cursor_key: str = ""
     receipts: SigningKey | None = None  # publish a receipt for each record stored (050-RCPT-01)
+    rules: GateRules | None = None  # what it lets in; None: everything that its limits on records let in
     preview: Preview | None = None  # only find out what would move, and note it here
 
 

@@ -43,7 +43,7 @@ class Quick:
                 return self._evaluate(effect)
             case asked.Measure() if self._is_nearly_measured(effect):
                 return self._host.measure(effect, Call())
-            case asked.TakeDifference() if effect.is_equal:
+            case asked.TakeDifference() if effect.is_equal and len(effect.crossed) <= FEW:
                 return self._host.take_difference(effect, Call())
             case asked.TakeChange() if self._is_small(effect):
                 return self._host.take_difference(effect, Call())

@@ -7,17 +7,22 @@ Accounts outlive links and nodes (`lace.store.ledger`); a peer is its proven key
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import compress
 
+from lace.errors import StoreFull
 from lace.facts.predicates import DATA_LENGTH, GROUP, SIGNED_BY, TAI
 from lace.intake.received import JudgedBatch
 from lace.interlace.advertisement import Advertisement
-from lace.limits import GIB, MIB, SECOND_NS
+from lace.interlace.refusals import HeldBack, Reason
+from lace.limits import GIB, MIB, SECOND_NS, RecordLimits
 from lace.notation import tai
 from lace.notation.decimal import natural
+from lace.notation.identifiers import RecordHash
 from lace.records.validate import reread
+from lace.runtime.refusedbefore import Refused as RefusedRow
+from lace.runtime.refusedbefore import RefusedBefore
 from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
 from lace.store.columns.encode import EncodedBatch, encode_batch
@@ -26,7 +31,8 @@ from lace.store.ledger import Brought, Usage
 from lace.values import dataclass
 
 LEAST_RECORD_BYTES = 64  # of any record: what an advertisement does not tell is taken for this until it comes
-MAX_TURNED_AWAY = 100_000  # records that one link remembers not to ask for again
+SHORT_OF_ROOM = GIB  # below this the length of every record is asked for and counted before it is requested
+_WIDEST = RecordLimits()
 STRANGERS = "strangers"  # the account of all peers that nobody here knows
 
 ClaimOf = Callable[[str], Advertisement | None]
@@ -89,6 +95,7 @@ class GateRules:
     is_known: bool = True
     peer: str = ""  # the key or the network prefix
     horizon: Callable[[], str] | None = None  # records dated later are refused; None takes them all
+    limits: RecordLimits = _WIDEST  # what a record may measure here
 
     def accounts(self) -> dict[str, Allowance]:
         """The accounts of this peer, by name, that are limited."""
@@ -110,10 +117,27 @@ class GateRules:
         return bool(self.accounts() or self.kinds()) or self.quotas.total.is_limited
 
 
-class _Reckoning:
-    """The accounts of one moment, and what is about to be added to them."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a record is not kept: a word for the peer, and a sentence."""
 
-    def __init__(self, store: RecordStore, rules: GateRules) -> None:
+    reason: Reason
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What became of a batch: what is durable, and what is not kept, with why, and with the word for the peer."""
+
+    stored: list[RecordHash]
+    refused: dict[str, str]
+    words: dict[str, Reason]
+
+
+class _Reckoning:
+    """The accounts of one moment and the room on the disk, and what is about to be added to them."""
+
+    def __init__(self, store: RecordStore, rules: GateRules, room: int | None = None) -> None:
         self._store = store
         self._accounts = rules.accounts()
         self._kinds = rules.kinds()
@@ -121,20 +145,26 @@ class _Reckoning:
         stat: StoreStat | None = store.stat() if self._total.is_limited else None
         self._all = Usage(stat.records, stat.stored_bytes) if stat is not None else Usage()
         self._used: dict[str, Usage] = {}
+        self._room = room
 
-    def refusal(self, record: Brought) -> str:
+    def refusal(self, record: Brought) -> Refusal | None:
         """Why a record is too much; if it is not, it is counted."""
         named = [(ledger.account(kind, said), self._kinds[kind]) for kind, said in self._said(record)]
         touched = [*self._accounts.items(), *named]
         for name, allowed in touched:
             if lack := allowed.lacks(self._usage(name), record.size):
-                return f"quota of {name}: {lack}"
+                return Refusal(Reason.QUOTA, f"quota of {name}: {lack}")
         if lack := self._total.lacks(self._all, record.size):
-            return f"quota in total: {lack}"
+            return Refusal(Reason.QUOTA, f"quota in total: {lack}")
+        if self._room is not None:
+            if record.size > self._room:
+                lack = f"{self._room:,} bytes of records have room and this one has {record.size:,} or more"
+                return Refusal(Reason.FULL, f"full disk: {lack}")
+            self._room -= record.size
         for name, _ in touched:
             self._used[name] = self._used[name].plus(1, record.size)
         self._all = self._all.plus(1, record.size)
-        return ""
+        return None
 
     def _said(self, record: Brought) -> Iterable[tuple[str, str]]:
         said = ((ledger.SIGNER, record.signer), (ledger.GROUP, record.group))
@@ -154,71 +184,146 @@ class QuotaGate:
         self._rules = rules
         self._tell = tell
         self._told: set[str] = set()  # what was said of this link already
-        self._turned_away: dict[str, None] = {}
+        self._before = RefusedBefore(store, rules.peer, repr(rules.limits))
+        self._held_back: dict[str, str] = {}
 
     # --- before anything is requested --------------------------------------------------------------------------
 
-    def requestable(self, records: Collection[str], claim_of: ClaimOf, *, has_fields: bool) -> Collection[str]:
-        """Without what was turned away before, and what is told to be dated too late."""
-        if self._turned_away:
-            records = [record for record in records if record not in self._turned_away]
-        if self._rules.horizon is None or not has_fields:
+    @property
+    def held_back(self) -> HeldBack:
+        """What was asked about last and would not be kept."""
+        return HeldBack.of(self._held_back)
+
+    def requestable(
+        self, records: Collection[str], claim_of: ClaimOf, *, has_fields: bool, refused: Collection[str] = ()
+    ) -> Collection[str]:
+        """Without what was refused in this exchange, and what would be refused whatever room there is."""
+        self._held_back = {}
+        if refused:
+            records = [record for record in records if record not in refused]
+        if len(self._before):
+            records = self._but(records, self._before.verdict)
+        if self._rules.limits.max_data_bytes < _WIDEST.max_data_bytes and has_fields:
+            records = self._but(records, lambda record: self._over_limits(claim_of(record)))
+        if self._rules.horizon is None:
             return records
-        latest = self._rules.horizon()
-        kept = [record for record in records if _told(claim_of(record)).get(TAI, "") <= latest]
+        return self._but_late(records, claim_of if has_fields else None, self._rules.horizon())
+
+    def _but_late(self, records: Collection[str], claim_of: ClaimOf | None, latest: str) -> Collection[str]:
+        if claim_of is None and not len(self._before):
+            return records
+
+        def late(record: str) -> str:
+            before = self._before.get(record)
+            date = before.tai if before is not None else ""
+            if not date and claim_of is not None:
+                date = _told(claim_of(record)).get(TAI, "")
+            return Reason.HORIZON if date > latest else ""
+
+        kept = self._but(records, late)
         if len(kept) < len(records):
             self._say("horizon", f"{len(records) - len(kept):,} records are dated beyond {latest} and not requested")
         return kept
 
-    def affordable(self, records: Sequence[str], claim_of: ClaimOf) -> Sequence[str]:
-        """Those for which there is room, as far as their advertisements tell."""
-        if not records or not self._rules.counts:
+    def _but(self, records: Collection[str], reason_of: Callable[[str], str]) -> Collection[str]:
+        """Those that nothing speaks against; the others are held back."""
+        reasons = {record: reason for record in records if (reason := reason_of(record))}
+        self._held_back.update(reasons)
+        return [record for record in records if record not in reasons] if reasons else records
+
+    def _over_limits(self, claim: Advertisement | None) -> str:
+        length = natural(_told(claim).get(DATA_LENGTH, "")) or 0
+        return Reason.POLICY if length > self._rules.limits.max_data_bytes else ""
+
+    def affordable(self, records: Collection[str], claim_of: ClaimOf) -> Collection[str]:
+        """Those for which there is room, as far as their advertisements tell, and what came of them before."""
+        if not records:
             return records
-        reckoning = _Reckoning(self._store, self._rules)
+        room, before = self._store.room(), self._before
+        is_short = room is not None and room < SHORT_OF_ROOM
+        if not self._rules.counts and not is_short and not any(map(before.get, records if len(before) else ())):
+            return records
+        reckoning = _Reckoning(self._store, self._rules, room)
         kept: list[str] = []
-        short = ""
-        for record in records:
-            why = reckoning.refusal(_as_told(_told(claim_of(record))))
-            if why:
-                short = short or why
-            else:
+        short: Refusal | None = None
+        for record in sorted(records):
+            known = before.get(record)
+            why = reckoning.refusal(known.brought if known is not None else _as_told(_told(claim_of(record))))
+            if why is None:
                 kept.append(record)
-        if short:
-            self._say("quota", f"{len(records) - len(kept):,} records are not requested; {short}")
+                continue
+            self._held_back[record] = why.reason
+            short = short or why
+        if short is not None:
+            self._say(short.reason, f"{len(records) - len(kept):,} records are not requested; {short.why}")
         return kept
 
     # --- before anything is stored -----------------------------------------------------------------------------
 
-    def commit(self, judged: JudgedBatch) -> JudgedBatch:
+    def commit(self, judged: JudgedBatch) -> Passed:
         """Store what may be stored, durable on return; what may not is refused with its reason."""
-        if not judged.stored:
-            return judged
-        if not self._rules.counts:
-            passed = self._without(judged, self._too_late(judged.batch))
-            passed.commit(self._store)
-            return passed
-        with self._store.together():
-            return self._commit_counted(judged)
+        bad = {
+            name: Refusal(Reason.POLICY if name in judged.over_limits else Reason.INVALID, why)
+            for name, why in judged.refused.items()
+        }
+        refused = self._commit_fitting(judged, [1 << 62]) if judged.stored else {}
+        stored = [name for name in judged.stored if name not in refused]
+        if bad or refused or len(self._before):
+            rows = dict.fromkeys(bad, RefusedRow("")) | (_rows(judged.batch) if refused else {})
+            self._remember(
+                {name: rows[name]._replace(reason=one.reason) for name, one in (bad | refused).items()}, stored
+            )
+        for one in refused.values():
+            self._say(one.reason, f"a record is refused; {one.why}")
+        all_refused = bad | refused
+        return Passed(
+            stored,
+            {name: one.why for name, one in all_refused.items()},
+            {name: one.reason for name, one in all_refused.items()},
+        )
 
-    def _commit_counted(self, judged: JudgedBatch) -> JudgedBatch:
+    def _commit_fitting(self, judged: JudgedBatch, too_long: list[int]) -> dict[str, Refusal]:
+        """Store as much as the disk has room for; what is refused. `too_long` is a size for which there was none."""
+        sizes = list(map(len, judged.batch.bodies))
+        try:
+            if min(sizes) < too_long[0]:
+                return self._commit(judged)
+            full = "full disk: there was no room for a record that is no longer"
+        except StoreFull as error:
+            if len(judged.stored) > 1:
+                half = len(judged.stored) // 2
+                parts = (_only(judged, range(half)), _only(judged, range(half, len(judged.stored))))
+                return {name: why for part in parts for name, why in self._commit_fitting(part, too_long).items()}
+            too_long[0] = min(too_long[0], sizes[0])
+            full = f"full disk: {error}"
+        return {name: Refusal(Reason.FULL, full) for name in judged.stored}
+
+    def _commit(self, judged: JudgedBatch) -> dict[str, Refusal]:
+        if self._rules.counts:
+            with self._store.together():
+                return self._commit_counted(judged)
+        refused = self._too_late(judged.batch)
+        _but_refused(judged, refused).commit(self._store)
+        return refused
+
+    def _commit_counted(self, judged: JudgedBatch) -> dict[str, Refusal]:
         records = brought(judged.batch)
         present = self._store.present(judged.stored)
         reckoning = _Reckoning(self._store, self._rules)
         refused = self._too_late(judged.batch)
         for name, record in zip(judged.stored, records, strict=True):
-            if name not in present and name not in refused and (why := reckoning.refusal(record)):
+            if name not in present and name not in refused and (why := reckoning.refusal(record)) is not None:
                 refused[name] = why
-        passed = self._without(judged, refused)
         before = self._store.high_water()
-        passed.commit(self._store)
+        _but_refused(judged, refused).commit(self._store)
         run = range(before + 1, self._store.high_water() + 1)
         new = [name not in present and name not in refused for name in judged.stored]
         accounts, kinds = list(self._rules.accounts()), list(self._rules.kinds())
         if run and (accounts or kinds):
             ledger.charge(self._store, run, compress(records, new), accounts, kinds)
-        return passed
+        return refused
 
-    def _too_late(self, batch: EncodedBatch) -> dict[str, str]:
+    def _too_late(self, batch: EncodedBatch) -> dict[str, Refusal]:
         """Records that are dated beyond the horizon."""
         rows = batch.coordinates
         if self._rules.horizon is None or not len(rows.tais):
@@ -226,39 +331,52 @@ class QuotaGate:
         latest, texts = self._rules.horizon(), batch.texts
         if max(texts[code] for code in set(rows.tais)) <= latest:
             return {}
-        subjects = batch.segment.subjects
-        late = [(ordinal, texts[tai]) for ordinal, tai in zip(rows.ordinals, rows.tais, strict=True)]
         return {
-            texts[subjects[ordinal]]: f"horizon: it is dated {tai}, later than {latest}"
-            for ordinal, tai in late
-            if tai > latest
+            name: Refusal(Reason.HORIZON, f"horizon: it is dated {row.tai}, later than {latest}")
+            for name, row in _rows(batch).items()
+            if row.tai > latest
         }
 
-    def _without(self, judged: JudgedBatch, refused: dict[str, str]) -> JudgedBatch:
-        if not refused:
-            return judged
-        for name, why in refused.items():
-            self._say(why.partition(" ")[0].rstrip(":"), f"a record is refused; {why}")
-            self._turn_away(name)
-        bodies = zip(judged.stored, judged.batch.bodies, strict=True)
-        kept = [body for name, body in bodies if name not in refused]
-        return replace(
-            judged,
-            stored=[name for name in judged.stored if name not in refused],
-            refused={**judged.refused, **refused},
-            batch=encode_batch(map(reread, kept)),
-        )
-
-    def _turn_away(self, record: str) -> None:
-        self._turned_away[record] = None
-        if len(self._turned_away) > MAX_TURNED_AWAY:
-            del self._turned_away[next(iter(self._turned_away))]
+    def _remember(self, refused: Mapping[str, RefusedRow], stored: Sequence[str]) -> None:
+        """So that they are not asked for again while nothing has changed."""
+        self._before.note(refused, stored)
 
     def _say(self, kind: str, why: str) -> None:
         """Once for each kind on a link: a peer that goes on is not given more lines in our log."""
         if kind not in self._told:
             self._told.add(kind)
-            self._tell(kind, why)
+            self._tell(str(kind), why)
+
+
+def wants_lengths(store: RecordStore, rules: GateRules) -> bool:
+    """Whether a record's length may decide whether it is kept (071-LEN-01)."""
+    room = store.room()
+    is_short = room is not None and room < SHORT_OF_ROOM
+    return rules.counts or is_short or rules.limits.max_data_bytes < _WIDEST.max_data_bytes
+
+
+def _only(judged: JudgedBatch, places: Iterable[int]) -> JudgedBatch:
+    """Some of what passed, of which nothing was refused."""
+    chosen = list(places)
+    bodies = [judged.batch.bodies[place] for place in chosen]
+    batch = encode_batch(map(reread, bodies))
+    return replace(judged, stored=[judged.stored[place] for place in chosen], refused={}, batch=batch)
+
+
+def _but_refused(judged: JudgedBatch, refused: Mapping[str, Refusal]) -> JudgedBatch:
+    if not refused:
+        return judged
+    return _only(judged, [place for place, name in enumerate(judged.stored) if name not in refused])
+
+
+def _rows(batch: EncodedBatch) -> dict[str, RefusedRow]:
+    """What is remembered of the records of a batch, if they are refused."""
+    rows, texts = batch.coordinates, batch.texts
+    dates = {ordinal: texts[code] for ordinal, code in zip(rows.ordinals, rows.tais, strict=True)}
+    return {
+        str(name): RefusedRow("", *record, dates.get(ordinal, ""))
+        for ordinal, (name, record) in enumerate(zip(batch.hashes, brought(batch), strict=True))
+    }
 
 
 def brought(batch: EncodedBatch) -> list[Brought]:

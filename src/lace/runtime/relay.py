@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import accumulate
@@ -36,7 +36,8 @@ from lace.runtime.drive import Driver
 from lace.runtime.hookcalls import HookCalls
 from lace.runtime.host import LocalHost
 from lace.runtime.links import Heard, link_of
-from lace.runtime.quotas import Allowance, ClaimOf, GateRules, QuotaGate, Quotas
+from lace.runtime.quotas import Allowance, ClaimOf, GateRules, Passed, QuotaGate, Quotas
+from lace.runtime.refusedbefore import Refused as RefusedRow
 from lace.runtime.reports import log_failure
 from lace.runtime.session import Outcome, Session
 from lace.store.base import RecordStore, StoreStat
@@ -185,7 +186,7 @@ class _RoomGate(QuotaGate):
         super().__init__(store, GateRules(quotas=Quotas(total=Allowance(bytes=relay.max_stored_bytes))))
         self._relay = relay
 
-    def commit(self, judged: JudgedBatch) -> JudgedBatch:
+    def commit(self, judged: JudgedBatch) -> Passed:
         """As far as there is room, counted where it is stored."""
         passed = super().commit(judged)
         stored = set(passed.stored)
@@ -201,12 +202,12 @@ class _RoomGate(QuotaGate):
         }
         return replace(passed, refused={**passed.refused, **reasons})
 
-    def affordable(self, records: Sequence[str], claim_of: ClaimOf) -> Sequence[str]:
+    def affordable(self, records: Collection[str], claim_of: ClaimOf) -> Collection[str]:
         """How many are asked for at a time is chosen elsewhere."""
         return records
 
-    def _turn_away(self, record: str) -> None:
-        """There may be room for it next time."""
+    def _remember(self, refused: Mapping[str, RefusedRow], stored: Sequence[str]) -> None:
+        """There may be room for them next time."""
 
 
 class _RelaySide:

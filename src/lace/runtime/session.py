@@ -83,8 +83,29 @@ class Outcome:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it ended as exchanges should: at a fixed point or by a clean close, with no limit in between."""
-        return not self.abort and not self.result.limit_reached
+        """Whether it ended as exchanges should: at a fixed point; not by an abort, a limit or an early close."""
+        return not self.abort and self.result.is_complete
+
+    @property
+    def is_converged(self) -> bool:
+        """Whether both sides have what both rules select, as far as ours was told: complete, and nothing was refused,
+        held back or not to be had."""
+        return not self.abort and self.result.is_converged
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in a word or two: `converged`, `incomplete`, `aborted`, `limit`, `closed by the peer` or
+        `closed by us`."""
+        result = self.result
+        if self.abort:
+            return "aborted"
+        if result.limit_reached:
+            return "limit"
+        if result.closed_by_peer:
+            return "closed by the peer"
+        if not result.fixed_point:
+            return "closed by us"
+        return "converged" if result.is_converged else "incomplete"
 
 
 Request = asked.HostEffect | asked.SendListing | asked.SendRecords | ReceivedRecords | CheckResource | asked.Report

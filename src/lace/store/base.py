@@ -121,6 +121,9 @@ class RecordStore(Protocol):
     def have(self, record_hash: RecordHash) -> bool:
         """Whether a record is stored in its own right (020-EMBED-03)."""
 
+    def room(self) -> int | None:
+        """How many bytes of records there is room for now; None where nobody knows a bound."""
+
     def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
         """Those that are stored in their own right."""
 

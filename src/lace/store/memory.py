@@ -177,6 +177,10 @@ class MemoryStore(Closing):
     def have(self, record_hash: RecordHash) -> bool:
         return record_hash in self._kept
 
+    def room(self) -> int | None:
+        """Nobody knows."""
+        return None
+
     def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
         return {record for record in record_hashes if record in self._kept}
 

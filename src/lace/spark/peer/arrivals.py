@@ -51,6 +51,10 @@ class Arrivals:
         with self._storing:
             yield
 
+    def room(self) -> int | None:
+        """Nobody knows: an archive may be anywhere."""
+        return None
+
     def present(self, records: Sequence[str]) -> set[str]:
         """None that we know of: what is requested was not there, and a lookup is a job."""
         return set()

@@ -19,6 +19,7 @@ from lace.interlace.advertisement import Advertisement
 from lace.interlace.host import Arrived, Call, Loaded
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import fingerprint_of
+from lace.interlace.refusals import NOTHING_HELD_BACK
 from lace.interlace.terms import Terms
 from lace.interlace.transfer import choose_requests
 from lace.runtime.claims import Feeding
@@ -85,11 +86,14 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
         under, claims = agreed.wanted, agreed.claims
         claims.follow(own, keeps_fields=under.schema != NO_FIELDS)
         requests: Sequence[str] = ()
+        held_back = NOTHING_HELD_BACK
         if wanted.max_requests:
             found = requestable(self._peer, agreed.policy, own, claims, wanted.runtime, call)
-            found = self._gate.requestable(found, claims.about, has_fields=under.schema != NO_FIELDS)
+            has_fields = under.schema != NO_FIELDS
+            found = self._gate.requestable(found, claims.about, has_fields=has_fields, refused=wanted.refused)
+            found = self._gate.affordable(found, claims.about)
             requests = choose_requests(found, claims.among, under.record_formats, wanted)
-            requests = self._gate.affordable(requests, claims.about)
+            held_back = self._gate.held_back
         reads_listings = under.plan.have_reads_advertisements
         return given.Evaluated(
             own=asked.SetHandle(own.number, len(own)),
@@ -99,6 +103,7 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
             fingerprint=fingerprint_of(own.roots(under.own_source, call)) if reads_listings else b"",
             claims_fingerprint=claims.fingerprint() if reads_listings else b"",
             store_mark=own.state.version,
+            held_back=held_back,
         )
 
     def rest(self, call: Call) -> None:

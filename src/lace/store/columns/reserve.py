@@ -40,6 +40,11 @@ class Reserve:
                 " everything acknowledged before is safe"
             )
 
+    def room(self) -> int:
+        """How many bytes of records there is room for."""
+        free = shutil.disk_usage(self._path.parent).free
+        return max(0, (free - self._limits.min_free_bytes) // _WRITES)
+
     def keep(self) -> None:
         """Hold the reserve, if there is room for it."""
         size = self._size()

@@ -214,6 +214,10 @@ class SQLiteStore(Closing):
         with self._file.reading():
             return bool(self._bodies.present(self._symbols.codes([str(record_hash)])))
 
+    def room(self) -> int | None:
+        """How many bytes of records the disk has room for, beside what has to stay free."""
+        return self._file.reserve.room()
+
     def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
         with self._file.reading():
             codes = self._symbols.codes(list(map(str, record_hashes)))
