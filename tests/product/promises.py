@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interop.harness import PATIENCE_S
+from lace.cli.failure import ExitCode
+from lace.cli.outcome import exit_code_of, incomplete_after
 from lace.errors import LaceError, NotFound
 from lace.iltp.address import parse_address
 from lace.interlace.result import InterlaceResult
@@ -40,34 +42,45 @@ class Met:
         return self.outcomes[0].result, self.outcomes[1].result
 
     @property
-    def has_converged(self) -> bool:
-        """Whether both sides say so."""
-        return all(has_converged(outcome) for outcome in self.outcomes)
-
-    @property
     def moved(self) -> int:
         """Records whose bytes crossed in either direction, kept or not."""
         return sum(len(one.received_hashes) + len(one.rejected_hashes) for one in self.results)
 
+    @property
+    def is_final(self) -> bool:
+        """Whether both sides came to a fixed point, so that nothing is left to move."""
+        return all(not outcome.abort and outcome.result.fixed_point for outcome in self.outcomes)
+
     def is_named(self, record: str) -> bool:
         """Whether an outcome names this record as refused, rejected or not available."""
         return any(
-            record in one.rejected_hashes or record in one.not_available_hashes or record in _refused(one)
+            record in one.rejected_hashes
+            or record in one.not_available_hashes
+            or record in one.refused_hashes
+            or record in one.held_back_by_peer.records
             for one in self.results
         )
 
 
-def _refused(result: InterlaceResult) -> Mapping[str, str]:
-    found: Mapping[str, str] = getattr(result, "refused_hashes", {})
-    return found
+def exit_codes(world: World, met: Met, one: Lace, two: Lace) -> tuple[ExitCode, ExitCode]:
+    """What `lace interlace` would exit with on each side."""
+    codes = [
+        exit_code_of(outcome, incomplete_after(opened, selector(side.rules.select)))
+        for outcome, opened, side in zip(met.outcomes, (one, two), world.sides, strict=True)
+    ]
+    return codes[0], codes[1]
 
 
-def has_converged(outcome: Outcome) -> bool:
-    """What exit code 0 stands for."""
-    from lace.cli.failure import ExitCode
-    from lace.cli.outcome import exit_code_of
-
-    return exit_code_of(outcome) in (ExitCode.OK, ExitCode.NOTHING)
+def names_what_is_missing(outcome: Outcome) -> bool:
+    """Whether an outcome that is not 'converged' says in which way."""
+    result = outcome.result
+    return bool(
+        outcome.abort
+        or result.limit_reached
+        or result.closed_by_peer
+        or result.has_refusals
+        or result.unconfirmed_hashes
+    )
 
 
 def meet(world: World, one: Lace, two: Lace, folder: Path) -> Met:
