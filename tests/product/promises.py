@@ -14,7 +14,7 @@ from pathlib import Path
 from interop.harness import PATIENCE_S
 from lace.cli.failure import ExitCode
 from lace.cli.outcome import exit_code_of, incomplete_after
-from lace.errors import LaceError, NotFound
+from lace.errors import IncompleteContent, LaceError, NotFound
 from lace.iltp.address import parse_address
 from lace.interlace.result import InterlaceResult
 from lace.notation.identifiers import RecordHash
@@ -28,6 +28,7 @@ from lace.runtime.session import Outcome
 from lace.transports.dial import TransportOptions
 from product.worlds import SideOfWorld, World
 
+INCOMPLETE = "incomplete"
 ALL_NAMES = "Seen(P,G,A,N,T) :- Field(P,'Group',_,G), Field(P,'App',_,A), Field(P,'Name',_,N), Field(P,'TAI',_,T)."
 
 
@@ -130,7 +131,7 @@ async def _meet_by_wire(world: World, one: Lace, two: Lace, folder: Path) -> Met
 def broken_promises(world: World, met: Met, one: Lace, two: Lace) -> Iterator[str]:
     """Every sentence of the promise that does not hold of two laces after an exchange that says it converged."""
     yield from _lacking(world, met, one, two)
-    yield from _differing(met, one, two)
+    yield from _differing(world, one, two)
     yield from _incomplete(world, met, one, two)
 
 
@@ -189,13 +190,15 @@ def _why(side: SideOfWorld, opened: Lace) -> WhySide:
     )
 
 
-def _differing(met: Met, one: Lace, two: Lace) -> Iterator[str]:
+def _differing(world: World, one: Lace, two: Lace) -> Iterator[str]:
     """A coordinate with the same versions on both sides reads the same on both."""
     listed = [_by_coordinate(lace) for lace in (one, two)]
     for coordinate in sorted(listed[0].keys() & listed[1].keys()):
         if listed[0][coordinate] != listed[1][coordinate]:
             continue
         read = [_read(lace, coordinate) for lace in (one, two)]
+        if INCOMPLETE in (*read[0], *read[1]) and not _both_select(*world.sides, one, read[0][0]):
+            continue  # a part of it was removed before, and nobody's rules ask for it
         if read[0] != read[1]:
             yield f"{coordinate} has the same versions on both sides and reads {read[0]!r} here and {read[1]!r} there"
     both = _hashes(one) & _hashes(two)
@@ -221,7 +224,7 @@ def _read(lace: Lace, coordinate: str) -> tuple[str, ...]:
     try:
         content = lace.get(coordinate).hex()
     except LaceError as error:
-        content = type(error).__name__
+        content = INCOMPLETE if isinstance(error, IncompleteContent) else str(error)
     return (tip, *shown, content)
 
 
