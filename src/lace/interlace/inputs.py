@@ -127,6 +127,7 @@ class Evaluated:
     fingerprint: bytes = b""  # of our listing, and below of the peer's: only where listings depend on listings (P13)
     claims_fingerprint: bytes = b""
     store_mark: int = 0  # StoreRecordId high water of the snapshot, for diagnostics (050-STATE-02)
+    claims_are_known: bool = True  # if not they are less than a full listing says, and so are the requests (P34)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             fingerprint=own.standard.fingerprint(under.own_source) if reads_listings else b"",
             claims_fingerprint=policy.claims.fingerprint() if reads_listings else b"",
             store_mark=sends.cursor.record,
+            claims_are_known=policy.claims.are_known,
         )
 
     def _beside(self, rows: int, call: Call) -> contextlib.AbstractContextManager[None]:
