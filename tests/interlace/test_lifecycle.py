@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from interlace.pair import ALL, START_NS, Pair, blob, group_module, hash_of, make_pair, plex
+from interlace.pair import ALL, START_NS, Pair, blob, changed, group_module, hash_of, make_pair, plex
 from interlace.scripted import SECOND, TAI_TEXT, Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
@@ -495,7 +495,7 @@ def test_another_operand_begins_an_epoch_and_stored_records_stay(changer: int) -
     pair.run()
     before = first.machine.agreement.plan.id
     side = pair.sides[changer]
-    pair.give(side, given.OperandChanged(group_module("v")))
+    pair.give(side, changed(group_module("v")))
     pair.run()
     assert first.machine.agreement.plan.id == second.machine.agreement.plan.id != before
     assert len(second.have) == 2
@@ -511,7 +511,7 @@ def test_a_setup_that_crosses_an_adv_wins() -> None:
     first, second = pair.sides
     second.put(X)
     pair.give(second, given.LocalChanged())
-    pair.give(first, given.OperandChanged(group_module("v")))
+    pair.give(first, changed(group_module("v")))
     pair.step(second)  # its evaluation: it sends an adv before it sees the setup
     assert second.machine.phase is Phase.LISTING
     pair.run()
@@ -525,8 +525,8 @@ def test_a_setup_that_crosses_an_adv_wins() -> None:
 @mark.clause("050-OPEN-11")
 def test_two_setups_that_cross_answer_each_other() -> None:
     pair = resting()
-    pair.give(pair.sides[0], given.OperandChanged(group_module("v")))
-    pair.give(pair.sides[1], given.OperandChanged(group_module("w")))
+    pair.give(pair.sides[0], changed(group_module("v")))
+    pair.give(pair.sides[1], changed(group_module("w")))
     pair.run()
     assert [side.machine.result().epochs for side in pair.sides] == [2, 2]
     assert pair.sides[0].machine.agreement.plan.id == pair.sides[1].machine.agreement.plan.id
@@ -535,7 +535,7 @@ def test_two_setups_that_cross_answer_each_other() -> None:
 @mark.clause("050-OPEN-11")
 def test_a_tick_that_crosses_a_setup_is_dropped_and_a_second_adv_aborts() -> None:
     wire = rested()
-    wire.give(given.OperandChanged(group_module("v")))
+    wire.give(changed(group_module("v")))
     wire.say(f"TickReady('{START.plus_ns(TICK)}')")
     wire.advertise(hash_of(X))
     assert wire.reason is None
@@ -550,7 +550,7 @@ def test_an_epoch_takes_everything_from_the_new_hello() -> None:
     pair.advance(TICK)
     pair.run()
     pair.now_ns += 3 * SECOND
-    pair.give(pair.sides[0], given.OperandChanged(group_module("v")))
+    pair.give(pair.sides[0], changed(group_module("v")))
     pair.run()
     expected = TAI.from_ns(START_NS + TICK + 3 * SECOND)
     for side in pair.sides:
@@ -583,7 +583,7 @@ def test_an_operand_that_changes_in_the_middle_of_a_loop_waits_for_its_end() -> 
     pair.sides[0].put(X)
     pair.start()
     pair.run(until=lambda: pair.sides[0].machine.phase is Phase.TRANSFER)
-    pair.give(pair.sides[0], given.OperandChanged(group_module("v")))
+    pair.give(pair.sides[0], changed(group_module("v")))
     pair.run()
     assert pair.sides[1].have == {hash_of(X)}
     assert [side.machine.result().epochs for side in pair.sides] == [2, 2]

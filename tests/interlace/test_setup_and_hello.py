@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, group_module, hash_of, make_pair, plex
+from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, changed, group_module, hash_of, make_pair, plex
 from interlace.scripted import TAI_TEXT, Scripted, limits_with
 from lace.interlace import inputs as given
 from lace.interlace.agreement import own_hello
@@ -189,7 +189,7 @@ def test_nothing_that_depends_on_a_plan_is_sent_or_accepted_before_both_hellos_n
         wire.say()
         wire.say()
         wire.heard()
-        wire.give(given.OperandChanged(OTHER))
+        wire.give(changed(OTHER))
         wire.say()  # an adv may cross our setup and is forgotten, a second may not
     if after_setup:
         wire.say(wire.operand_line())
@@ -219,9 +219,9 @@ def test_module_bytes_are_left_out_when_the_peer_announced_the_same_id_first() -
     pair.run()
     second = pair.sides[1]
     second.wire.clear()
-    pair.give(pair.sides[0], given.OperandChanged(OTHER))
+    pair.give(pair.sides[0], changed(OTHER))
     pair.run()
-    pair.give(pair.sides[1], given.OperandChanged(OTHER))
+    pair.give(pair.sides[1], changed(OTHER))
     pair.run()
     assert not [effect for effect in second.wire if type(effect).__name__ == "SendResource"]
 
@@ -233,12 +233,12 @@ def test_a_side_still_has_the_bytes_of_a_module_that_it_announced_and_left(taker
     pair.start()
     pair.run()
     taking, leaving = pair.sides[taker], pair.sides[1 - taker]
-    pair.give(leaving, given.OperandChanged(OTHER))
+    pair.give(leaving, changed(OTHER))
     pair.run()
-    pair.give(leaving, given.OperandChanged(group_module("v")))
+    pair.give(leaving, changed(group_module("v")))
     pair.run()
     taking.wire.clear()
-    pair.give(taking, given.OperandChanged(OTHER))
+    pair.give(taking, changed(OTHER))
     pair.run()
     assert not [effect for effect in taking.wire if type(effect).__name__ == "SendResource"]
     assert [side.aborted for side in pair.sides] == [None, None]

@@ -75,6 +75,7 @@ class Epoch:
                 viewer=agreement.viewer,
                 schema=agreement.negotiated.schema,
                 send_gate=terms.send_gate,
+                exposures=terms.exposures,
                 own_source=agreement.own_source,
                 peer_source=agreement.peer_source,
                 record_formats=agreement.negotiated.record_formats & terms.record_formats,

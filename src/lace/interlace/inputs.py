@@ -15,6 +15,7 @@ from lace.errors import LaceError
 from lace.interlace.advertisement import Advertisement
 from lace.interlace.effects import SetHandle
 from lace.interlace.partitions import Partition
+from lace.interlace.terms import Rules
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
@@ -270,10 +271,15 @@ class LocalChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class OperandChanged:
-    """Our active selector operand is another one now: a new epoch (050-OPEN-05)."""
+class RulesChanged:
+    """Our side has other rules now: a new epoch, where the next loop could start (050-OPEN-05).
 
-    module: Module
+    The last that is told before an epoch begins counts. What is None stays as it is.
+    """
+
+    rules: Rules
+    holds_nothing: bool | None = None  # of MachineConfig, where what we show decides about them
+    takes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +314,7 @@ LocalInput = (
     | RecordsStored
     | RecordsRejected
     | LocalChanged
-    | OperandChanged
+    | RulesChanged
     | TimerFired
     | CloseRequested
 )

@@ -34,7 +34,7 @@ class OwnSet(Protocol):
     def measure(self, key: DifferenceKey) -> U64: ...
 
 
-class Moved(NamedTuple):
+class OwnMoved(NamedTuple):
     """How our set became another one."""
 
     came: list[str]
@@ -61,15 +61,15 @@ class Likeness:
         ours = set(self.own.among(given)) - self.absent
         return [record for record in given if record in self.foreign or record in ours]
 
-    def moved(self, own: OwnSet) -> Moved | None:
+    def moved(self, own: OwnSet) -> OwnMoved | None:
         """How our set became this one; None if by more than is followed."""
         changed = own.since(self.own)
         if changed is None:
             return None
         came, went = (ids.texts() for ids in changed)
-        return Moved(came, went, [record for record in went if record not in self.absent])
+        return OwnMoved(came, went, [record for record in went if record not in self.absent])
 
-    def follow(self, own: OwnSet, moved: Moved, left: Claims) -> None:
+    def follow(self, own: OwnSet, moved: OwnMoved, left: Claims) -> None:
         """Our set is another one now; `left` is what the peer claims about records that it still has and we do not."""
         coming = moved.came
         if coming == list(self.foreign):  # a first copy, and all of it has come

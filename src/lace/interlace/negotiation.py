@@ -35,8 +35,13 @@ class Modules:
         # from us. They go out as resources or came as such, so the resource limits of both directions bound them.
         self._announced: dict[str, Module] = {}
         self._shared: set[str] = set()  # that the peer announced or was sent
+        self._sent = 0  # texts
         self._received: dict[str, bytes] = {}
         self._read: tuple[str, Module | LaceError] | None = None  # what is known of the last of those as a module
+
+    def may_announce(self, module: Module, max_sent: int) -> bool:
+        """Whether it may be our next operand: its text was sent, or one text more may be."""
+        return module.id in self._shared or self._sent < max_sent
 
     def announce(self) -> SendResource | None:
         """Our operand is named now: its text, unless the peer has it."""
@@ -44,6 +49,7 @@ class Modules:
         if self.own.id in self._shared:
             return None
         self._shared.add(self.own.id)
+        self._sent += 1
         return SendResource(self.own.id, LACEGRAM, self.own.text.encode())
 
     def receive(self, identifier: str, text: bytes, read: Module | LaceError | None = None) -> None:

@@ -157,7 +157,7 @@ class StoreEvaluator:
             wanted.plan,
             local_index=wanted.local_index,
             viewer=wanted.viewer,
-            exposures=self._terms.exposures,
+            exposures=wanted.exposures,
             options=LoweringOptions(send_gate=wanted.send_gate, trust_peer=self._terms.trust_peer),
             limits=self._terms.engine_limits,
         )

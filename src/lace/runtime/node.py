@@ -16,7 +16,7 @@ from functools import partial
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address
 from lace.interlace import inputs as given
-from lace.interlace.terms import MachineConfig, Terms
+from lace.interlace.terms import MachineConfig, Rules, Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
 from lace.runtime.admission import Admission, PeerKind, Standing
@@ -28,7 +28,7 @@ from lace.runtime.drive import Driver
 from lace.runtime.guesthouse import GuestLimits
 from lace.runtime.host import HostBounds
 from lace.runtime.hosting import Hosting, MakeHost
-from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink, link_of
+from lace.runtime.links import Hooks, LinkInfo, LinkTerms, NodeLimits, OpenLink, link_of
 from lace.runtime.metering import AccountBook, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.policybook import PolicyBook
@@ -47,7 +47,7 @@ from lace.transports.dial import TransportOptions, check_trust, dial, is_local, 
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
 TermsFor = Callable[[TransportProof], Terms | None]
-"""The terms for a peer by what its connection proves; None turns it away."""
+"""The terms for a peer by what its connection proves, asked again when rules change; None turns it away."""
 
 
 class Node:
@@ -99,6 +99,8 @@ class Node:
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
         )
         self._spreading = Spreading(self._crew.evaluators, self._spawn)
+        self._rules: Rules | None = None  # of all links that have no terms of their own, once they were changed
+        self._rule_changes = 0
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._strangers = [Budget(self._limits.max_held_bytes) for _ in range(2)]  # with a key, and without
@@ -122,12 +124,15 @@ class Node:
         self._spawn(self._crew.load_engine())
         return listener.address
 
-    async def exchange(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> Outcome:
+    async def exchange(
+        self, address: Address, terms: Terms | TermsFor, transport: TransportOptions | None = None
+    ) -> Outcome:
         """Dial once and exchange to the end; this peer may ask for other transport options than the node's."""
         stream = await dial(address, transport or self._transport)
-        return await self._run_link(stream, terms, dialled=True, cursor_key=f"dialled {address}")
+        offered = self._terms_of(terms, stream.proof)
+        return await self._run_link(stream, offered, dialled=True, cursor_key=f"dialled {address}")
 
-    async def keep(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
+    async def keep(self, address: Address, terms: Terms | TermsFor, transport: TransportOptions | None = None) -> None:
         """Hold an open exchange with an address, dialling again with growing pauses, until the node stops."""
         pause = self._limits.backoff_first_s
         while not self._stopping.is_set():
@@ -143,16 +148,55 @@ class Node:
             self.metrics.add("reconnects_total")
             pause = min(pause * 2, self._limits.backoff_most_s)
 
-    def keep_in_background(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
+    def keep_in_background(
+        self, address: Address, terms: Terms | TermsFor, transport: TransportOptions | None = None
+    ) -> None:
         """`keep`, until the node stops or its store is outdated."""
         self._spawn(self._watch.until_outdated(self.keep(address, terms, transport)))
 
     async def _pause(self, seconds: float) -> None:
         await set_within(self._stopping, seconds)
 
-    async def attach(self, stream: ByteStream, terms: Terms, dialled: bool) -> Outcome:
+    async def attach(self, stream: ByteStream, terms: Terms | TermsFor, dialled: bool) -> Outcome:
         """Exchange over a stream that the application opened."""
-        return await self._run_link(stream, terms, dialled=dialled, cursor_key="")
+        return await self._run_link(stream, self._terms_of(terms, stream.proof), dialled=dialled, cursor_key="")
+
+    # --- rules -------------------------------------------------------------------------------------------------
+
+    def change_rules(self, rules: Rules | None = None) -> int:
+        """What this node selects and shows from now on, on all links, those that are open and those to come; how many
+        open ones go on with other rules.
+
+        Terms that an application gives peer by peer are asked for again: without `rules` only that is done. An open
+        exchange begins a new epoch when its loop is over (050-OPEN-05), a bounded one ends by the rules with which it
+        began, and a peer for which there are no terms any more has its link ended at a phase boundary.
+        """
+        self._rules = rules or self._rules
+        self._rule_changes += 1
+        return sum([self._renew(found) for found in list(self._links.values())])
+
+    def _renew(self, link: OpenLink) -> bool:
+        terms, now = link.terms(), link.driver.session.machine.config.terms
+        if terms is None:
+            link.driver.tell(given.CloseRequested())
+        elif now.is_open:
+            proof = link.driver.proof
+            link.driver.tell(
+                given.RulesChanged(
+                    terms.rules,
+                    holds_nothing=self._hosting.holds_nothing(terms),
+                    takes=self._hosting.takes(terms, proof, self._knows(proof, link.info.dialled)),
+                )
+            )
+            return not terms.rules.are(now.rules)
+        return False
+
+    def _terms_of(self, terms: Terms | TermsFor, proof: TransportProof) -> LinkTerms:
+        ask = partial(self._node_terms, terms) if isinstance(terms, Terms) else partial(terms, proof)
+        return LinkTerms(ask(), ask, self._rule_changes)
+
+    def _node_terms(self, terms: Terms) -> Terms:
+        return terms if self._rules is None else terms.under(self._rules)
 
     async def _accept(self, listener: Listener, terms: Terms | TermsFor) -> None:
         while not self._stopping.is_set():
@@ -163,9 +207,10 @@ class Node:
             self.pulse.wake()
             await asyncio.sleep(0)  # a link begins in every round of the loop, however many have come
             # Who gives terms peer by peer has thought of this one.
-            offered = self._terms_for(stream, listener, terms) if isinstance(terms, Terms) else terms(stream.proof)
-            reason = self._refusal(stream) if offered is not None else "not wanted"
-            if reason or offered is None:
+            here = self._terms_for(stream, listener, terms) if isinstance(terms, Terms) else terms
+            offered = self._terms_of(here, stream.proof)
+            reason = self._refusal(stream) if offered.offered is not None else "not wanted"
+            if reason:
                 self._refuse(stream, reason)
             elif self._waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
                 self._spawn(self._serve(stream, offered))
@@ -176,7 +221,7 @@ class Node:
         self._reports.refused(stream.proof.address, reason)
         stream.abort()
 
-    async def _serve_in_turn(self, stream: AcceptedStream, terms: Terms) -> None:
+    async def _serve_in_turn(self, stream: AcceptedStream, terms: LinkTerms) -> None:
         """There is no place now: wait for one, for a moment."""
         is_crowd = self._admission.is_crowd(stream.proof)
         proof = stream.proof
@@ -238,7 +283,7 @@ class Node:
             for number, why in self._admission.evicted(self._standings()):
                 self._limit(number, "rest" if "rested" in why else "memory", why)
 
-    async def _serve(self, stream: ByteStream, terms: Terms) -> None:
+    async def _serve(self, stream: ByteStream, terms: LinkTerms) -> None:
         peer = stream.proof.peer
         try:
             await self._run_link(stream, terms, dialled=False, cursor_key=f"accepted {peer}" if peer else "")
@@ -248,14 +293,18 @@ class Node:
         finally:
             self._admission.leave(stream.proof)
 
-    async def _run_link(self, stream: ByteStream, terms: Terms, *, dialled: bool, cursor_key: str) -> Outcome:
-        self._numbers += 1
+    async def _run_link(self, stream: ByteStream, terms: LinkTerms, *, dialled: bool, cursor_key: str) -> Outcome:
         proof = stream.proof
+        offered = terms.offered if terms.changes == self._rule_changes else terms.ask()
+        if offered is None:  # rules have changed while it waited for its place
+            stream.abort()
+            raise TransportError(f"{proof.address}: there are no terms for this peer")
+        self._numbers += 1
         account = self._admission.account(proof)
         info = LinkInfo(self._numbers, str(proof.address), proof.peer, dialled, account)
-        driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key))
+        driver = self._driver(stream, info, self._config(stream, offered, dialled, cursor_key))
         kind = PeerKind.KNOWN if dialled else self._admission.kind(proof)
-        link = self._links[info.number] = OpenLink(info, driver, account, kind)
+        link = self._links[info.number] = OpenLink(info, driver, terms.ask, account, kind)
         self._opened(info)
         if self._stopping.is_set():
             driver.cut()
