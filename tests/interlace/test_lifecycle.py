@@ -14,6 +14,7 @@ from lace.interlace.effects import EndBlock, Evaluate, KeepClaims, PreparePolicy
 from lace.interlace.events import Closed, EpochBegan, FixedPoint, Ticked
 from lace.interlace.host import Call
 from lace.interlace.machine import InterlaceMachine
+from lace.interlace.negotiate import FieldSchema
 from lace.interlace.phases import MOVES, Move, Phase, move
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.ticks import TickState
@@ -556,6 +557,53 @@ def test_an_epoch_takes_everything_from_the_new_hello() -> None:
     for side in pair.sides:
         assert side.machine.agreement.negotiated.start == expected
         assert side.machine.epoch.ticks.tick == expected
+
+
+@mark.clause("050-OPEN-12")
+def test_an_epoch_takes_start_skew_interval_formats_schema_and_limits_from_the_new_hello() -> None:
+    wire = rested(schema=FieldSchema(frozenset({"App", "Group"})), record_formats=frozenset({"H3", "H4"}))
+    before = wire.side.machine.agreement.negotiated
+    start = TAI.from_ns(START_NS + 7 * SECOND)
+    wire.say(wire.operand_line())
+    wire.hello(
+        HelloTAI=f"HelloTAI('{start}')",
+        HelloTickInterval="HelloTickInterval('60000000000')",
+        HelloRecordFormat=["HelloRecordFormat('H3')", "HelloRecordFormat('H4')"],
+        HelloAdvertisedField=["HelloAdvertisedField('App')"],
+        HelloLimit=["HelloLimit('max_loop_iterations','3')", "HelloLimit('max_partition_summaries','9')"],
+    )
+    now = wire.side.machine.agreement.negotiated
+    assert (before.start, before.skew_seconds, before.tick_interval_ns) == (TAI.parse(TAI_TEXT), 0, 10 * SECOND)
+    assert (now.start, now.skew_seconds, now.tick_interval_ns) == (start, 7, 60 * SECOND)
+    assert (before.record_formats, now.record_formats) == (frozenset({"H3"}), frozenset({"H3", "H4"}))
+    assert (before.schema.names, now.schema.names) == (frozenset(), frozenset({"App"}))
+    assert (before.limits.max_loop_iterations, now.limits.max_loop_iterations) == (16, 3)
+    assert (before.partitions, now.partitions) == (False, True)
+    assert wire.side.machine.epoch.ticks.tick == start
+    assert wire.side.machine.epoch.ticks.interval_ns == 60 * SECOND
+    prepared = [effect for effect in wire.side.asked if isinstance(effect, PreparePolicy)]
+    assert [effect.schema for effect in prepared] == [before.schema, now.schema]
+    assert prepared[1].record_formats == {"H3", "H4"}
+
+
+@mark.clause("050-LIM-07")
+def test_listings_of_as_many_loops_are_remembered_as_a_round_may_have() -> None:
+    """P13: what settles within a round is found; more is not held, however long a link lives."""
+    for most in (1, 5):
+        wire = rested(module=_OF_LISTINGS, peer_module=_OF_LISTINGS, limits=limits_with(max_loop_iterations=most))
+        epoch = wire.side.machine.epoch
+        epoch.forget_listings()
+        seen = []
+        for number in range(3 * most):
+            epoch._own_listing = bytes([number])
+            seen.append(epoch.note_listings())
+        assert not any(seen)
+        assert len(epoch._seen_listings) == most
+        epoch._own_listing = bytes([3 * most - most])  # the oldest that is held
+        assert epoch.note_listings()
+
+
+_OF_LISTINGS = Module.author("SelectHave(P) :- Have(P), Advertised(_,_).\nSelectAdvertised(P,S) :- Advertised(P,S).")
 
 
 @mark.clause("050-OPEN-13")

@@ -31,11 +31,13 @@ def exit_code_of(outcome: Outcome) -> ExitCode:
         return ExitCode.PROTOCOL
     if not outcome.result.fixed_point:
         return ExitCode.CONNECTION
-    return ExitCode.OK if _was_anything_shown(outcome) else ExitCode.NOTHING
+    return ExitCode.OK if _could_anything_be_shown(outcome) else ExitCode.NOTHING
 
 
-def _was_anything_shown(outcome: Outcome) -> bool:
-    return bool(outcome.result.advertised_to_peer or outcome.result.advertised_by_peer)
+def _could_anything_be_shown(outcome: Outcome) -> bool:
+    """Something was, or there is nothing on either side: two empty laces are equal."""
+    result = outcome.result
+    return bool(result.advertised_to_peer or result.advertised_by_peer or result.both_hold_nothing)
 
 
 def why_nothing_moved(outcome: Outcome) -> str:
@@ -44,6 +46,8 @@ def why_nothing_moved(outcome: Outcome) -> str:
     moved = result.received_hashes or result.sent_hashes or result.rejected_hashes
     if outcome.abort or not result.fixed_point or moved:
         return ""
+    if result.both_hold_nothing:
+        return "nothing moved: both laces are empty"
     ours, theirs = result.advertised_to_peer, result.advertised_by_peer
     if not ours and not theirs:
         why = "neither side showed the other a record that both rules select"

@@ -20,7 +20,6 @@ from lace.interlace.ticks import TickState
 from lace.interlace.vocabulary import TICK_READY
 from lace.notation.fact import Fact
 
-_MAX_SEEN_LISTINGS = 4096
 _TICK_ROOM = 64  # bytes of a block left for a TickReady line
 _NOTHING = Evaluated(own=SetHandle(-1, 0))
 
@@ -199,7 +198,8 @@ class Epoch:
         pair = self._own_listing + self.found.claims_fingerprint
         seen = pair in self._seen_listings
         self._seen_listings[pair] = None
-        if len(self._seen_listings) > _MAX_SEEN_LISTINGS:
+        # All loops of this round: listings that come back later than that end by the limit, not at a fixed point.
+        if len(self._seen_listings) > self.agreement.negotiated.limits.max_loop_iterations:
             del self._seen_listings[next(iter(self._seen_listings))]
         return seen
 

@@ -120,7 +120,8 @@ class Negotiation:
         """The peer's hello: what both come to."""
         if self._plan is None or self._hello is None or self._peer_setup is None:
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "hello before setup", "050-SETUP-01")
-        theirs = read_hello(block.facts, self._core.terms.max_tick_interval_ns)
+        offered = [name for name, _ in self._hello.capabilities]
+        theirs = read_hello(block.facts, self._core.terms.max_tick_interval_ns, offered)
         agreement = settle(self._core.config, self._plan, self._hello, theirs, self._peer_setup.claimed)
         if not agreement.negotiated.differences:
             return agreement

@@ -105,6 +105,7 @@ class MachineConfig:
     link: Link = field(default_factory=Link)
     cursor_key: str = ""  # for links without two signers; no proof of anything (050-LINK-06)
     salt: int | None = None  # fresh and random, below 2^128; without one 070 is not offered
+    is_empty: bool = False  # our store holds no record; nobody is told
     holds_nothing: bool = False  # our store is empty and would be shown: whatever the peer lists is news (070)
     takes: int = 0  # records that we lack and take without naming them, under rules that would name all of them (070)
     is_direct: bool = False  # both sides in one process: advertisements travel as changes (050-ENG-07)

@@ -325,6 +325,7 @@ class Node:
             link=link_of(stream.proof, self._here),
             cursor_key=cursor_key,
             salt=None if self._standard else secrets.randbits(128),  # 070-CAP-04
+            is_empty=self._hosting.is_empty,
             holds_nothing=self._hosting.holds_nothing(terms),
             takes=self._hosting.takes(terms, stream.proof, self._knows(stream.proof, dialled)),
         )
