@@ -590,7 +590,8 @@ def test_an_epoch_takes_start_skew_interval_formats_schema_and_limits_from_the_n
 def test_listings_of_as_many_loops_are_remembered_as_a_round_may_have() -> None:
     """P13: what settles within a round is found; more is not held, however long a link lives."""
     for most in (1, 5):
-        wire = rested(module=_OF_LISTINGS, peer_module=_OF_LISTINGS, limits=limits_with(max_loop_iterations=most))
+        limits = limits_with(max_loop_iterations=most)
+        wire = Scripted(module=_OF_LISTINGS, peer_module=_OF_LISTINGS, limits=limits, is_open=True).open()
         epoch = wire.side.machine.epoch
         epoch.forget_listings()
         seen = []
