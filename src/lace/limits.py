@@ -72,7 +72,7 @@ class ExchangeLimits:
     max_partition_summaries: int = 16_384  # P16: per loop and direction
     max_narrowing_depth: int = 12  # characters of a hash that name a partition
     max_total_transferred_bytes: int = GIB  # of records, in either direction
-    max_loop_iterations: int = 16  # without a record moving between
+    max_loop_iterations: int = 16  # of one round: up to a fixed point, whether records move or not
     phase_timeout_ns: int = 30 * SECOND_NS  # of silence while something is due
 
 

@@ -67,6 +67,16 @@ def test_nothing_is_sent_unless_it_is_exposed(stage: Path) -> None:
     assert count("far.lace") == 4
 
 
+def test_two_empty_laces_are_equal_over_a_link_where_the_peer_says_that_it_is_empty(stage: Path) -> None:
+    for name in ("nothing.lace", "none.lace"):
+        api.open(name, create=True).close()
+    with serving("nothing.lace", stage) as address:
+        for options in ([], ["--expose", "all"]):
+            done = lace("interlace", "none.lace", address, *options)
+            assert done.exit_code == ExitCode.OK, done.output
+            assert "both laces are empty" in done.stderr
+
+
 def test_the_exit_code_says_how_an_exchange_ended(stage: Path) -> None:
     nobody = lace("interlace", "near.lace", f"unix:{stage}/nobody.sock")
     assert nobody.exit_code == ExitCode.CONNECTION

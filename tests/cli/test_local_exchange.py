@@ -57,6 +57,20 @@ def test_without_exposure_a_person_is_told_why_nothing_moved(laces: tuple[Path, 
     assert count(laces[1]) == 0
 
 
+@pytest.mark.parametrize("options", [[], ["--expose", "all"]])
+def test_two_empty_laces_are_equal(tmp_path: Path, options: list[str]) -> None:
+    paths = [str(tmp_path / f"{name}.lace") for name in "ab"]
+    for path in paths:
+        lace.open(path, create=True).close()
+    for _ in range(2):
+        done = run("interlace", *paths, *options)
+        assert done.exit_code == 0, done.output
+        assert "both laces are empty" in done.stderr
+    with lace.open(paths[1]) as second:
+        second.put(b"one", group="u", app="ding", name="1")
+    assert run("interlace", *paths).exit_code == ExitCode.NOTHING
+
+
 def test_the_other_lace_can_have_its_own_choices(laces: tuple[Path, Path]) -> None:
     first, second = map(str, laces)
     done = run("interlace", second, first, "--their-select", "//v//", "--their-expose", "all")

@@ -126,3 +126,12 @@ def test_formatting_is_stable_and_changes_neither_identifier_nor_sidecar(text: s
     assert canonicalize(formatted).lacegram == canonicalize(text).lacegram
     comments = sorted(line for line in text.split("\n") if line.startswith("#"))
     assert sorted(line for line in formatted.split("\n") if line.startswith("#")) == comments
+
+
+@pytest.mark.parametrize("between", ["", "  ", "\t", " \t"])
+def test_an_annotation_is_the_marker_one_space_and_one_object(between: str) -> None:
+    """P6."""
+    with pytest.raises(InvalidLacegram, match="followed by one space"):
+        canonicalize("#:json" + between + '{"label":"x"}\nA(P) :- Have(P).')
+    assert canonicalize('#:json {"label":"x"}\nA(P) :- Have(P).').sidecar
+    assert canonicalize("#:json {}\nA(P) :- Have(P).").sidecar == {}

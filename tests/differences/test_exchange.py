@@ -16,7 +16,7 @@ from lace.differences.few import measure_few
 from lace.differences.ids import Ids
 from lace.differences.keyed import U64, DifferenceKey, KeyedIds, keyed_ids
 from lace.interlace import inputs as given
-from lace.interlace.effects import Measure
+from lace.interlace.effects import Decode, Evaluate, Measure, Sketch, TakeDifference
 from lace.notation.fact import Fact
 from lace.policy.operand import Module
 from lace.runtime.host import LocalHost
@@ -299,3 +299,43 @@ def test_a_liar_costs_itself_the_standard_path(lie: str, index: int) -> None:
     both.exchange()
     assert both.sides[0].have == both.sides[1].have
     assert len(both.sides[0].have) == 76
+
+
+class Growing(RealSide):
+    """Stores a record whenever its machine is in the middle of a comparison."""
+
+    number = 0
+
+    def _perform(self, effect: object, peer: Side) -> None:  # type: ignore[override]
+        if isinstance(effect, Sketch | Decode | TakeDifference) and self.number < 3:
+            self.number += 1
+            self.put(plex(f"grown/{self.config.index}/{self.number}"))
+        super()._perform(effect, peer)  # type: ignore[arg-type]
+
+
+@pytest.mark.clause("070-ROLE-01")
+@pytest.mark.parametrize(("first", "second"), [(0, 5), (5, 0), (7, 9), (40, 1)])
+@pytest.mark.parametrize("make", [RealSide, Growing])
+def test_the_side_with_operand_0_decodes_and_its_set_stays_as_it_was_advertised(
+    make: Make, first: int, second: int
+) -> None:
+    """Whoever holds more, and whatever is stored meanwhile."""
+    both = pair(make=make)
+    fill(both, 60, first, second)
+    both.exchange()
+    asker, teller = both.sides
+    assert any(isinstance(effect, Decode) for effect in asker.asked)
+    assert any(isinstance(effect, Sketch) for effect in teller.asked)
+    assert not any(isinstance(effect, Sketch) for effect in asker.asked)
+    assert not any(isinstance(effect, Decode) for effect in teller.asked)
+    for side in both.sides:
+        own = None  # of the advertisement at hand
+        for effect in side.asked:
+            if isinstance(effect, Measure) and effect.root:
+                own = effect.own
+            elif isinstance(effect, Measure | Sketch | Decode | TakeDifference) and own is not None:
+                assert effect.own == own
+            elif isinstance(effect, Evaluate):
+                own = None
+    if make is RealSide:  # what was stored after the last evaluation need not have crossed (050-BOUND-05)
+        assert asker.have == teller.have

@@ -7,7 +7,7 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from differences.test_exchange import MODULES, Liar, flipped, once
-from interlace.pair import Pair, config_of, group_module, plex
+from interlace.pair import Pair, changed, config_of, group_module, plex
 from lace.interlace import inputs as given
 from lace.runtime.host import LocalHost
 from tries import tries
@@ -53,6 +53,6 @@ def test_another_epoch_begins_without_a_base(salts: tuple[int | None, int | None
             side.put(plex(f"e/{step}/{both.sides.index(side)}", group=group))
         both.give(both.sides[step % 2], given.LocalChanged())
         for side in (both.sides[1 - step % 2], both.sides[step % 2]):
-            both.give(side, given.OperandChanged(group_module(group)))
+            both.give(side, changed(group_module(group)))
         both.run()
         assert [len(side.have) for side in both.sides] == [2 * (step + 1)] * 2

@@ -12,7 +12,7 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from differences.test_exchange import CHAIN, MODULES, Liar, Make, RealSide, control, fill
-from interlace.pair import ALL, EXPOSE_ALL, Pair, Side, blob, config_of, group_module, hash_of, plex
+from interlace.pair import ALL, EXPOSE_ALL, Pair, Side, blob, changed, config_of, group_module, hash_of, plex
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import agreement
 from lace.interlace import inputs as given
@@ -223,7 +223,7 @@ def test_later_loops_ask_and_a_new_epoch_does_not() -> None:
     near.put(plex("of another group", group="w"))
     far.put(plex("of another group too", group="w"))
     for side in both.sides:
-        both.give(side, given.OperandChanged(other))
+        both.give(side, changed(other))
     both.run()
     assert near.machine.epoch.number > 1
     assert len(near.have) == len(far.have) == 2 + 3 + 1 + 2

@@ -125,3 +125,11 @@ def test_a_dialled_tcp_name_shows_the_default_port() -> None:
 def test_a_websocket_address_shows_port_and_path() -> None:
     assert str(parse_address("ws:example.com")) == "ws:example.com:80/interlace"
     assert str(parse_address("wss:[::1]")) == "wss:[::1]:443/interlace"
+
+
+@pytest.mark.parametrize("host", ["a_b.com", "_dns.com", "a.b_", "-a.com", "a-.com", "a..b", "a.b.123", "ä.com"])
+def test_a_host_name_is_one_of_rfc_1123(host: str) -> None:
+    """P23: labels of letters, digits and inner hyphens, and the last is not a number."""
+    with pytest.raises(InvalidText):
+        parse_address(f"tcp:{host}:4790")
+    assert str(parse_address("tcp:a-b.c1:4790")) == "tcp:a-b.c1:4790"

@@ -67,7 +67,7 @@ class FakeHost:
             wanted.plan,
             local_index=wanted.local_index,
             viewer=wanted.viewer,
-            exposures=self.terms.exposures,
+            exposures=wanted.exposures,
             options=LoweringOptions(send_gate=wanted.send_gate, trust_peer=self.terms.trust_peer),
         )
 

@@ -32,7 +32,7 @@ from lace.interlace.events import Event
 from lace.interlace.host import Call, perform, store
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.result import InterlaceResult
-from lace.interlace.terms import Link, MachineConfig, Terms
+from lace.interlace.terms import Link, MachineConfig, Rules, Terms
 from lace.limits import SECOND_NS
 from lace.notation.fact import Fact
 from lace.notation.factline import format_fact
@@ -78,6 +78,11 @@ def blob(data: bytes) -> bytes:
 def hash_of(stored: bytes) -> RecordHash:
     """The hash that a stored record claims."""
     return RecordHash(stored.split(b"\n", 1)[0].decode().split(": ", 1)[1])
+
+
+def changed(module: Module, exposures: tuple[Exposure, ...] = EXPOSE_ALL) -> given.RulesChanged:
+    """One side has other rules now."""
+    return given.RulesChanged(Rules(module, exposures))
 
 
 _SEATED = ("link", "cursor_key", "is_direct", "salt", "holds_nothing", "takes", "refusals", "wants_lengths")

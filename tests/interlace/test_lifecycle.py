@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from interlace.pair import ALL, START_NS, Pair, blob, group_module, hash_of, make_pair, plex
+from interlace.pair import ALL, START_NS, Pair, blob, changed, group_module, hash_of, make_pair, plex
 from interlace.scripted import SECOND, TAI_TEXT, Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
@@ -14,6 +14,7 @@ from lace.interlace.effects import EndBlock, Evaluate, KeepClaims, PreparePolicy
 from lace.interlace.events import Closed, EpochBegan, FixedPoint, Ticked
 from lace.interlace.host import Call
 from lace.interlace.machine import InterlaceMachine
+from lace.interlace.negotiate import FieldSchema
 from lace.interlace.phases import MOVES, Move, Phase, move
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.ticks import TickState
@@ -495,7 +496,7 @@ def test_another_operand_begins_an_epoch_and_stored_records_stay(changer: int) -
     pair.run()
     before = first.machine.agreement.plan.id
     side = pair.sides[changer]
-    pair.give(side, given.OperandChanged(group_module("v")))
+    pair.give(side, changed(group_module("v")))
     pair.run()
     assert first.machine.agreement.plan.id == second.machine.agreement.plan.id != before
     assert len(second.have) == 2
@@ -511,7 +512,7 @@ def test_a_setup_that_crosses_an_adv_wins() -> None:
     first, second = pair.sides
     second.put(X)
     pair.give(second, given.LocalChanged())
-    pair.give(first, given.OperandChanged(group_module("v")))
+    pair.give(first, changed(group_module("v")))
     pair.step(second)  # its evaluation: it sends an adv before it sees the setup
     assert second.machine.phase is Phase.LISTING
     pair.run()
@@ -525,8 +526,8 @@ def test_a_setup_that_crosses_an_adv_wins() -> None:
 @mark.clause("050-OPEN-11")
 def test_two_setups_that_cross_answer_each_other() -> None:
     pair = resting()
-    pair.give(pair.sides[0], given.OperandChanged(group_module("v")))
-    pair.give(pair.sides[1], given.OperandChanged(group_module("w")))
+    pair.give(pair.sides[0], changed(group_module("v")))
+    pair.give(pair.sides[1], changed(group_module("w")))
     pair.run()
     assert [side.machine.result().epochs for side in pair.sides] == [2, 2]
     assert pair.sides[0].machine.agreement.plan.id == pair.sides[1].machine.agreement.plan.id
@@ -535,7 +536,7 @@ def test_two_setups_that_cross_answer_each_other() -> None:
 @mark.clause("050-OPEN-11")
 def test_a_tick_that_crosses_a_setup_is_dropped_and_a_second_adv_aborts() -> None:
     wire = rested()
-    wire.give(given.OperandChanged(group_module("v")))
+    wire.give(changed(group_module("v")))
     wire.say(f"TickReady('{START.plus_ns(TICK)}')")
     wire.advertise(hash_of(X))
     assert wire.reason is None
@@ -550,12 +551,60 @@ def test_an_epoch_takes_everything_from_the_new_hello() -> None:
     pair.advance(TICK)
     pair.run()
     pair.now_ns += 3 * SECOND
-    pair.give(pair.sides[0], given.OperandChanged(group_module("v")))
+    pair.give(pair.sides[0], changed(group_module("v")))
     pair.run()
     expected = TAI.from_ns(START_NS + TICK + 3 * SECOND)
     for side in pair.sides:
         assert side.machine.agreement.negotiated.start == expected
         assert side.machine.epoch.ticks.tick == expected
+
+
+@mark.clause("050-OPEN-12")
+def test_an_epoch_takes_start_skew_interval_formats_schema_and_limits_from_the_new_hello() -> None:
+    wire = rested(schema=FieldSchema(frozenset({"App", "Group"})), record_formats=frozenset({"H3", "H4"}))
+    before = wire.side.machine.agreement.negotiated
+    start = TAI.from_ns(START_NS + 7 * SECOND)
+    wire.say(wire.operand_line())
+    wire.hello(
+        HelloTAI=f"HelloTAI('{start}')",
+        HelloTickInterval="HelloTickInterval('60000000000')",
+        HelloRecordFormat=["HelloRecordFormat('H3')", "HelloRecordFormat('H4')"],
+        HelloAdvertisedField=["HelloAdvertisedField('App')"],
+        HelloLimit=["HelloLimit('max_loop_iterations','3')", "HelloLimit('max_partition_summaries','9')"],
+    )
+    now = wire.side.machine.agreement.negotiated
+    assert (before.start, before.skew_seconds, before.tick_interval_ns) == (TAI.parse(TAI_TEXT), 0, 10 * SECOND)
+    assert (now.start, now.skew_seconds, now.tick_interval_ns) == (start, 7, 60 * SECOND)
+    assert (before.record_formats, now.record_formats) == (frozenset({"H3"}), frozenset({"H3", "H4"}))
+    assert (before.schema.names, now.schema.names) == (frozenset(), frozenset({"App"}))
+    assert (before.limits.max_loop_iterations, now.limits.max_loop_iterations) == (16, 3)
+    assert (before.partitions, now.partitions) == (False, True)
+    assert wire.side.machine.epoch.ticks.tick == start
+    assert wire.side.machine.epoch.ticks.interval_ns == 60 * SECOND
+    prepared = [effect for effect in wire.side.asked if isinstance(effect, PreparePolicy)]
+    assert [effect.schema for effect in prepared] == [before.schema, now.schema]
+    assert prepared[1].record_formats == {"H3", "H4"}
+
+
+@mark.clause("050-LIM-07")
+def test_listings_of_as_many_loops_are_remembered_as_a_round_may_have() -> None:
+    """P13: what settles within a round is found; more is not held, however long a link lives."""
+    for most in (1, 5):
+        limits = limits_with(max_loop_iterations=most)
+        wire = Scripted(module=_OF_LISTINGS, peer_module=_OF_LISTINGS, limits=limits, is_open=True).open()
+        epoch = wire.side.machine.epoch
+        epoch.forget_listings()
+        seen = []
+        for number in range(3 * most):
+            epoch._own_listing = bytes([number])
+            seen.append(epoch.note_listings())
+        assert not any(seen)
+        assert len(epoch._seen_listings) == most
+        epoch._own_listing = bytes([3 * most - most])  # the oldest that is held
+        assert epoch.note_listings()
+
+
+_OF_LISTINGS = Module.author("SelectHave(P) :- Have(P), Advertised(_,_).\nSelectAdvertised(P,S) :- Advertised(P,S).")
 
 
 @mark.clause("050-OPEN-13")
@@ -583,7 +632,7 @@ def test_an_operand_that_changes_in_the_middle_of_a_loop_waits_for_its_end() -> 
     pair.sides[0].put(X)
     pair.start()
     pair.run(until=lambda: pair.sides[0].machine.phase is Phase.TRANSFER)
-    pair.give(pair.sides[0], given.OperandChanged(group_module("v")))
+    pair.give(pair.sides[0], changed(group_module("v")))
     pair.run()
     assert pair.sides[1].have == {hash_of(X)}
     assert [side.machine.result().epochs for side in pair.sides] == [2, 2]

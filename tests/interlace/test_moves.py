@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlace.pair import Pair, group_module, make_pair, plex
+from interlace.pair import Pair, changed, group_module, make_pair, plex
 from lace.interlace import core
 from lace.interlace import inputs as given
 from lace.interlace.phases import MOVES, QUESTIONS, READS, TIMED, Move, Phase, Question
@@ -68,10 +68,10 @@ def test_exchanges_take_every_move_of_the_standard_and_ask_every_question(monkey
     pair.run()
     pair.sides[0].put(plex("more"))  # its listing crosses the setup of the other side
     pair.give(pair.sides[0], given.LocalChanged())
-    pair.give(pair.sides[1], given.OperandChanged(group_module("u")))
+    pair.give(pair.sides[1], changed(group_module("u")))
     pair.run()
     for side in pair.sides:  # both at once
-        pair.give(side, given.OperandChanged(group_module("u" if side is pair.sides[0] else "v")))
+        pair.give(side, changed(group_module("u" if side is pair.sides[0] else "v")))
     pair.run()
     pair.give(pair.sides[0], given.CloseRequested())
     pair.run()

@@ -40,6 +40,7 @@ class Own:
     fields: tuple[FieldClaim, ...] = ()
     is_near: bool = True
     spelled_out: AdvertisementSet | None = None
+    gone: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.records)
@@ -67,6 +68,13 @@ def sums(records: Sequence[str]) -> U64:
 
 def whole(records: Sequence[str]) -> TakeClaims:
     return TakeClaims(added=bare_claims(records), is_whole=True)
+
+
+def follow(alike: Likeness, own: Own) -> None:
+    moved = alike.moved(own)
+    assert moved is not None
+    assert not moved.left
+    alike.follow(own, moved, ())
 
 
 def of_peer(records: Sequence[str]) -> PeerClaims:
@@ -257,7 +265,7 @@ def test_a_set_of_ours_that_changes_is_followed() -> None:
     assert set(claims.among(RECORDS)) == held
     assert len(claims) == 11
     assert sorted(claim.hash for claim in claims.beyond(now)) == sorted([RECORDS[5], RECORDS[21], RECORDS[22]])
-    for keeps_fields, is_near, stays in ((True, True, False), (False, False, False), (False, True, True)):
+    for keeps_fields, is_near, stays in ((True, True, True), (False, False, False), (False, True, True)):
         other = like(own, RECORDS[:2], [])
         other.follow(Own(RECORDS[:9], number=2, is_near=is_near), keeps_fields=keeps_fields)
         assert other.is_relative is stays
@@ -265,6 +273,37 @@ def test_a_set_of_ours_that_changes_is_followed() -> None:
     lacking = like(own, RECORDS[:2], [])
     lacking.follow(Own(RECORDS[1:10], number=2), keeps_fields=True)  # the peer had none of what went
     assert lacking.is_relative
+
+
+@pytest.mark.clause("070-END-02")
+@pytest.mark.parametrize("is_near", [True, False])
+def test_what_is_claimed_about_a_record_that_we_removed_is_not_known_until_the_peer_says_it(is_near: bool) -> None:
+    def removed(gone: str = RECORDS[9]) -> PeerClaims:
+        claims = like(Own(RECORDS[:10], fields=FIELD, gone=frozenset([gone])), [], [])
+        claims.follow(Own(RECORDS[:9], number=1, fields=FIELD, is_near=is_near), keeps_fields=True)
+        return claims
+
+    left = Own(RECORDS[:9], number=1, fields=FIELD)
+    assert removed(RECORDS[30]).are_known  # it left our set and is still stored
+    assert removed(RECORDS[30]).about(RECORDS[9]) == Advertisement(RECORDS[9], FIELD)
+    assert not removed().are_known
+    own, more = SetHandle(1, 9), bare_claims(RECORDS[20:21])
+    told = [*RECORDS[:10], RECORDS[20]]
+    change = TakeChange(own=own, added=more, removed=(), sent=(), told=sums(told))
+    assert removed(RECORDS[30]).take_change(change, left, KEY).agrees
+    assert not removed().take_change(change, left, KEY).agrees
+    withdrawn = removed()
+    change = TakeChange(own=own, added=more, removed=(RECORDS[9],), sent=(), told=sums([*RECORDS[:9], RECORDS[20]]))
+    assert withdrawn.take_change(change, left, KEY).agrees
+    listed, compared = removed(), removed()
+    listed.take(whole(RECORDS[:10]))
+    compared.take_difference(left, [], bare_claims(RECORDS[9:10]), sums(RECORDS[:10]), sums(RECORDS[:9]), KEY)
+    assert withdrawn.are_known
+    assert listed.are_known
+    assert compared.are_known
+    again = removed()
+    again.follow(Own(RECORDS[:10], number=2, fields=FIELD), keeps_fields=True)
+    assert again.are_known is is_near  # it was put back, and what both have is read off our facts
 
 
 @pytest.mark.clause("070-BASE-02")
@@ -338,12 +377,12 @@ def test_a_likeness_follows_what_came_of_a_first_listing(listed: list[str], miss
     others = [record for record in (record_id(number) for number in range(900, 900 + more)) if record not in listed]
     alike = Likeness(Own([]), [], bare_claims(listed))
     held = sorted([*listed[missing:], *others])
-    assert alike.follow(Own(held, number=1), keeps_fields=True)
+    follow(alike, Own(held, number=1))
     assert list(alike.foreign) == listed[:missing]
     assert alike.absent == set(others)
     assert alike.among([*listed, *others]) == listed
     assert len(alike) == len(listed)
-    assert alike.follow(Own(sorted([*listed, *others]), number=2), keeps_fields=True)
+    follow(alike, Own(sorted([*listed, *others]), number=2))
     assert (dict(alike.foreign), alike.absent) == ({}, set(others))
 
 

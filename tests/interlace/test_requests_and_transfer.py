@@ -487,3 +487,34 @@ def test_the_trailer_hash_form_is_not_supported_and_ends_the_exchange() -> None:
     wire.give(given.StreamFailed(str(refusal.value)))
     assert wire.reason is BAD
     assert wire.side.have == set()
+
+
+@mark.clause("050-MODEL-07")
+def test_only_what_was_asked_for_is_sent_whatever_it_links_to_or_rests_on() -> None:
+    """The record links to another, and it is selected because of a third: neither goes along."""
+    support = plex("support", app="member")
+    linked = plex("whole", headers=[("Link", f"part {hash_of(X)}")])
+    module = Module.author(
+        "SelectHave(P) :- Have(P), Field(Q,'App',_,'member'), Have(Q).\nSelectAdvertised(P,S) :- Advertised(P,S)."
+    )
+    wire = Scripted(module=module, peer_module=module, stored=(X, linked, support)).open()
+    wire.say()
+    wire.heard()
+    wire.say(f"MayRequest('{hash_of(linked)}')")
+    assert [line for line in wire.heard() if line.startswith("<")] == [f"<record {hash_of(linked)}>"]
+
+
+@mark.clause("050-MODEL-07")
+def test_evaluating_and_looking_at_claims_asks_for_no_support() -> None:
+    """A rule that lacks what would make it true asks for nothing: not for the member, nor for what is linked."""
+    module = Module.author(
+        "SelectHave(P) :- Have(P).\n"
+        "SelectAdvertised(P,S) :- Advertised(P,S), AdvertisedField(P,S,'App',_,'ding'), Field(_,'App',_,'member')."
+    )
+    wire = Scripted(module=module, peer_module=module).open()
+    wire.heard()
+    ding, member = plex("a", headers=[("Link", f"part {hash_of(X)}")]), plex("m", app="member")
+    lines = [wire.advertised(hash_of(record)) for record in (ding, member, X)]
+    lines += [wire.claim(hash_of(ding), "App", "ding"), wire.claim(hash_of(member), "App", "member")]
+    wire.say(*lines)
+    assert wire.heard() == [""]

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, group_module, hash_of, make_pair, plex
+from interlace.fakehost import FakeHost
+from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, changed, group_module, hash_of, make_pair, plex
 from interlace.scripted import TAI_TEXT, Scripted, limits_with
 from lace.interlace import inputs as given
 from lace.interlace.agreement import own_hello
@@ -22,6 +23,7 @@ from lace.notation.factline import parse_fact
 from lace.notation.identifiers import ExchangePlanId, Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import agree as compile_plan
+from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 
 mark = pytest.mark
@@ -189,7 +191,7 @@ def test_nothing_that_depends_on_a_plan_is_sent_or_accepted_before_both_hellos_n
         wire.say()
         wire.say()
         wire.heard()
-        wire.give(given.OperandChanged(OTHER))
+        wire.give(changed(OTHER))
         wire.say()  # an adv may cross our setup and is forgotten, a second may not
     if after_setup:
         wire.say(wire.operand_line())
@@ -219,9 +221,9 @@ def test_module_bytes_are_left_out_when_the_peer_announced_the_same_id_first() -
     pair.run()
     second = pair.sides[1]
     second.wire.clear()
-    pair.give(pair.sides[0], given.OperandChanged(OTHER))
+    pair.give(pair.sides[0], changed(OTHER))
     pair.run()
-    pair.give(pair.sides[1], given.OperandChanged(OTHER))
+    pair.give(pair.sides[1], changed(OTHER))
     pair.run()
     assert not [effect for effect in second.wire if type(effect).__name__ == "SendResource"]
 
@@ -233,12 +235,12 @@ def test_a_side_still_has_the_bytes_of_a_module_that_it_announced_and_left(taker
     pair.start()
     pair.run()
     taking, leaving = pair.sides[taker], pair.sides[1 - taker]
-    pair.give(leaving, given.OperandChanged(OTHER))
+    pair.give(leaving, changed(OTHER))
     pair.run()
-    pair.give(leaving, given.OperandChanged(group_module("v")))
+    pair.give(leaving, changed(group_module("v")))
     pair.run()
     taking.wire.clear()
-    pair.give(taking, given.OperandChanged(OTHER))
+    pair.give(taking, changed(OTHER))
     pair.run()
     assert not [effect for effect in taking.wire if type(effect).__name__ == "SendResource"]
     assert [side.aborted for side in pair.sides] == [None, None]
@@ -709,10 +711,35 @@ def test_the_link_id_is_that_of_the_golden_vector() -> None:
 
 @mark.clause("050-ADVF-05", "050-LINK-06")
 def test_a_local_cursor_key_makes_no_identity() -> None:
-    pair = make_pair(cursor_key="tcp:example.com:4790")
-    first, _ = pair.exchange()
-    assert first.link_id is None
-    assert first.peer_verifier is None
+    """Not even one that is written like a verifier, or like the Link-Id of two."""
+    for key in (str(VERIFIER_B), link_id(VERIFIER_A, VERIFIER_B, V_PLAN), "tcp:example.com:4790"):
+        shown = (Exposure.author(f"AllowQueryRecord('{VERIFIER_B}',P) :- Have(P)."),)
+        pair = make_pair(cursor_key=key, expose=shown)
+        near, far = pair.sides
+        near.put(plex("for B alone"))
+        far.put(plex("of the other"))
+        first, _ = pair.exchange()
+        assert (first.link_id, first.peer_verifier) == (None, None)
+        assert far.have == {hash_of(plex("of the other"))}  # nobody is B
+        assert near.machine.agreement.peer_source.startswith("Opq_")
+        assert near.machine.agreement.viewer.startswith("Opq_")
+        assert not [fact for facts in near.runtime for fact in facts if fact.predicate.name in ("Peer", "Here")]
+
+
+@mark.clause("050-LINK-04", "050-LINK-06")
+def test_what_is_kept_under_a_local_key_is_not_taken_for_the_state_of_a_link_of_two_signers() -> None:
+    pair = make_pair(cursor_key="here")
+    pair.sides[1].put(plex("a"))
+    pair.exchange()
+    kept = pair.sides[0].store.settings("cursor")
+    assert kept
+    signed = make_pair(cursor_key="here", signed=True)
+    side = signed.sides[0]
+    side.store = pair.sides[0].store
+    side.host = FakeHost(side.store, side.terms)
+    signed.start()
+    signed.run(until=lambda: side.machine.phase is Phase.LISTING)
+    assert side.machine.epoch.claims == 0
 
 
 # --- schema ---------------------------------------------------------------------------------------------------------
@@ -833,3 +860,49 @@ def test_a_binding_can_derive_an_id_of_plan_and_capabilities_that_both_sides_sha
     machines = [pair.sides[0].machine for pair in (usual, unusual)]
     assert machines[0].agreement.plan.id == machines[1].agreement.plan.id
     assert capability_id(machines[0]) != capability_id(machines[1])
+
+
+# --- capabilities that a peer announces (P33, 070) ------------------------------------------------------------------
+
+SALTED = ["HelloLimit('x_differences','1')", "HelloLimit('x_differences_salt','12')"]
+
+
+@mark.clause("070-CAP-01")
+@pytest.mark.parametrize(
+    "name", ["x_differences", "x_differences_salt", "x_differences_take", "x_compression", "x_new"]
+)
+@pytest.mark.parametrize("value", ["x", "01", "-1", ""])
+def test_a_malformed_capability_is_ignored_where_we_do_not_offer_it_and_fails_where_we_do(
+    name: str, value: str
+) -> None:
+    lines = [f"HelloLimit('{name}','{value}')", *SALTED]
+    assert Scripted().open(HelloLimit=lines).reason is None
+    offering = Scripted(salt=11).open(HelloLimit=lines)
+    assert offering.reason is (None if name == "x_new" else AbortReason.MALFORMED_FACT_BLOCK)
+    without = Scripted(salt=11, compression=False).open(HelloLimit=lines)
+    assert without.reason is (None if name in ("x_new", "x_compression") else AbortReason.MALFORMED_FACT_BLOCK)
+
+
+@mark.clause("070-CAP-04")
+@pytest.mark.parametrize(
+    ("version", "salts", "is_taken"),
+    [
+        ("1", ["12"], True),
+        ("1", ["0"], True),
+        ("1", [str(2**128 - 1)], True),
+        ("1", ["12", "12"], True),  # P18: an identical repeat is one fact
+        ("1", [], False),
+        ("1", ["12", "13"], False),
+        ("1", [str(2**128)], False),
+        ("2", [], False),
+        ("0", [], True),
+        ("0", [str(2**128)], False),
+    ],
+)
+def test_differences_are_announced_with_one_salt(version: str, salts: list[str], is_taken: bool) -> None:
+    lines = [f"HelloLimit('x_differences','{version}')", *(f"HelloLimit('x_differences_salt','{s}')" for s in salts)]
+    wire = Scripted(salt=11).open(HelloLimit=lines)
+    assert wire.reason is (None if is_taken else AbortReason.MALFORMED_FACT_BLOCK)
+    assert Scripted().open(HelloLimit=lines).reason is None  # where we do not offer it nobody looks
+    if is_taken:
+        assert wire.side.machine.agreement.negotiated.differences is (version != "0")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interlace.pair import blob, config_of, group_module, hash_of, plex
+from interlace.pair import blob, changed, config_of, group_module, hash_of, plex
 from interop.harness import (
     CLOCK,
     PATIENCE_S,
@@ -27,7 +27,6 @@ from interop.harness import (
 )
 from lace.errors import TransportError
 from lace.iltp.address import TcpAddress, UnixAddress
-from lace.interlace import inputs as given
 from lace.interlace.events import Event, FixedPoint
 from lace.interlace.phases import Phase
 from lace.limits import MIB
@@ -111,7 +110,7 @@ def test_a_peer_that_changes_its_operand_gets_a_new_epoch_on_the_open_link(tmp_p
             peer.session.start(CLOCK.tai().to_ns())
             for number, group in enumerate(groups, 1):
                 if number > 1:
-                    peer.session.answer(given.OperandChanged(group_module(group)), CLOCK.tai().to_ns())
+                    peer.session.answer(changed(group_module(group)), CLOCK.tai().to_ns())
                 await speak(peer, stream, lambda number=number: len(peer.have) == number)
             assert peer.have == hashes(server.store)
             stream.abort()

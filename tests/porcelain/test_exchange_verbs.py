@@ -83,7 +83,7 @@ def test_follow_tells_of_records_as_they_travel(pair: tuple[Lace, Lace]) -> None
                 if fixed == 1 and len(have(second)) == 1 and len(have(first)) == 1:
                     put(first, "links/2")
                 elif len(have(second)) == 2 and not any(isinstance(e, EpochBegan) and e.epoch == 2 for _, e in heard):
-                    events.change_module(0, lace.selector("//u//ding//"))
+                    events.change_rules(0, lace.Policy(select="//u//ding//", expose="all").rules)
                 elif sum(isinstance(e, EpochBegan) and e.epoch == 2 for _, e in heard) == 2:
                     return
 

@@ -64,13 +64,21 @@ def runtime(tick: int) -> RuntimeFacts:
     )
 
 
-def wanted(plan: ExchangePlan, schema: FieldSchema, index: int = 0, *, send_gate: bool = True) -> PreparePolicy:
+def wanted(
+    plan: ExchangePlan,
+    schema: FieldSchema,
+    index: int = 0,
+    *,
+    exposures: tuple[Exposure, ...] = (expose_all(),),
+    send_gate: bool = True,
+) -> PreparePolicy:
     return PreparePolicy(
         plan=plan,
         local_index=index,
         viewer=Viewer("Opq_x"),
         schema=schema,
         send_gate=send_gate,
+        exposures=exposures,
         own_source=Source("Opq_o"),
         peer_source=SOURCE,
         record_formats=frozenset({"H3"}),
@@ -88,7 +96,8 @@ class World:
         self.evaluator = StoreEvaluator(self.store, terms, max_followed_facts=max_followed)
         plan = agree(pick(MODULES), pick(MODULES))
         index, gate = self.rng.randrange(2), self.rng.random() < 0.7
-        self.evaluator.prepare(wanted(plan, FieldSchema(frozenset({"Group"})), index, send_gate=gate))
+        schema = FieldSchema(frozenset({"Group"}))
+        self.evaluator.prepare(wanted(plan, schema, index, exposures=terms.exposures, send_gate=gate))
         self.claims: dict[str, Advertisement] = {}
         self.sendable: dict[str, Advertisement] = {}
         self.requestable: set[str] = set()

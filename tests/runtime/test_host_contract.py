@@ -89,6 +89,7 @@ def prepare(host: AnyHost, ours: Module = ALL, theirs: Module = ALL, **changes: 
         "viewer": Viewer("Opq_x"),
         "schema": NO_FIELDS,
         "send_gate": True,
+        "exposures": EXPOSE_ALL,
         "own_source": OURS,
         "peer_source": THEIRS,
         "record_formats": frozenset({"H3"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -46,6 +47,58 @@ def items_of(data: bytes) -> list[Item]:
     items = reader.feed(data)
     reader.receive_eof()
     return list(merge_runs([*items, *reader.read_all()]))
+
+
+@pytest.mark.clause("060-PHASE-03")
+@pytest.mark.parametrize("salts", [(None, None), (11, 12)])
+@pytest.mark.parametrize("options", [{}, {"partition_threshold_bytes": 0}, {"min_compared": 0}])
+def test_every_block_of_facts_ends_with_a_blank_line(salts: Sequence[int | None], options: dict[str, Any]) -> None:
+    """On the wire, before a record, a resource or the end could follow."""
+    ends = []
+    for index in (0, 1):
+        records = [plex(f"n/{n}") for n in range(50)] + [plex(f"own/{index}/{n}") for n in range(3)]
+        store = MemoryStore()
+        store.put([validate(record) for record in records])
+        ends.append(End(config_of(index, group_module("u"), salt=salts[index], compression=False, **options), store))
+    MemoryLink(ends).run()
+    for end in ends:
+        assert end.outcome.result.fixed_point
+        items = items_of(bytes(end.sent))
+        kinds = [type(item) for item in items]
+        assert FactLines in kinds
+        for kind, follows in itertools.pairwise(kinds):
+            if kind is FactLines:
+                assert follows is BlankLine
+
+
+@pytest.mark.clause("060-PHASE-03")
+def test_a_block_without_its_blank_line_is_not_over_and_a_stream_that_ends_there_is_cut() -> None:
+    alice, bob = make_ends([HELLO_WORLD], [DATA], module=ALL)
+    MemoryLink([alice, bob]).run()
+    sent = bytes(alice.sent)
+    ends = [at for at in range(len(sent)) if sent[at - 1 : at + 1] == b"\n\n" and sent[:at].count(b"Hello")]
+    for at in ends[:2]:  # after hello, and after the first listing
+        other = End(config_of(1, ALL), MemoryStore())
+        other.session.start(0)
+        other.session.receive_data(sent[:at], 0)
+        other.perform(0)
+        waiting = other.session.machine.phase
+        other.session.receive_eof(0)
+        other.perform(0)
+        assert other.session.outcome is not None
+        assert other.session.outcome.abort == AbortReason.STREAM_BROKEN.value, waiting
+
+
+@pytest.mark.clause("060-PREF-10")
+@pytest.mark.parametrize("index", [0, 1])
+def test_the_preface_waits_for_nobody(index: int) -> None:
+    """Neither for the peer's preface nor for anything else of it; and it comes before all other bytes."""
+    end = End(config_of(index, ALL), MemoryStore())
+    end.session.start(0)
+    end.perform(0)
+    assert bytes(end.sent).startswith("🪢: iltp/1\n".encode())
+    assert b"ExchangeOperand" in bytes(end.sent)
+    assert end.session.bytes_in == 0
 
 
 HELLO_WORLD, DATA = blob(b"hello world"), blob(b"data!")

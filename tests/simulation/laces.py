@@ -157,7 +157,7 @@ class SimHost(FakeHost):
         self.have: frozenset[RecordHash] = frozenset()
 
     def prepare(self, wanted: PreparePolicy, call: Call) -> given.PolicyPrepared:
-        exposures = tuple(exposure.id for exposure in self.terms.exposures)
+        exposures = tuple(exposure.id for exposure in wanted.exposures)
         self._key = (wanted.plan.id, wanted.local_index, wanted.viewer, exposures, wanted.send_gate)
         self._reads_runtime = _reads_runtime(wanted.plan)
         return super().prepare(wanted, call)

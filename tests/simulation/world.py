@@ -16,7 +16,7 @@ from lace.interlace import agreement
 from lace.interlace import inputs as given
 from lace.interlace.events import FixedPoint
 from lace.interlace.phases import Phase
-from lace.interlace.terms import Link
+from lace.interlace.terms import Link, Rules
 from lace.limits import SECOND_NS, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from simulation.laces import SimLace
@@ -321,7 +321,7 @@ class World:
         lace.selector = self.rng.choice(MONOTONIC if self.is_monotonic else [*MONOTONIC, *WILD])
         for link, end in self._ends():
             if end.lace is lace:
-                link.tell(end, given.OperandChanged(lace.selector.module))
+                link.tell(end, given.RulesChanged(Rules(lace.selector.module, lace.showing.exposures)))
 
     # --- invariants --------------------------------------------------------------------------------------------
 

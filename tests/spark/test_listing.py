@@ -74,6 +74,7 @@ def machine_says(here: list[ValidRecord], there: list[ValidRecord]) -> set[str]:
             viewer=VIEWER,
             schema=ALL_FIELDS,
             send_gate=True,
+            exposures=(expose_all(),),
             own_source=Source("Opq_o"),
             peer_source=Source(PEER.source),
             record_formats=frozenset({"H3"}),

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -104,7 +105,9 @@ def exchange_locally(
 
             counted = [0, 0]
             try:
-                outcome = Outcome(exchange(*parties, on_event=show)[0])
+                result, _ = exchange(*parties, on_event=show)
+                are_empty = all(party.store.stat().records == 0 for party in parties)
+                outcome = Outcome(replace(result, both_hold_nothing=are_empty))
             except ExchangeAborted as error:
                 outcome = Outcome(error.results[0], abort=error.reason.value, detail=error.detail)
         seconds = time.monotonic() - started

@@ -59,11 +59,13 @@ def _exit_code(outcome: Outcome, needs_confirmation: bool) -> ExitCode:
         return ExitCode.CONNECTION
     if outcome.result.has_refusals or (needs_confirmation and outcome.result.unconfirmed_hashes):
         return ExitCode.REFUSED
-    return ExitCode.OK if _was_anything_shown(outcome) else ExitCode.NOTHING
+    return ExitCode.OK if _could_anything_be_shown(outcome) else ExitCode.NOTHING
 
 
-def _was_anything_shown(outcome: Outcome) -> bool:
-    return bool(outcome.result.advertised_to_peer or outcome.result.advertised_by_peer)
+def _could_anything_be_shown(outcome: Outcome) -> bool:
+    """Something was, or there is nothing on either side: two empty laces are equal."""
+    result = outcome.result
+    return bool(result.advertised_to_peer or result.advertised_by_peer or result.both_hold_nothing)
 
 
 def held_back_here(store: RecordStore, terms: Terms, outcome: Outcome) -> HeldBack | None:
@@ -88,6 +90,8 @@ def why_nothing_moved(outcome: Outcome, held: HeldBack | None = None) -> str:
     moved = result.received_hashes or result.rejected_hashes or sent
     if not outcome.is_complete or moved or result.held_back or result.held_back_by_peer:
         return ""
+    if result.both_hold_nothing:
+        return "nothing moved: both laces are empty"
     ours, theirs = result.advertised_to_peer, result.advertised_by_peer
     if held is not None:
         peer = f"the peer showed {count_of(theirs, 'record')}" if theirs else "the peer showed nothing either"

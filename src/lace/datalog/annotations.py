@@ -152,8 +152,9 @@ class _Reader:
 
     def _object(self, number: int, text: str) -> Annotation:
         advice = f'write {MARKER} {{"label":"…"}}, one object on one line'
-        if text[len(MARKER) : len(MARKER) + 1] not in (" ", ""):
-            raise self._error(number, text, "annotation-form", f"{MARKER} is followed by a space", advice)
+        body = text[len(MARKER) :]
+        if body and (not body.startswith(" ") or body[1:2] in (" ", "\t")):  # P6
+            raise self._error(number, text, "annotation-form", f"{MARKER} is followed by one space", advice)
         try:
             value = json.loads(text[len(MARKER) :], parse_constant=_refuse_constant)
             json.dumps(value, ensure_ascii=False).encode()  # an escape can spell a lone surrogate

@@ -17,7 +17,7 @@ from lace.values import dataclass
 TCP_PORT, WS_PORT, WSS_PORT = 4790, 80, 443
 WEBSOCKET_PATH = "/interlace"
 
-_HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_HOST_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")  # P23: RFC 1123, no underscore
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _AUTHORITY = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]]*)(?::(?P<port>.*))?")
 _MAX_HOST = 253

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from lace.differences.ids import joined
 from lace.differences.keyed import U64, DifferenceKey
-from lace.interlace.advertisement import Advertisement, Claims
+from lace.interlace.advertisement import Advertisement, Claims, bare_claims
 from lace.interlace.columns import apart, column_parts, packed
 from lace.interlace.cursor import AdvertisementCursor
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
@@ -34,6 +34,7 @@ class PeerClaims:
         self._like: Likeness | None = None  # 070: what is held instead
         self._measured: U64 | None = None  # what the peer claims now, as it told itself
         self._seen: Mapping[str, Part] = {}  # the claims as the evaluator was last given them
+        self._unknown: set[str] = set()  # claimed, but by which fields stood in facts of ours that are gone
 
     def __len__(self) -> int:
         return len(self._held) if self._like is None else len(self._like)
@@ -50,6 +51,12 @@ class PeerClaims:
     def is_relative(self) -> bool:
         """Whether they are known as ours but for what differs."""
         return self._like is not None
+
+    @property
+    def are_known(self) -> bool:
+        """Whether they are those of a full listing. If not the peer has to be asked: what it claims about a record
+        that we held was read off our own facts (P35), and we removed the record before we did."""
+        return not self._unknown
 
     @property
     def is_measured(self) -> bool:
@@ -75,19 +82,42 @@ class PeerClaims:
         ours = set(own.among([claim.hash for claim in listing]))
         return [claim for claim in listing if claim.hash not in ours]
 
+    def is_left_by(self, own: OwnSet) -> bool:
+        """Whether the peer claims records that are not in this set of ours and were in the one before: what it claims
+        about them has to be read from the store."""
+        moved = self._like.moved(own) if self._like is not None else None
+        return self._like is not None and (moved is None or bool(moved.left))
+
     def follow(self, own: OwnSet, *, keeps_fields: bool) -> None:
         """Our set is another one now."""
-        if self._like is not None and not self._like.follow(own, keeps_fields=keeps_fields):
+        like = self._like
+        if like is None:
+            return
+        moved = like.moved(own)
+        if moved is None:
             self._spell_out()
+            return
+        before, left = like.own, moved.left
+        like.follow(
+            own, moved, self._as_theirs(before, before.some(left)) if left and keeps_fields else bare_claims(left)
+        )
+        self._unknown.difference_update(moved.came)
+
+    def _as_theirs(self, own: OwnSet, claims: Claims) -> list[Advertisement]:
+        """Our claims as the peer makes them; which are no longer known is noted."""
+        if own.gone:
+            self._unknown.update(claim.hash for claim in claims if claim.hash in own.gone)
+        return as_theirs(claims, self.source, self._max_line_bytes)
 
     def _spell_out(self) -> None:
         """Hold every claim as an object: the caller needs them one by one."""
-        if self._like is not None:
-            claims, self._like = self._like.claims(self.source, self._max_line_bytes), None
-            self._held.replace_all(claims)
+        like, self._like = self._like, None
+        if like is not None:
+            self._held.replace_all([*self._as_theirs(like.own, like.shared()), *like.foreign.values()])
 
     def forget(self) -> None:
         """Know of no claim: the peer says again what it has."""
+        self._unknown.clear()
         self._like = self._measured = None
         self._held.replace_all(())
 
@@ -136,6 +166,7 @@ class PeerClaims:
         """
         if own is not None and not len(own) and wanted.is_whole and wanted.added and not len(self):
             self._like, self._measured = Likeness(own, (), wanted.added), None
+            self._unknown.clear()
             lacking = Lacking((), sorted(self._like.foreign)) if len(self) <= wanted.max_named else None
             return ClaimsTaken(len(self), changed=True, lacking=lacking)
         self._spell_out()
@@ -143,6 +174,7 @@ class PeerClaims:
         before = self._held.version
         if wanted.is_whole:
             self._held.replace_all(wanted.added)
+            self._unknown.clear()
         else:
             self._held.drop_all(wanted.removed)
             self._held.put_all(wanted.added)
@@ -168,6 +200,7 @@ class PeerClaims:
         """Take over every partition that can be named; `own` is the set of the handle."""
         self._spell_out()
         self._measured = None
+        self._unknown.clear()  # every partition of the peer is compared with what is held, fields and all
         before = self._held.version
         if wanted.listed or wanted.claims:
             self._take_listed(wanted.listed, wanted.claims)
@@ -199,6 +232,7 @@ class PeerClaims:
         before, self._like = self._like, Likeness(own, absent, claims)
         changed = before is None or before.absent != self._like.absent or before.foreign != self._like.foreign
         self._measured = told
+        self._unknown.clear()
         return DifferenceTaken(agrees=True, absent=absent, count=len(self), changed=changed)
 
     def take_change(self, wanted: TakeChange, own: OwnSet, key: DifferenceKey) -> DifferenceTaken:
@@ -206,13 +240,16 @@ class PeerClaims:
         listed, going = [claim.hash for claim in wanted.added], list(wanted.removed)
         if len(self.among(going)) != len(going) or self.among(listed) or not set(going).isdisjoint(listed):
             return DifferenceTaken(agrees=False)
+        if not self._unknown.issubset(going):  # P34: a change to claims that we do not know does not tell them
+            return DifferenceTaken(agrees=False)
         start = self._measure(key)
         known = {*self.among(wanted.sent), *listed}
         sent = [record for record in own.among(wanted.sent) if record not in known]
         # The peer may or may not have stored what we sent it before it made this measure: either is a true account.
         for also in (sent, []) if sent else ([],):
             if start is not None and adds_up(start, going, [*listed, *also], wanted.told, key):
-                self._change(wanted.added, going, own.some(also) if also else [])
+                self._unknown.difference_update(going)
+                self._change(wanted.added, going, self._as_theirs(own, own.some(also)) if also else [])
                 self._measured = wanted.told
                 changed = bool(listed or going or also)
                 return DifferenceTaken(agrees=True, count=len(self), changed=changed)
@@ -225,12 +262,11 @@ class PeerClaims:
         return self._measured
 
     def _change(self, added: Claims, removed: Sequence[str], sent: Claims) -> None:
-        """Take over a change that was checked; about records of ours our own claims count."""
+        """Take over a change that was checked; `sent` is what the peer claims about records that it has from us."""
         like = self._like
         if like is None:
-            more = [*added, *as_theirs(sent, self.source, self._max_line_bytes)]
             self._held.drop_all(removed)
-            self._held.put_all(more)
+            self._held.put_all([*added, *sent])
             return
         for record in removed:
             if like.foreign.pop(record, None) is None:

@@ -7,17 +7,18 @@ holds none of them: a part that is over is simply let go.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lace.errors import LocalProtocolError
 from lace.interlace.effects import Effect, EndBlock, HostEffect, Report, SendFacts
 from lace.interlace.events import Event
+from lace.interlace.inputs import RulesChanged
 from lace.interlace.ledger import Ledger
 from lace.interlace.phases import QUESTIONS, Move, Phase, Question, move
 from lace.interlace.refusals import RefusalBook
-from lace.interlace.terms import MachineConfig
+from lace.interlace.terms import MachineConfig, Terms
 from lace.interlace.transfer import RequestBook
 from lace.notation.fact import Fact
-from lace.policy.operand import Module
 
 
 class Core:
@@ -25,7 +26,6 @@ class Core:
 
     def __init__(self, config: MachineConfig) -> None:
         self.config = config
-        self.terms = config.terms
         self.phase = Phase.NEW
         self.now_ns = 0
         self.deadline_ns = 0
@@ -33,13 +33,26 @@ class Core:
         self.received = False  # the peer's part of it
         self.question: Question | None = None  # what the exchange stands still for
         self.close_requested = False
-        self.next_module: Module | None = None  # our operand of the next epoch
+        self.next_config: MachineConfig | None = None  # with our rules of the next epoch
         self.local_changed = False  # something that an evaluation reads changed since the last one for a listing
         self.storing: set[str] = set()  # received and not yet answered
         self.requests = RequestBook()
         self.refusals = RefusalBook()
         self.ledger = Ledger(max_hashes=config.terms.max_result_hashes)
         self._out: list[Effect] = []
+
+    @property
+    def terms(self) -> Terms:
+        """What our side brings to this epoch."""
+        return self.config.terms
+
+    def change_rules(self, told: RulesChanged) -> None:
+        """From the next epoch on; there is none if these are the rules of this one."""
+        config = self.config
+        holds_nothing = config.holds_nothing if told.holds_nothing is None else told.holds_nothing
+        takes = config.takes if told.takes is None else told.takes
+        changed = replace(config, terms=config.terms.under(told.rules), holds_nothing=holds_nothing, takes=takes)
+        self.next_config = None if told.rules.are(config.terms.rules) else changed
 
     def enter(self, why: Move) -> None:
         """Leave the phase for the next."""

@@ -19,6 +19,7 @@ from lace.interlace.result import InterlaceResult
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.notation.fact import Fact
 from lace.policy.compile import ExchangePlan
+from lace.policy.exposure import Exposure
 from lace.policy.origin import Source, Viewer
 from lace.values import dataclass
 
@@ -113,12 +114,19 @@ class PreparePolicy:
     viewer: Viewer
     schema: FieldSchema
     send_gate: bool
+    exposures: tuple[Exposure, ...]  # what the peer's rules see of our records
     own_source: Source
     peer_source: Source
     record_formats: frozenset[str]  # that may be requested (050-FMT-03, 050-FMT-04)
     keeps_claims: bool = False
     cursor_key: str = ""
     difference_key: DifferenceKey | None = None  # 070, if it is agreed
+
+    @property
+    def are_all_ours(self) -> bool:
+        """Whether the peer brought the rules that we did."""
+        first, second = self.plan.operands
+        return first.module.id == second.module.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

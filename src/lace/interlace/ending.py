@@ -44,6 +44,11 @@ class Ending:
         self._core.report(Closed(str(failure)))
         self._core.emit(Abort(failure.reason, failure.detail, self.result(epoch)))
 
+    def _both_hold_nothing(self, epoch: Epoch | None) -> bool:
+        """Two laces that hold nothing are equal, which is another end than that nothing was shown (070-CAP-05)."""
+        moved = self._core.ledger.received or self._core.ledger.sent
+        return epoch is not None and self._core.config.is_empty and epoch.agreement.peer_holds_nothing and not moved
+
     def result(self, epoch: Epoch | None) -> InterlaceResult:
         """What this side has to report now."""
         ledger = self._core.ledger
@@ -67,6 +72,7 @@ class Ending:
             loops=ledger.loops,
             advertised_to_peer=epoch.own.count if epoch else 0,
             advertised_by_peer=epoch.claims if epoch else 0,
+            both_hold_nothing=self._both_hold_nothing(epoch),
             epochs=epoch.number if epoch else 0,
             limit_reached=ledger.limit_reached,
             closed_by_peer=self._closed_by_peer,

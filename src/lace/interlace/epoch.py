@@ -21,7 +21,6 @@ from lace.interlace.ticks import TickState
 from lace.interlace.vocabulary import TICK_READY
 from lace.notation.fact import Fact
 
-_MAX_SEEN_LISTINGS = 4096
 TICK_ROOM = 64  # bytes of a block left for a TickReady line
 _NOTHING = Evaluated(own=SetHandle(-1, 0))
 
@@ -76,6 +75,7 @@ class Epoch:
                 viewer=agreement.viewer,
                 schema=agreement.negotiated.schema,
                 send_gate=terms.send_gate,
+                exposures=terms.exposures,
                 own_source=agreement.own_source,
                 peer_source=agreement.peer_source,
                 record_formats=agreement.negotiated.record_formats & terms.record_formats,
@@ -202,7 +202,8 @@ class Epoch:
         pair = self._own_listing + self.found.claims_fingerprint
         seen = pair in self._seen_listings
         self._seen_listings[pair] = None
-        if len(self._seen_listings) > _MAX_SEEN_LISTINGS:
+        # All loops of this round: listings that come back later than that end by the limit, not at a fixed point.
+        if len(self._seen_listings) > self.agreement.negotiated.limits.max_loop_iterations:
             del self._seen_listings[next(iter(self._seen_listings))]
         return seen
 

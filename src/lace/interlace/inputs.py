@@ -16,6 +16,7 @@ from lace.interlace.advertisement import Advertisement
 from lace.interlace.effects import SetHandle
 from lace.interlace.partitions import Partition
 from lace.interlace.refusals import NOTHING_HELD_BACK, HeldBack, Reason
+from lace.interlace.terms import Rules
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module
@@ -129,6 +130,7 @@ class Evaluated:
     claims_fingerprint: bytes = b""
     store_mark: int = 0  # StoreRecordId high water of the snapshot, for diagnostics (050-STATE-02)
     held_back: HeldBack = NOTHING_HELD_BACK  # what is requestable and would not be kept, where requests were asked for
+    claims_are_known: bool = True  # if not they are less than a full listing says, and so are the requests (P34)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +278,15 @@ class LocalChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class OperandChanged:
-    """Our active selector operand is another one now: a new epoch (050-OPEN-05)."""
+class RulesChanged:
+    """Our side has other rules now: a new epoch, where the next loop could start (050-OPEN-05).
 
-    module: Module
+    The last that is told before an epoch begins counts. What is None stays as it is.
+    """
+
+    rules: Rules
+    holds_nothing: bool | None = None  # of MachineConfig, where what we show decides about them
+    takes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +321,7 @@ LocalInput = (
     | RecordsStored
     | RecordsRejected
     | LocalChanged
-    | OperandChanged
+    | RulesChanged
     | TimerFired
     | CloseRequested
 )

@@ -7,7 +7,7 @@ say, so it is not kept: only the records of ours that it lacks, and its claims a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from lace.differences.compare import agrees, measured
 from lace.differences.ids import Ids, ids_of_texts
@@ -24,12 +24,22 @@ class OwnSet(Protocol):
     def number(self) -> int: ...
     @property
     def spelled_out(self) -> AdvertisementSet | None: ...
+    @property
+    def gone(self) -> Collection[str]: ...
     def __len__(self) -> int: ...
     def among(self, records: Sequence[str]) -> list[str]: ...
     def some(self, records: Iterable[str]) -> list[Advertisement]: ...
     def since(self, earlier: Any) -> tuple[Ids, Ids] | None: ...
     def listing(self) -> list[Advertisement]: ...
     def measure(self, key: DifferenceKey) -> U64: ...
+
+
+class OwnMoved(NamedTuple):
+    """How our set became another one."""
+
+    came: list[str]
+    went: list[str]
+    left: list[str]  # those of them that went and that the peer claims
 
 
 class Likeness:
@@ -51,35 +61,34 @@ class Likeness:
         ours = set(self.own.among(given)) - self.absent
         return [record for record in given if record in self.foreign or record in ours]
 
-    def follow(self, own: OwnSet, *, keeps_fields: bool) -> bool:
-        """Our set is another one now; False if that cannot be followed, for a claim would have to be known again."""
+    def moved(self, own: OwnSet) -> OwnMoved | None:
+        """How our set became this one; None if by more than is followed."""
         changed = own.since(self.own)
-        if changed is None:  # by more than is followed
-            return False
-        came, went = changed
-        going = [record for record in went.texts() if record not in self.absent]
-        if going and keeps_fields:  # the peer still claims these, and their fields stood in our set alone
-            return False
-        coming = came.texts()
+        if changed is None:
+            return None
+        came, went = (ids.texts() for ids in changed)
+        return OwnMoved(came, went, [record for record in went if record not in self.absent])
+
+    def follow(self, own: OwnSet, moved: OwnMoved, left: Claims) -> None:
+        """Our set is another one now; `left` is what the peer claims about records that it still has and we do not."""
+        coming = moved.came
         if coming == list(self.foreign):  # a first copy, and all of it has come
             self.foreign, coming = {}, []
         for record in coming:  # ours from now on: the peer either claimed it before, or lacks it
             if self.foreign.pop(record, None) is None:
                 self.absent.add(record)
-        self.absent.difference_update(went.texts())
-        self.foreign.update((record, Advertisement(record)) for record in going)
+        self.absent.difference_update(moved.went)
+        self.foreign.update((claim.hash, claim) for claim in left)
         self.own = own
-        return True
 
     def measure(self, key: DifferenceKey) -> U64 | None:
         """The measure of what the peer claims; None if something in it has none."""
         absent, foreign = measure_of(self.absent, key), measure_of(self.foreign, key)
         return None if absent is None or foreign is None else self.own.measure(key) - absent + foreign
 
-    def claims(self, source: str, max_line_bytes: int) -> list[Advertisement]:
-        """All that the peer claims, as it would list it: under its label a longer line may pass the limit (P14)."""
-        ours = [claim for claim in self.own.listing() if claim.hash not in self.absent]
-        return [*as_theirs(ours, source, max_line_bytes), *self.foreign.values()]
+    def shared(self) -> list[Advertisement]:
+        """Our claims about the records that both have."""
+        return [claim for claim in self.own.listing() if claim.hash not in self.absent]
 
 
 def holds(own: OwnSet, records: Collection[str]) -> bool:
@@ -88,7 +97,7 @@ def holds(own: OwnSet, records: Collection[str]) -> bool:
 
 
 def as_theirs(claims: Iterable[Advertisement], source: str, max_line_bytes: int) -> list[Advertisement]:
-    """Our claims as a peer with this label would make them."""
+    """Our claims as a peer with this label would make them: under its label a longer line may pass the limit (P14)."""
     return [
         Advertisement(claim.hash, sendable_fields(claim, source, max_line_bytes)) if claim.fields else claim
         for claim in claims

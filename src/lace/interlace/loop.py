@@ -15,6 +15,7 @@ from lace.interlace.advertise import Offers, summary_fact, uses_partitions
 from lace.interlace.advertisement import Claims, with_format
 from lace.interlace.blocks import BlockReader
 from lace.interlace.compared import ComparedLoop
+from lace.interlace.comparing import DROP
 from lace.interlace.core import Core
 from lace.interlace.effects import (
     EndBlock,
@@ -282,6 +283,9 @@ class Loop(ComparedLoop):
     def send_requests(self) -> None:
         """WHAT_TO_REQUEST is answered."""
         core = self._core
+        if self._theirs is not None and not self._epoch.found.claims_are_known:
+            self._after_differences(DROP)  # P34: a record went while it was worked out what the peer claims about it
+            return
         self._requested = list(self._epoch.found.requests)
         core.refusals.held_back = self._epoch.found.held_back
         if self._taken is not None:

@@ -40,7 +40,6 @@ class InterlaceMachine:
     """
 
     def __init__(self, config: MachineConfig) -> None:
-        self.config = config
         self._core = Core(config)
         self._modules = Modules(config.terms.module, config.terms.known_modules)
         self._negotiation = Negotiation(self._core, self._modules, is_restart=False)
@@ -50,6 +49,11 @@ class InterlaceMachine:
         self._ending = Ending(self._core)
 
     # --- what a driver asks ------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> MachineConfig:
+        """Our place and our terms, with the rules of this epoch."""
+        return self._core.config
 
     @property
     def phase(self) -> Phase:
@@ -233,8 +237,8 @@ class InterlaceMachine:
             case given.LocalChanged():
                 self._core.local_changed = True
                 self._rest()
-            case given.OperandChanged(module):
-                self._core.next_module = module
+            case given.RulesChanged():
+                self._change_rules(item)
                 self._rest()
             case given.TimerFired():
                 self._fire()
@@ -334,21 +338,30 @@ class InterlaceMachine:
         core.report(EpochBegan(agreement.plan.id, epoch.number))
         epoch.prepare()
 
+    def _change_rules(self, told: given.RulesChanged) -> None:
+        """For the next epoch. Where the peer was sent all the texts that it takes (060-RES-39) the exchange ends at the
+        next boundary instead: another connection begins with the new rules."""
+        if self._modules.may_announce(told.rules.module, self._core.terms.stream_limits.max_resources):
+            self._core.change_rules(told)
+        else:
+            self._core.close_requested = True
+
     def _start_epoch(self) -> None:
-        """Our operand changed: our setup block stands where an adv could start (050-OPEN-06)."""
+        """Our rules changed: our setup block stands where an adv could start (050-OPEN-06)."""
         self._renew()
         self._negotiation.send_setup()
 
     def _answer_epoch(self, block: BlockReader) -> None:
-        """The peer's operand changed; our own adv, if it crossed, is forgotten (050-OPEN-11)."""
+        """The peer's rules changed; our own adv, if it crossed, is forgotten (050-OPEN-11)."""
         self._renew()
         self._negotiation.receive_setup(block)
         self._negotiation.send_setup()
 
     def _renew(self) -> None:
         core = self._core
-        if core.next_module is not None:
-            self._modules.own, core.next_module = core.next_module, None
+        if core.next_config is not None:
+            core.config, core.next_config = core.next_config, None
+            self._modules.own = core.terms.module
         core.enter(Move.OPERAND)
         self._agreed.leave()
         self._negotiation = Negotiation(self._core, self._modules, is_restart=True)

@@ -5,7 +5,7 @@ Rule: `agree` is a pure function of our hello, the peer's hello and the plan; bo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 
 from lace.errors import InvalidText, excerpt
@@ -44,7 +44,14 @@ REFUSALS = "x_refusals"
 MOST_REFUSALS = 2  # the newest version of 071 that we speak
 AGREES_LENGTHS = 2  # the version from which on lengths are left out where nobody wants them
 LENGTHS = "x_refusals_lengths"  # no capability: the sender wants to be told how long records are (071-LEN-01)
-CAPABILITIES = (DIFFERENCES, SALT, HOLDS_NOTHING, TAKE, COMPRESSION, REFUSALS, LENGTHS)
+# Which names belong to which capability: where it is not offered they are unknown limits like any other.
+CAPABILITIES = {
+    DIFFERENCES: (DIFFERENCES, SALT, HOLDS_NOTHING, TAKE),
+    COMPRESSION: (COMPRESSION,),
+    REFUSALS: (REFUSALS, LENGTHS),
+}
+_CAPABILITY_NAMES = tuple(name for names in CAPABILITIES.values() for name in names)
+MAX_SALT = (1 << 128) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +173,12 @@ def hello_text(facts: Iterable[Fact]) -> bytes:
     return "".join(sorted({f"{format_fact(fact)}\n" for fact in facts}, key=str.encode)).encode()
 
 
-def read_hello(facts: Sequence[Fact], max_tick_interval_ns: int) -> Hello:
-    """The peer's hello; anything missing, doubled or malformed aborts. Vocabulary was checked."""
+def read_hello(facts: Sequence[Fact], max_tick_interval_ns: int, offered: Collection[str] = _CAPABILITY_NAMES) -> Hello:
+    """The peer's hello; anything missing, doubled or malformed aborts. Vocabulary was checked.
+
+    `offered` are the capabilities that we announce: what the peer says of others is ignored, right or wrong (P33).
+    """
+    understood = tuple(name for offer, names in CAPABILITIES.items() if offer in offered for name in names)
     require_at_most_once(facts, HELLO_SIGNER)
     said: _Said = {}
     for predicate, values in facts:
@@ -185,7 +196,7 @@ def read_hello(facts: Sequence[Fact], max_tick_interval_ns: int) -> Hello:
             schema=_schema(said),
             signer=Verifier.parse(signers[0][0]) if signers else None,
             limits=tuple(_limits(said.get(HELLO_LIMIT, ()), LIMIT_NAMES)),
-            capabilities=tuple(_limits(said.get(HELLO_LIMIT, ()), CAPABILITIES)),
+            capabilities=_capabilities(_limits(said.get(HELLO_LIMIT, ()), understood)),
         )
     except InvalidText as error:
         raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"hello: {error}") from None
@@ -291,11 +302,25 @@ def _schema(said: _Said) -> FieldSchema:
     return FieldSchema(frozenset(values[0] for values in said.get(HELLO_ADVERTISED_FIELD, ())))
 
 
+def _capabilities(announced: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """070-CAP-04: who announces differences also announces one salt, of the size of a salt."""
+    found = tuple(announced)
+    salts = {value for name, value in found if name == SALT}
+    if len(salts) > 1 or any(salt > MAX_SALT for salt in salts) or (_announces(found, DIFFERENCES) and not salts):
+        told = ", ".join(map(str, sorted(salts))) or "none"
+        raise ProtocolAbort(
+            AbortReason.MALFORMED_FACT_BLOCK,
+            f"{DIFFERENCES} takes one {SALT} below 2^128, not {told[:200]}",
+            "070-CAP-04",
+        )
+    return found
+
+
 def _limits(values: Iterable[tuple[str, ...]], known: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     for name, text in values:
         if name not in known:  # 050-HLIM-03
             continue
-        may_be_zero = name == PARTITION_LIMIT or name in CAPABILITIES
+        may_be_zero = name == PARTITION_LIMIT or name in _CAPABILITY_NAMES
         if not is_canonical_decimal(text) or (text == "0" and not may_be_zero):  # 050-HLIM-04, 050-HLIM-05
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"limit {name} = {excerpt(text)}", "050-HLIM-04")
         yield name, int(text)

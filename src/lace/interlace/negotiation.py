@@ -35,8 +35,13 @@ class Modules:
         # from us. They go out as resources or came as such, so the resource limits of both directions bound them.
         self._announced: dict[str, Module] = {}
         self._shared: set[str] = set()  # that the peer announced or was sent
+        self._sent = 0  # texts
         self._received: dict[str, bytes] = {}
         self._read: tuple[str, Module | LaceError] | None = None  # what is known of the last of those as a module
+
+    def may_announce(self, module: Module, max_sent: int) -> bool:
+        """Whether it may be our next operand: its text was sent, or one text more may be."""
+        return module.id in self._shared or self._sent < max_sent
 
     def announce(self) -> SendResource | None:
         """Our operand is named now: its text, unless the peer has it."""
@@ -44,6 +49,7 @@ class Modules:
         if self.own.id in self._shared:
             return None
         self._shared.add(self.own.id)
+        self._sent += 1
         return SendResource(self.own.id, LACEGRAM, self.own.text.encode())
 
     def receive(self, identifier: str, text: bytes, read: Module | LaceError | None = None) -> None:
@@ -114,7 +120,8 @@ class Negotiation:
         """The peer's hello: what both come to."""
         if self._plan is None or self._hello is None or self._peer_setup is None:
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, "hello before setup", "050-SETUP-01")
-        theirs = read_hello(block.facts, self._core.terms.max_tick_interval_ns)
+        offered = [name for name, _ in self._hello.capabilities]
+        theirs = read_hello(block.facts, self._core.terms.max_tick_interval_ns, offered)
         agreement = settle(self._core.config, self._plan, self._hello, theirs, self._peer_setup.claimed)
         if not agreement.negotiated.differences:
             return agreement

@@ -37,6 +37,7 @@ class InterlaceResult:
     loops: int = 0
     advertised_to_peer: int = 0
     advertised_by_peer: int = 0
+    both_hold_nothing: bool = False  # no record here and, by its own word, none at the peer
     epochs: int = 0
     limit_reached: str = ""  # the name of the limit that closed the exchange early
     closed_by_peer: bool = False  # the peer closed before our side was done

@@ -80,7 +80,7 @@ class Rounds:
         elif core.ledger.round_loops >= self.epoch.agreement.negotiated.limits.max_loop_iterations:
             core.ledger.limit_reached = "max_loop_iterations"  # 050-LIM-07: a partial result
             self._ending.finish(self.epoch)
-        elif core.next_module is not None and not core.received:
+        elif core.next_config is not None and not core.received:
             self.wants_epoch = True
         else:
             if not core.received:
@@ -147,7 +147,7 @@ class Rounds:
             return
         if core.close_requested or epoch.has_ticked_enough:
             self._ending.finish(epoch)
-        elif core.next_module is not None:
+        elif core.next_config is not None:
             self.wants_epoch = True
         elif core.local_changed:
             epoch.evaluate(Question.ANY_NEWS)

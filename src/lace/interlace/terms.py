@@ -6,7 +6,7 @@ a driver of an exchange, over a wire or in one process, hands in these and nothi
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from lace.differences.choose import CompareLimits
 from lace.interlace.negotiate import FieldSchema
@@ -18,6 +18,19 @@ from lace.policy.transcript import Lowering
 from lace.values import dataclass
 
 HOUR_NS = 3600 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What our side may change while an exchange is open (050-OPEN-05): what it selects, and what it shows."""
+
+    module: Module
+    exposures: tuple[Exposure, ...] = ()  # what a peer's rules may see of our records
+
+    def are(self, others: Rules) -> bool:
+        """Whether others say the same."""
+        shown, theirs = ([exposure.id for exposure in rules.exposures] for rules in (self, others))
+        return self.module.id == others.module.id and shown == theirs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +71,15 @@ class Terms:
     max_result_hashes: int = 1_000_000  # that a result names, of each kind
 
     @property
+    def rules(self) -> Rules:
+        """What may change while an exchange is open."""
+        return Rules(self.module, self.exposures)
+
+    def under(self, rules: Rules) -> Terms:
+        """The same with other rules."""
+        return replace(self, module=rules.module, exposures=rules.exposures)
+
+    @property
     def max_line_bytes(self) -> int:
         """The longest fact line that we send or accept, without its LF."""
         return self.stream_limits.max_fact_line_bytes
@@ -85,6 +107,7 @@ class MachineConfig:
     link: Link = field(default_factory=Link)
     cursor_key: str = ""  # for links without two signers; no proof of anything (050-LINK-06)
     salt: int | None = None  # fresh and random, below 2^128; without one 070 is not offered
+    is_empty: bool = False  # our store holds no record; nobody is told
     holds_nothing: bool = False  # our store is empty and would be shown: whatever the peer lists is news (070)
     takes: int = 0  # records that we lack and take without naming them, under rules that would name all of them (070)
     refusals: bool = False  # announce 071, if the terms do

@@ -10,22 +10,23 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 from inspect import isawaitable
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 from weakref import WeakSet
 
 from lace.errors import LocalProtocolError
 from lace.iltp.address import parse_address
 from lace.interlace.events import Event
-from lace.interlace.terms import Terms
+from lace.interlace.terms import Rules, Terms
 from lace.notation.identifiers import Verifier
 from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
 from lace.runtime.links import Heard, Hooks, LinkInfo, NodeLimits
-from lace.runtime.node import Node
+from lace.runtime.node import Node, TermsFor
 from lace.runtime.quotas import Quotas
 from lace.runtime.session import Outcome
 from lace.transports.base import ByteStream, TransportProof
@@ -34,6 +35,12 @@ from lace.transports.tls import ClientTls, ServerTls
 from lace.values import dataclass
 
 MAX_EVENTS = 100_000  # that wait for one listener; then the oldest are dropped
+
+
+class Same(Enum):
+    """What is not named stays as it is; None is a selector."""
+
+    SAME = auto()
 
 
 class LinkEvent(NamedTuple):
@@ -50,11 +57,17 @@ class Policy:
     select: Select = None
     expose: Expose = "none"
 
+    @property
+    def rules(self) -> Rules:
+        """The same as rules; raises what is wrong with them."""
+        module = selector(self.select)
+        return Rules(module, exposures(self.expose, module))
+
     def terms(self, lace: Lace, *, is_open: bool) -> Terms:
         """The same for the machine."""
-        module = selector(self.select)
-        shown = exposures(self.expose, module)
-        return Terms(module=module, exposures=shown, is_open=is_open, record_limits=lace.limits)
+        rules = self.rules
+        shown = rules.exposures
+        return Terms(module=rules.module, exposures=shown, is_open=is_open, record_limits=lace.limits)
 
 
 PolicyFor = Callable[[TransportProof], "Policy | Awaitable[Policy | None] | None"]
@@ -135,20 +148,46 @@ class LaceNode:
         terms = offered if self._policy_for is None else self._terms_for
         return [str(await self._running.listen(parse_address(address, listening=True), terms)) for address in addresses]
 
+    def change_rules(
+        self, *, select: Select | Literal[Same.SAME] = Same.SAME, expose: Expose | Literal[Same.SAME] = Same.SAME
+    ) -> int:
+        """Select and show something else from now on, without a new connection; what is not named stays as it is.
+
+        It holds for all links of this node, those that are open and those to come: served, followed and attached. An
+        open exchange goes on under the new rules when what is under way has crossed; how many do is returned. A link
+        with a policy of its own keeps that one. `policy_for` is asked again about every open link that it was asked
+        about, and one that it turns away now is ended; call this without arguments if only its answers have changed.
+        Rules that are wrong raise, and nothing changes. The peer may refuse them with its own (a plan that cannot be
+        compiled): then that link ends, and one that is followed is dialled again.
+        """
+        before = self._policy
+        policy = Policy(
+            select=before.select if select is Same.SAME else select,
+            expose=before.expose if expose is Same.SAME else expose,
+        )
+        rules = policy.rules
+        changed = self._running.change_rules(rules)
+        self._policy = policy
+        return changed
+
     async def connect(self, address: str, *, policy: Policy | None = None) -> Outcome:
         """Dial a peer, exchange until neither side wants more, and say how it ended."""
-        terms = (policy or self._policy).terms(self._lace, is_open=False)
-        return await self._running.exchange(parse_address(address), terms)
+        return await self._running.exchange(parse_address(address), self._offered(policy, is_open=False))
 
     async def follow(self, address: str, *, policy: Policy | None = None) -> None:
         """Keep an open exchange with a peer, dialling again when it is lost, until cancelled or the node ends."""
-        await self._running.keep(parse_address(address), (policy or self._policy).terms(self._lace, is_open=True))
+        await self._running.keep(parse_address(address), self._offered(policy, is_open=True))
+
+    def _offered(self, policy: Policy | None, *, is_open: bool) -> Terms | TermsFor:
+        """The node's own terms, which may change, or those of one link, which do not."""
+        terms = (policy or self._policy).terms(self._lace, is_open=is_open)
+        return terms if policy is None else lambda _: terms
 
     async def attach(
         self, stream: ByteStream, *, dialled: bool, is_open: bool = False, policy: Policy | None = None
     ) -> Outcome:
         """Exchange over a byte stream of your own making; one side of it has `dialled`, the other has not (P7)."""
-        return await self._running.attach(stream, (policy or self._policy).terms(self._lace, is_open=is_open), dialled)
+        return await self._running.attach(stream, self._offered(policy, is_open=is_open), dialled)
 
     def events(self) -> LinkEvents:
         """What happens on all links from now on, until the node ends; slow listeners lose the oldest, not the peer.
@@ -167,13 +206,13 @@ class LaceNode:
     def _terms_for(self, proof: TransportProof) -> Terms | Awaitable[Terms | None] | None:
         assert self._policy_for is not None
         policy = self._policy_for(proof)
-        return self._offered_later(policy) if isawaitable(policy) else self._offered(policy)
+        return self._served_later(policy) if isawaitable(policy) else self._served(policy)
 
-    def _offered(self, policy: Policy | None) -> Terms | None:
+    def _served(self, policy: Policy | None) -> Terms | None:
         return None if policy is None else policy.terms(self._lace, is_open=True)
 
-    async def _offered_later(self, coming: Awaitable[Policy | None]) -> Terms | None:
-        return self._offered(await coming)
+    async def _served_later(self, coming: Awaitable[Policy | None]) -> Terms | None:
+        return self._served(await coming)
 
 
 class LinkEvents(AsyncIterator[LinkEvent]):

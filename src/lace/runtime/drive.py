@@ -35,7 +35,7 @@ from lace.runtime.turns import LinkTurns, LoopTurns
 from lace.runtime.waiting import Waiting
 from lace.runtime.wakes import Wakes, set_within
 from lace.runtime.writing import Writing, Written
-from lace.transports.base import ByteStream
+from lace.transports.base import ByteStream, TransportProof
 from lace.workers.collector import seldom_collecting
 
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
@@ -103,6 +103,11 @@ class Driver:
         self._gathering = Gathering(self._work, session, self._wakes.work, self.over, self._limits)
 
     @property
+    def proof(self) -> TransportProof:
+        """What the connection proves."""
+        return self._stream.proof
+
+    @property
     def now_ns(self) -> int:
         return self._time.now_ns
 
@@ -142,7 +147,7 @@ class Driver:
         """For how long both sides have had nothing to do."""
         return 0.0 if self._rested_at_ns is None else (self.now_ns - self._rested_at_ns) / SECOND_NS
 
-    def tell(self, news: given.LocalChanged | given.CloseRequested) -> None:
+    def tell(self, news: given.LocalChanged | given.RulesChanged | given.CloseRequested) -> None:
         """News of our own side, from the event loop's thread."""
         if self.session.outcome is None and not self.over.is_set():
             self._answer(news)

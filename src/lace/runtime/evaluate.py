@@ -18,7 +18,7 @@ from lace.datalog.source import ColumnSource, all_facts
 from lace.datalog.syntax import Atom, Variable
 from lace.errors import LocalProtocolError
 from lace.facts.derive import derive_facts
-from lace.facts.predicates import FIELD
+from lace.facts.predicates import FIELD, HAVE
 from lace.interlace.advertisement import (
     Advertisement,
     FieldClaim,
@@ -157,7 +157,7 @@ class StoreEvaluator:
             wanted.plan,
             local_index=wanted.local_index,
             viewer=wanted.viewer,
-            exposures=self._terms.exposures,
+            exposures=wanted.exposures,
             options=LoweringOptions(
                 send_gate=wanted.send_gate,
                 trust_peer=self._terms.trust_peer,
@@ -366,27 +366,35 @@ class StoreEvaluator:
     # --- advertisements ----------------------------------------------------------------------------------------
 
     def advertise(self, records: Records) -> list[Advertisement]:
-        """One advertisement for each record, sorted, with the negotiated fields it has (050-SEND-08)."""
+        """One advertisement for each record, sorted, with the negotiated fields it has (050-SEND-08); none for a record
+        that is not stored any more, if there are fields to tell."""
         if not records or self._schema == NO_FIELDS:
             return bare_claims(sorted(records))
+        if len(records) <= _BULK_RECORDS:
+            return [claim for record in sorted(records) if (claim := self._advertisement_of(record)) is not None]
         fields: dict[str, list[FieldClaim]] = {record: [] for record in sorted(records)}
-        source = self.store.snapshot() if len(records) > _BULK_RECORDS else None
-        if source is None:
-            rows: Iterable[tuple[str, ...]] = (row for record in records for row in self._fields_of(record))
-        elif self._schema.names is None:
+        source = self.store.snapshot()
+        rows: Iterable[tuple[str, ...]]
+        if self._schema.names is None:
             rows = source.iterate(FIELD)
         else:
             rows = (row for name in self._schema.names for row in source.query(FIELD, None, name))
         for record, name, index, value in rows:
             if record in fields and self._schema.allows(name):
                 fields[record].append(FieldClaim(name, index, value))
+        if not all(fields.values()):  # a record may have none of these fields, or be gone
+            stored = {record for (record,) in source.iterate(HAVE)}
+            fields = {record: found for record, found in fields.items() if found or record in stored}
         return [Advertisement(record, canonical_fields(found)) for record, found in fields.items()]
 
-    def _fields_of(self, record: str) -> Iterator[tuple[str, ...]]:
+    def _advertisement_of(self, record: str) -> Advertisement | None:
         """Of one record, by its bytes: the columns of all records are long to look through for a few."""
         stored = self.store.get(RecordHash(record))
-        if stored is not None:
-            yield from (values for predicate, values in derive_facts(reread(stored)) if predicate == FIELD)
+        if stored is None:
+            return None
+        rows = [values for predicate, values in derive_facts(reread(stored)) if predicate == FIELD]
+        fields = [FieldClaim(name, index, value) for _, name, index, value in rows if self._schema.allows(name)]
+        return Advertisement(record, canonical_fields(fields))
 
     def _facts_of(self, claims: Iterable[Advertisement]) -> Iterator[Fact]:
         source = self._source

@@ -16,8 +16,8 @@ from typing import Self
 from lace.interlace import inputs as given
 from lace.interlace.events import Event
 from lace.interlace.result import InterlaceResult
+from lace.interlace.terms import Rules
 from lace.limits import SECOND_NS
-from lace.policy.operand import Module
 from lace.runtime.clock import SystemClock
 from lace.runtime.local import ExchangeAborted, LocalExchange
 from lace.runtime.party import Party
@@ -53,9 +53,9 @@ class LocalFollow:
 
     # --- for the application -----------------------------------------------------------------------------------
 
-    def change_module(self, side: int, module: Module) -> None:
-        """One side has another selector from now on: a new epoch (050-OPEN-05)."""
-        self._news.append((side, given.OperandChanged(module)))
+    def change_rules(self, side: int, rules: Rules) -> None:
+        """One side selects and shows something else from now on: a new epoch (050-OPEN-05)."""
+        self._news.append((side, given.RulesChanged(rules)))
         self._wake.set()
 
     async def close(self) -> None:

@@ -53,6 +53,7 @@ class Generation:
         self._tree = tree
         self._sizes: dict[str, int] = {}
         self._partitions: int | None = None  # that are not empty, once somebody asked
+        self.gone: set[str] = set()  # records that were no longer stored when they were to be advertised
         self._recent: dict[str, Advertisement] = {}  # that links asked for: what is new to one is new to many
         self._making = threading.Lock()
         self._count = len(ids)
@@ -100,7 +101,7 @@ class Generation:
 
     def listing(self) -> list[Advertisement]:
         """All advertisements, sorted."""
-        return self._advertise(self.ids.ids().texts()) if self._standard is None else self._standard.listing()
+        return self._claims_of(self.ids.ids().texts()) if self._standard is None else self._standard.listing()
 
     def listed(self, at_once: int) -> Iterator[Sequence[Advertisement]]:
         """All advertisements, sorted, some at a time; where the ids say it all, each when its turn has come."""
@@ -111,16 +112,28 @@ class Generation:
             return
         yield from in_pieces(self.listing(), at_once)
 
+    def _claims_of(self, records: Iterable[str]) -> list[Advertisement]:
+        """What we say about some records, sorted; about one that was removed since the set was worked out nothing but
+        that it is in the set, and it is noted."""
+        asked = dict.fromkeys(records)
+        claims = self._advertise(asked)
+        if len(claims) < len(asked):
+            found = {claim.hash for claim in claims}
+            gone = [record for record in asked if record not in found]
+            self.gone.update(gone)
+            claims = sorted([*claims, *bare_claims(gone)])
+        return claims
+
     def _made(self, records: Sequence[str]) -> list[Advertisement]:
         if len(records) > _MOST_RECENT:
-            return self._advertise(records)
+            return self._claims_of(records)
         with self._making:
             unknown = [record for record in records if record not in self._recent]
             if unknown:
                 if len(self._recent) + len(unknown) > _MOST_RECENT:
                     self._recent = {}
                     unknown = list(records)
-                self._recent.update((claim.hash, claim) for claim in self._advertise(unknown))
+                self._recent.update((claim.hash, claim) for claim in self._claims_of(unknown))
             return sorted(self._recent[record] for record in dict.fromkeys(records) if record in self._recent)
 
     def since(self, earlier: Generation) -> tuple[Ids, Ids] | None:
@@ -145,7 +158,7 @@ class Generation:
             standard = AdvertisementSet(self._max_line_bytes, column_parts(ids))
         else:
             standard = AdvertisementSet(self._max_line_bytes)
-            standard.put_all(self._advertise(ids.texts()))
+            standard.put_all(self._claims_of(ids.texts()))
         for source, partitions in self._roots.items():
             standard.remember(source, partitions)
         return standard
@@ -205,7 +218,8 @@ class Generation:
     def _spell_out(self, later: Generation, added: Sequence[str], removed: Sequence[str]) -> None:
         """What somebody had to be told, or has roots that are known, the next one has as well."""
         if self._standard is not None or self._roots:
-            later._standard, later._sizes = self._followed(self.standard, self._advertise(added), removed)
+            later._standard, later._sizes = self._followed(self.standard, later._claims_of(added), removed)
+            later.gone.update(self.gone.difference(removed))
 
     def _followed(
         self, standard: AdvertisementSet, added: Sequence[Advertisement], removed: Sequence[str]

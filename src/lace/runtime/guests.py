@@ -76,7 +76,7 @@ class GuestEvaluator:
     def prepare(self, wanted: PreparePolicy, call: Call | None = None) -> None:
         """The local executable of a plan; for rules of peers in turn, like everything that they cost here."""
         peer = wanted.plan.operands[1 - wanted.local_index].module
-        self._is_ours = peer.id == self._terms.module.id  # our own rules cost what our own rules cost
+        self._is_ours = wanted.are_all_ours  # our own rules cost what our own rules cost
         limits = self._house.limits
         engine = self._terms.engine_limits
         if not self._is_ours and self._house.path is not None:

@@ -161,6 +161,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             claims_fingerprint=policy.claims.fingerprint() if reads_listings else b"",
             store_mark=sends.cursor.record,
             held_back=held_back,
+            claims_are_known=policy.claims.are_known,
         )
 
     def _beside(self, rows: int, call: Call) -> contextlib.AbstractContextManager[None]:

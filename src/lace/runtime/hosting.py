@@ -68,12 +68,17 @@ class Hosting:
             bodies=self.bodies,
         )
 
-    def holds_nothing(self, terms: Terms) -> bool:
-        """Whether it may be said that there is no record (070-CAP-06: not where some may be hidden).
+    @property
+    def is_empty(self) -> bool:
+        """Whether there never was a record.
 
         Not asked where an application's host stands for the store: to know it, an archive would ask its cluster.
         """
-        return self.make is None and shows_everything(terms.exposures) and self.store.cursor() == StoreCursor()
+        return self.make is None and self.store.cursor() == StoreCursor()
+
+    def holds_nothing(self, terms: Terms) -> bool:
+        """Whether it may be said that there is no record (070-CAP-06: not where some may be hidden)."""
+        return shows_everything(terms.exposures) and self.is_empty
 
     def takes(self, terms: Terms, proof: TransportProof, is_known: bool) -> int:
         """How many records this peer may bring unnamed (070-TAKE-02): none where we may hold what we do not list, or

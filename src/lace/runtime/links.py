@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 
 from lace.interlace.events import Event
-from lace.interlace.terms import Link
+from lace.interlace.terms import Link, Terms
 from lace.limits import MIB
 from lace.notation.identifiers import Verifier
 from lace.runtime.admission import AdmissionLimits, PeerKind, Standing
@@ -70,6 +70,19 @@ Heard = Awaitable[None] | None
 
 OnEvent = Callable[[LinkInfo, Event], Heard]
 OnEnd = Callable[[LinkInfo, Outcome], Heard]
+CurrentTerms = Callable[[], "Terms | Awaitable[Terms | None] | None"]
+"""The terms of one link, as they are when this is called; None if the peer is not wanted any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTerms:
+    """The terms of one link, and how to hear what they are after rules have changed."""
+
+    offered: Terms | None
+    ask: CurrentTerms
+    changes: int  # of the node's rules, when they were offered
+
+
 MakeTap = Callable[[LinkInfo], Tap | None]
 
 
@@ -94,6 +107,7 @@ class OpenLink:
 
     info: LinkInfo
     driver: Driver
+    terms: CurrentTerms
     key: str = ""  # whom it counts for
     kind: PeerKind = PeerKind.KNOWN
     is_leaving: bool = False

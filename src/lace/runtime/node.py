@@ -19,7 +19,7 @@ from pathlib import Path
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address
 from lace.interlace import inputs as given
-from lace.interlace.terms import MachineConfig, Terms
+from lace.interlace.terms import MachineConfig, Rules, Terms
 from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
 from lace.runtime.admission import Admission, PeerKind, Standing
@@ -32,7 +32,7 @@ from lace.runtime.guesthouse import GuestLimits
 from lace.runtime.hookcalls import drop
 from lace.runtime.host import HostBounds
 from lace.runtime.hosting import Hosting, MakeHost
-from lace.runtime.links import Hooks, LinkInfo, NodeLimits, OpenLink, link_of
+from lace.runtime.links import CurrentTerms, Hooks, LinkInfo, LinkTerms, NodeLimits, OpenLink, link_of
 from lace.runtime.metering import AccountBook, LinkRates
 from lace.runtime.metrics import LinkRow, Metrics
 from lace.runtime.policybook import PolicyBook
@@ -52,7 +52,8 @@ from lace.transports.proof import ProofMemory
 __all__ = ["Hooks", "LinkInfo", "Node", "NodeLimits"]
 
 TermsFor = Callable[[TransportProof], "Terms | Awaitable[Terms | None] | None"]
-"""The terms for a peer by what its connection proves; None turns it away, and so does an error."""
+"""The terms for a peer by what its connection proves, asked again when rules change; None turns it away, and so does an
+error."""
 PROOFS = "-proofs"  # behind the name of a lace: the proofs that were dated ahead of our clock
 
 
@@ -107,6 +108,8 @@ class Node:
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
         )
         self._spreading = Spreading(self._crew.evaluators, self._spawn)
+        self._rules: Rules | None = None  # of all links that have no terms of their own, once they were changed
+        self._rule_changes = 0
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
         self._strangers = [Budget(self._limits.max_held_bytes) for _ in range(2)]  # with a key, and without
@@ -131,12 +134,15 @@ class Node:
         self._spawn(self._crew.load_engine())
         return listener.address
 
-    async def exchange(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> Outcome:
+    async def exchange(
+        self, address: Address, terms: Terms | TermsFor, transport: TransportOptions | None = None
+    ) -> Outcome:
         """Dial once and exchange to the end; this peer may ask for other transport options than the node's."""
         stream = await dial(address, transport or self._transport)
-        return await self._run_link(stream, terms, dialled=True, cursor_key=f"dialled {address}")
+        offered = await self._terms_of(terms, stream.proof)
+        return await self._run_link(stream, offered, dialled=True, cursor_key=f"dialled {address}")
 
-    async def keep(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
+    async def keep(self, address: Address, terms: Terms | TermsFor, transport: TransportOptions | None = None) -> None:
         """Hold an open exchange with an address, dialling again with growing pauses, until the node stops."""
         limits = self._limits
         pause = limits.backoff_first_s
@@ -157,7 +163,9 @@ class Node:
             self.metrics.add("reconnects_total")
             pause = min(pause * 2, limits.backoff_most_s)
 
-    def keep_in_background(self, address: Address, terms: Terms, transport: TransportOptions | None = None) -> None:
+    def keep_in_background(
+        self, address: Address, terms: Terms | TermsFor, transport: TransportOptions | None = None
+    ) -> None:
         """`keep`, until the node stops or its store is outdated."""
         self._spawn(self._watch.until_outdated(self.keep(address, terms, transport)))
 
@@ -173,9 +181,71 @@ class Node:
     async def _pause(self, seconds: float) -> None:
         await set_within(self._stopping, seconds)
 
-    async def attach(self, stream: ByteStream, terms: Terms, dialled: bool) -> Outcome:
+    async def attach(self, stream: ByteStream, terms: Terms | TermsFor, dialled: bool) -> Outcome:
         """Exchange over a stream that the application opened."""
-        return await self._run_link(stream, terms, dialled=dialled, cursor_key="")
+        return await self._run_link(stream, await self._terms_of(terms, stream.proof), dialled=dialled, cursor_key="")
+
+    # --- rules -------------------------------------------------------------------------------------------------
+
+    def change_rules(self, rules: Rules | None = None) -> int:
+        """What this node selects and shows from now on, on all links, those that are open and those to come; how many
+        open ones go on with other rules.
+
+        Terms that an application gives peer by peer are asked for again: without `rules` only that is done. An open
+        exchange begins a new epoch when its loop is over (050-OPEN-05), a bounded one ends by the rules with which it
+        began, and a peer for which there are no terms any more has its link ended at a phase boundary.
+        """
+        self._rules = rules or self._rules
+        self._rule_changes += 1
+        return sum([self._renew(found) for found in list(self._links.values())])
+
+    def _renew(self, link: OpenLink) -> bool:
+        try:
+            terms = link.terms()
+        except Exception as error:  # noqa: BLE001 - of the application: whom it cannot decide about is turned away
+            self._reports.failed("policy_for", error)
+            terms = None
+        if not isawaitable(terms):
+            return self._go_on(link, terms)
+        self._spawn(self._renew_later(link, terms))
+        return False
+
+    async def _renew_later(self, link: OpenLink, coming: Awaitable[Terms | None]) -> None:
+        terms: Terms | None = None
+        try:
+            async with asyncio.timeout(self._limits.decide_s):
+                terms = await coming
+        except Exception as error:  # noqa: BLE001 - as above
+            self._reports.failed("policy_for", error)
+        self._go_on(link, terms)
+
+    def _go_on(self, link: OpenLink, terms: Terms | None) -> bool:
+        """Have a link go on under these terms, or end; whether its rules change."""
+        now = link.driver.session.machine.config.terms
+        if terms is None:
+            link.driver.tell(given.CloseRequested())
+        elif now.is_open:
+            proof = link.driver.proof
+            link.driver.tell(
+                given.RulesChanged(
+                    terms.rules,
+                    holds_nothing=self._hosting.holds_nothing(terms),
+                    takes=self._hosting.takes(terms, proof, self._knows(proof, link.info.dialled)),
+                )
+            )
+            return not terms.rules.are(now.rules)
+        return False
+
+    def _asking(self, terms: Terms | TermsFor, proof: TransportProof) -> CurrentTerms:
+        """How to hear what the terms of a link are, now and after rules have changed."""
+        return partial(self._node_terms, terms) if isinstance(terms, Terms) else partial(terms, proof)
+
+    async def _terms_of(self, terms: Terms | TermsFor, proof: TransportProof) -> LinkTerms:
+        ask, changes = self._asking(terms, proof), self._rule_changes
+        return LinkTerms(await _settled(ask()), ask, changes)
+
+    def _node_terms(self, terms: Terms) -> Terms:
+        return terms if self._rules is None else terms.under(self._rules)
 
     async def _accept(self, listener: Listener, terms: Terms | TermsFor) -> None:
         while not self._stopping.is_set():
@@ -185,29 +255,31 @@ class Node:
                 return
             self.pulse.wake()
             await asyncio.sleep(0)  # a link begins in every round of the loop, however many have come
-            if isinstance(terms, Terms):
-                self._admit(stream, self._terms_for(stream, listener, terms))
-            else:  # who gives terms peer by peer has thought of strangers
-                self._ask_for_terms(stream, terms)
+            # Who gives terms peer by peer has thought of strangers.
+            here = self._terms_for(stream, listener, terms) if isinstance(terms, Terms) else terms
+            self._ask_for_terms(stream, self._asking(here, stream.proof))
 
-    def _ask_for_terms(self, stream: AcceptedStream, terms_for: TermsFor) -> None:
+    def _ask_for_terms(self, stream: AcceptedStream, ask: CurrentTerms) -> None:
         """Let the application decide about a peer; while an answer is awaited, others are accepted."""
+        changes = self._rule_changes
         try:
-            offered = terms_for(stream.proof)
+            offered = ask()
         except Exception as error:  # noqa: BLE001 - of the application: whom it cannot decide about is turned away
             self._undecided(stream, error)
             return
         if not isawaitable(offered):
-            self._admit(stream, offered)
+            self._admit(stream, LinkTerms(offered, ask, changes))
         elif len(self._deciding) >= self._limits.max_links:
             drop(offered)
             self._refuse(stream, "too many links")
         else:
-            task = self._spawn(self._decide(stream, offered))
+            task = self._spawn(self._decide(stream, offered, ask, changes))
             self._deciding.add(task)
             task.add_done_callback(self._deciding.discard)
 
-    async def _decide(self, stream: AcceptedStream, coming: Awaitable[Terms | None]) -> None:
+    async def _decide(
+        self, stream: AcceptedStream, coming: Awaitable[Terms | None], ask: CurrentTerms, changes: int
+    ) -> None:
         try:
             async with asyncio.timeout(self._limits.decide_s):
                 offered = await coming
@@ -217,20 +289,20 @@ class Node:
             stream.abort()
             raise
         else:
-            self._admit(stream, offered)
+            self._admit(stream, LinkTerms(offered, ask, changes))
 
     def _undecided(self, stream: AcceptedStream, error: Exception) -> None:
         self._reports.failed("policy_for", error)
         self._refuse(stream, "the application failed to decide")
 
-    def _admit(self, stream: AcceptedStream, offered: Terms | None) -> None:
-        reason = self._refusal(stream) if offered is not None else "not wanted"
-        if reason or offered is None:
+    def _admit(self, stream: AcceptedStream, terms: LinkTerms) -> None:
+        reason = self._refusal(stream) if terms.offered is not None else "not wanted"
+        if reason:
             self._refuse(stream, reason)
         elif self._waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
-            self._spawn(self._serve(stream, offered))
+            self._spawn(self._serve(stream, terms))
         else:
-            self._spawn(self._serve_in_turn(stream, offered))
+            self._spawn(self._serve_in_turn(stream, terms))
 
     def _refuse(self, stream: ByteStream, reason: str, retry_after_s: float | None = None) -> None:
         self._reports.refused(stream.proof.address, reason)
@@ -251,7 +323,7 @@ class Node:
         """Not the same for everybody: else all who were turned away would come back at once."""
         return self._limits.retry_after_s * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
 
-    async def _serve_in_turn(self, stream: AcceptedStream, terms: Terms) -> None:
+    async def _serve_in_turn(self, stream: AcceptedStream, terms: LinkTerms) -> None:
         """There is no place now: wait for one, for a moment."""
         is_crowd = self._admission.is_crowd(stream.proof)
         proof = stream.proof
@@ -316,7 +388,7 @@ class Node:
             for number, why in self._admission.evicted(self._standings()):
                 self._limit(number, "rest" if "rested" in why else "memory", why)
 
-    async def _serve(self, stream: ByteStream, terms: Terms) -> None:
+    async def _serve(self, stream: ByteStream, terms: LinkTerms) -> None:
         peer = stream.proof.peer
         try:
             await self._run_link(stream, terms, dialled=False, cursor_key=f"accepted {peer}" if peer else "")
@@ -329,14 +401,18 @@ class Node:
         finally:
             self._admission.leave(stream.proof)
 
-    async def _run_link(self, stream: ByteStream, terms: Terms, *, dialled: bool, cursor_key: str) -> Outcome:
-        self._numbers += 1
+    async def _run_link(self, stream: ByteStream, terms: LinkTerms, *, dialled: bool, cursor_key: str) -> Outcome:
         proof = stream.proof
+        offered = terms.offered if terms.changes == self._rule_changes else await _settled(terms.ask())
+        if offered is None:  # rules have changed while it waited for its place
+            stream.abort()
+            raise TransportError(f"{proof.address}: there are no terms for this peer")
+        self._numbers += 1
         account = self._admission.account(proof)
         info = LinkInfo(self._numbers, str(proof.address), proof.peer, dialled, account)
-        driver = self._driver(stream, info, self._config(stream, terms, dialled, cursor_key))
+        driver = self._driver(stream, info, self._config(stream, offered, dialled, cursor_key))
         kind = PeerKind.KNOWN if dialled else self._admission.kind(proof)
-        link = self._links[info.number] = OpenLink(info, driver, account, kind)
+        link = self._links[info.number] = OpenLink(info, driver, terms.ask, account, kind)
         self._opened(info)
         if self._stopping.is_set():
             driver.cut()
@@ -357,6 +433,7 @@ class Node:
             link=link_of(stream.proof, self._here),
             cursor_key=cursor_key,
             salt=None if self._standard else secrets.randbits(128),  # 070-CAP-04
+            is_empty=self._hosting.is_empty,
             holds_nothing=self._hosting.holds_nothing(terms),
             takes=self._hosting.takes(terms, stream.proof, self._knows(stream.proof, dialled)),
             refusals=not self._standard,
@@ -482,3 +559,8 @@ def _proofs(store: RecordStore, transport: TransportOptions) -> ProofMemory:
     path, limits = getattr(store, "path", None), transport.limits
     file = Path(f"{path}{PROOFS}") if path is not None else None
     return ProofMemory(limits.proof_window_s, limits.max_remembered_proofs, file)
+
+
+async def _settled(terms: Terms | Awaitable[Terms | None] | None) -> Terms | None:
+    """What an application answers, at once or later."""
+    return await terms if isawaitable(terms) else terms

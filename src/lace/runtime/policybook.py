@@ -73,7 +73,7 @@ class PolicyBook:
         if (known := self._used(key)) is None:
             # Made where nobody waits for it: a peer's rules may take long to look through, and the event loop asks too.
             name = _name_of(key) if self._keeps_sets and not key.runtime else ""
-            is_ours = wanted.plan.operands[1 - wanted.local_index].module.id == terms.module.id
+            is_ours = wanted.are_all_ours
             store, longest = evaluator.store, terms.max_line_bytes
             sends = SharedSends(evaluator, longest, feeding, store, name, is_bare=is_bare)
             known = self._used(key, _Known(sends, is_ours))

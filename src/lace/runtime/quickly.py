@@ -61,6 +61,8 @@ class Quick:
         bare = len(now) * (RECORD_BYTES + len(under.own_source))
         if under.schema != NO_FIELDS and bare <= wanted.measured_bytes:  # then every line is counted
             return None
+        if under.schema != NO_FIELDS and agreed.claims.is_left_by(now):  # what it claims about them has to be read
+            return None
         if wanted.max_requests and agreed.claims.has_beyond(now, FEW):
             return None
         return self._host.evaluated(sends, now, wanted, Call(), lacks_nothing=True)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.errors import LimitExceeded
-from lace.interlace.advertisement import Advertisement, Claims
+from lace.interlace.advertisement import Advertisement, Claims, bare_claims
 from lace.interlace.claims import PeerClaims
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call
@@ -42,8 +42,13 @@ class ArchiveClaims(PeerClaims):
 
     def follow(self, own: OwnSet, *, keeps_fields: bool) -> None:
         """Our set is another one now; what cannot be followed the peer tells anew."""
-        if self._like is not None and not self._like.follow(own, keeps_fields=keeps_fields):
+        if self._like is None:
+            return
+        moved = self._like.moved(own)
+        if moved is None or (moved.left and keeps_fields):
             self.forget()
+        else:
+            self._like.follow(own, moved, bare_claims(moved.left))
 
     def forget(self) -> None:
         """Know of no claim: the peer says again what it has."""

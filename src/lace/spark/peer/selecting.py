@@ -80,7 +80,7 @@ def prepared(wanted: PreparePolicy, terms: Terms) -> ArchivePolicy:
         wanted.plan,
         local_index=wanted.local_index,
         viewer=wanted.viewer,
-        exposures=terms.exposures,
+        exposures=wanted.exposures,
         options=LoweringOptions(
             send_gate=wanted.send_gate, trust_peer=terms.trust_peer, shows_unfinished=terms.shows_unfinished
         ),

@@ -175,6 +175,11 @@ class ArchiveSet:
         """Nowhere are all advertisements of an archive at once."""
         return None
 
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """None: a set reads the version that it is of, whatever was removed since."""
+        return ()
+
     def listing(self) -> list[Advertisement]:
         """Every advertisement, sorted: for whoever has bounded how many there are."""
         return list(self.claims(Call()))
