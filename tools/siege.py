@@ -3,14 +3,14 @@
 python tools/siege.py [--only TEXT] [--scheme tcp|ws|wss] [--records 100000] [--seconds 2] [--every N] [--seed N]
                       [--links N] [--list] [--publish]
 
-Every play (see tests/siege) runs over tcp, ws and wss against a lace of 100,000 records. Above the stream the three are
-alike, so of the error rows one in two runs over ws and one in four over wss, others with another seed. `--every 20`
-takes a twentieth of the sieges, evenly. A server goes through several plays and is relieved when a bound broke.
-Meanwhile a good peer comes again and again. Measured: its time from connecting to the fixed point, attacked (the 99th percentile)
-and before and after that (the slowest); the longest that the server's event loop was held; memory of the server and all
-its processes; processor time that goes on after the attackers are gone; the time from SIGTERM to the end. Exit code 1
-if a bound is broken. `--publish` writes bench/results/siege.json, anew whenever a server was relieved: a run that is
-broken off (Ctrl-C, SIGTERM) leaves what it found.
+Every play (see tests/siege) runs over tcp, ws and wss against a lace of 100,000 records. Above the stream the three
+are alike, so of the error rows one in two runs over ws and one in four over wss, others with another seed. `--every
+20` takes a twentieth of the sieges, evenly. A server goes through several plays and is relieved when a bound broke.
+Meanwhile a good peer comes again and again. Measured: its time from connecting to the fixed point, attacked (the 99th
+percentile) and before and after that (the slowest); the longest that the server's event loop was held; memory of the
+server and all its processes; processor time that goes on after the attackers are gone; the time from SIGTERM to the
+end. Exit code 1 if a bound is broken. `--publish` writes bench/results/siege.json, anew whenever a server was
+relieved: a run that is broken off (Ctrl-C, SIGTERM) leaves what it found.
 
 Attackers, good peer and server share this machine. So that a figure tells the server's fault from the machine's, it is
 told beside each how long the good peer and the server's loop waited for a processor in the worst exchange and how late
