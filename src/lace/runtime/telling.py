@@ -25,7 +25,7 @@ FACTS = {
     said.HELLO_TAI.name: "This side's clock.",
     said.HELLO_TICK_INTERVAL.name: "How often the shared time moves in an open exchange.",
     said.HELLO_RECORD_FORMAT.name: "A record format that this side understands.",
-    said.HELLO_ADVERTISED_FIELD.name: "A field that this side's listing can carry, for rules that read it or quotas that count it.",
+    said.HELLO_ADVERTISED_FIELD.name: "A field that this side's listing can carry, for rules or quotas that read it.",
     said.HELLO_ALL_ADVERTISED_FIELDS.name: "This side's listing will carry every field.",
     said.HELLO_LIMIT.name: "A limit of this side.",
     ADVERTISED.name: "A record that this side has and would send.",
