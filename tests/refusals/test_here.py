@@ -22,7 +22,7 @@ from lace.limits import RecordLimits
 from lace.runtime.local import exchange
 from lace.runtime.party import Party, local_terms
 from lace.runtime.quotas import GateRules, QuotaGate
-from lace.runtime.refusedbefore import FORGOTTEN_AFTER_S, MAX_REMEMBERED, Refused, RefusedBefore
+from lace.runtime.refusedbefore import FORGOTTEN_AFTER_S, MAX_REMEMBERED, RefusedBefore, RefusedRecord
 from lace.store.columns.encode import EncodedBatch
 from lace.store.memory import MemoryStore
 from refusals.links import HORIZON, LATE, at_most, bytes_at_most, hashes_of, plex_at
@@ -116,7 +116,7 @@ def test_a_batch_is_refused_only_where_a_record_finds_no_room(sizes: list[int], 
 def test_a_verdict_is_about_a_peer_and_its_time_and_our_limits() -> None:
     store, now = MemoryStore(), [1000.0]
     name = str(hash_of(RECORDS[0]))
-    RefusedBefore(store, "p", "l", lambda: now[0]).note({name: Refused("invalid")})
+    RefusedBefore(store, "p", "l", lambda: now[0]).note({name: RefusedRecord("invalid")})
     assert RefusedBefore(store, "p", "l", lambda: now[0]).verdict(name) == "invalid"
     assert not RefusedBefore(store, "q", "l", lambda: now[0]).verdict(name)
     assert not RefusedBefore(store, "p", "other limits", lambda: now[0]).verdict(name)
@@ -128,12 +128,12 @@ def test_two_links_remember_together_and_the_table_has_an_end() -> None:
     store = MemoryStore()
     first, second = (RefusedBefore(store, peer, "") for peer in "pq")
     assert len(first) == len(second) == 0
-    first.note({"a": Refused("quota", 5)})
-    second.note({"b": Refused("quota", 6)})
+    first.note({"a": RefusedRecord("quota", 5)})
+    second.note({"b": RefusedRecord("quota", 6)})
     assert len(RefusedBefore(store, "r", "")) == 2
     second.note({}, kept=["b"])
     assert len(RefusedBefore(store, "r", "")) == 1
-    first.note({str(number): Refused("quota") for number in range(MAX_REMEMBERED + 10)})
+    first.note({str(number): RefusedRecord("quota") for number in range(MAX_REMEMBERED + 10)})
     assert len(RefusedBefore(store, "r", "")) == MAX_REMEMBERED
 
 

@@ -217,7 +217,7 @@ def test_the_log_of_a_server_and_a_follower_tell_what_is_not_kept(tmp_path: Path
         follower.terminate()
         follower.communicate(timeout=60)
         name = next(iter(hashes_of([LATE])))
-        assert [one["reasons"] for one in events if one.get("kind") == "Refused"] == [{name: "horizon"}]
+        assert [one["reasons"] for one in events if one.get("kind") == "RefusedByPeer"] == [{name: "horizon"}]
         assert sum(len(one["hashes"]) for one in events if one.get("kind") == "Taken") == len(SMALL)
         assert server.stderr is not None
         log = ""

@@ -14,7 +14,7 @@ from interlace.scripted import Scripted, limits_with
 from interop.harness import filled
 from lace.interlace.agreement import own_hello
 from lace.interlace.effects import Evaluate
-from lace.interlace.events import HeldBack, Refused, Taken
+from lace.interlace.events import HoldingBack, RefusedByPeer, Taken
 from lace.interlace.negotiate import Hello, agree
 from lace.interlace.reasons import AbortReason
 from lace.interlace.refusals import MAX_DECLINED_NAMED, Reason, RefusalBook, most_requests
@@ -144,7 +144,7 @@ def test_every_reason_of_the_list_is_taken_and_told(reason: str) -> None:
     assert list(result.sent_hashes) == [hash_of(Y)]
     assert not result.unconfirmed_hashes
     assert result.is_converged == (reason == "withdrawn")
-    assert Refused({hash_of(X): reason}) in peer.side.events
+    assert RefusedByPeer({hash_of(X): reason}) in peer.side.events
     assert Taken([hash_of(Y)]) in peer.side.events
 
 
@@ -294,7 +294,7 @@ def test_a_list_says_all_that_is_held_back_now() -> None:
     peer.say("DeclinedCount('quota','7')", DECLINED, f"MayRequest('{hash_of(Y)}')")
     assert dict(peer.side.machine.result().held_back_by_peer.counts) == {"quota": 7}
     assert dict(peer.side.machine.result().held_back_by_peer.records) == {hash_of(X): "quota"}
-    assert HeldBack({}, {"quota": 7}) in peer.side.events
+    assert HoldingBack({}, {"quota": 7}) in peer.side.events
     peer.say()
     peer.say()
     peer.advertise()

@@ -42,13 +42,13 @@ def event_text(event: ev.Event) -> str:
             return f"rejected {_some(list(reasons))}: {next(iter(reasons.values()), '')}"
         case ev.Unwanted(count):
             return f"did not want {count_of(count, 'record')} that came"
-        case ev.HeldBack(by_us, by_peer):
+        case ev.HoldingBack(by_us, by_peer):
             return f"does not ask for {_counted(by_us)} that it would not keep, the peer for {_counted(by_peer)}"
         case ev.Sent(hashes):
             return f"sent {_some(hashes)}, not confirmed yet"
         case ev.Taken(hashes):
             return f"sent {_some(hashes)}: the peer took it"
-        case ev.Refused(reasons):
+        case ev.RefusedByPeer(reasons):
             return f"refused by the peer: {_some(list(reasons))} ({reasons_text(Counter(reasons.values()))})"
         case ev.NotAvailable(hashes):
             return f"was refused {_some(hashes)}"

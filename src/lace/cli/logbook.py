@@ -45,7 +45,7 @@ class Logbook:
         """What happened on a link; fixed points and what was not kept, unless everything is asked for."""
         from lace.cli.events import event_fields, event_text
 
-        if self._every_event or type(event).__name__ in ("FixedPoint", "HeldBack", "Refused"):
+        if self._every_event or type(event).__name__ in ("FixedPoint", "HoldingBack", "RefusedByPeer"):
             self.say("exchange", f"link {info.number} {event_text(event)}", **_link(info), **event_fields(event))
 
     def ended(self, info: LinkInfo, outcome: Outcome) -> None:

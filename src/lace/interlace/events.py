@@ -58,7 +58,7 @@ class Unwanted:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class HoldingBack:
     """Records that a side's rules want and that it does not ask for, because it would not keep them: by reason."""
 
     by_us: Mapping[str, int]
@@ -73,7 +73,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedByPeer:
     """Records that were sent and that the peer did not keep, with its reasons."""
 
     reasons: Mapping[str, str]
@@ -81,7 +81,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Records written to the peer; whether it keeps them is told later, by Taken or Refused, if it tells."""
+    """Records written to the peer; whether it keeps them is told later, by Taken or RefusedByPeer, if it tells."""
 
     hashes: Sequence[str]
     bytes_sent: int  # of the whole exchange so far
@@ -129,10 +129,10 @@ Event = (
     | Received
     | Rejected
     | Unwanted
-    | HeldBack
+    | HoldingBack
     | Sent
     | Taken
-    | Refused
+    | RefusedByPeer
     | NotAvailable
     | Deferred
     | FixedPoint

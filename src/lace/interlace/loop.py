@@ -25,7 +25,7 @@ from lace.interlace.effects import (
     Summarise,
 )
 from lace.interlace.epoch import TICK_ROOM, Epoch
-from lace.interlace.events import Advertising, HeldBack, Requested, Taken
+from lace.interlace.events import Advertising, HoldingBack, Requested, Taken
 from lace.interlace.inputs import ClaimsTaken, Lacking, Reconciled
 from lace.interlace.partitions import START_LENGTH, Partition
 from lace.interlace.phases import Move, Phase, Question
@@ -344,7 +344,7 @@ class Loop(ComparedLoop):
         self._core.refusals.conclude()
         news = self._core.refusals.news()
         if news is not None:
-            self._core.report(HeldBack(news[0].counts, news[1].counts))
+            self._core.report(HoldingBack(news[0].counts, news[1].counts))
         self._core.report(Requested(len(self._requested), len(self.peer_requests)))
         settled = self._epoch.note_listings()
         if self._requested or self.peer_requests or self._taken is not None:

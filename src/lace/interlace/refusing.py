@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lace.errors import excerpt
 from lace.interlace.core import Core
-from lace.interlace.events import Refused
+from lace.interlace.events import RefusedByPeer
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 
 
@@ -19,4 +19,4 @@ def accept_refusals(core: Core, reasons: Mapping[str, str]) -> None:
             )
     if reasons:
         core.ledger.refuse(reasons)
-        core.report(Refused(reasons))
+        core.report(RefusedByPeer(reasons))

@@ -12,7 +12,7 @@ import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from lace.interlace.events import Event, FixedPoint, Received, Refused, Rejected, Sent
+from lace.interlace.events import Event, FixedPoint, Received, RefusedByPeer, Rejected, Sent
 from lace.values import dataclass
 
 PREFIX = "lace_"
@@ -83,7 +83,7 @@ class Metrics:
                 self.add("records_sent_total", len(hashes))
             case Rejected(reasons):
                 self.add("records_rejected_total", len(reasons))
-            case Refused(reasons):
+            case RefusedByPeer(reasons):
                 for reason, count in Counter(reasons.values()).items():
                     self.add("records_refused_total", count, label=reason)
 

@@ -21,8 +21,7 @@ from lace.notation import tai
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import reread
-from lace.runtime.refusedbefore import Refused as RefusedRow
-from lace.runtime.refusedbefore import RefusedBefore
+from lace.runtime.refusedbefore import RefusedBefore, RefusedRecord
 from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
 from lace.store.columns.encode import EncodedBatch, encode_batch
@@ -118,7 +117,7 @@ class GateRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NotKept:
     """Why a record is not kept: a word for the peer, and a sentence."""
 
     reason: Reason
@@ -126,7 +125,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class Committed:
     """What became of a batch: what is durable, and what is not kept, with why, and with the word for the peer."""
 
     stored: list[RecordHash]
@@ -147,19 +146,19 @@ class _Reckoning:
         self._used: dict[str, Usage] = {}
         self._room = room
 
-    def refusal(self, record: Brought) -> Refusal | None:
+    def refusal(self, record: Brought) -> NotKept | None:
         """Why a record is too much; if it is not, it is counted."""
         named = [(ledger.account(kind, said), self._kinds[kind]) for kind, said in self._said(record)]
         touched = [*self._accounts.items(), *named]
         for name, allowed in touched:
             if lack := allowed.lacks(self._usage(name), record.size):
-                return Refusal(Reason.QUOTA, f"quota of {name}: {lack}")
+                return NotKept(Reason.QUOTA, f"quota of {name}: {lack}")
         if lack := self._total.lacks(self._all, record.size):
-            return Refusal(Reason.QUOTA, f"quota in total: {lack}")
+            return NotKept(Reason.QUOTA, f"quota in total: {lack}")
         if self._room is not None:
             if record.size > self._room:
                 lack = f"{self._room:,} bytes of records have room and this one has {record.size:,} or more"
-                return Refusal(Reason.FULL, f"full disk: {lack}")
+                return NotKept(Reason.FULL, f"full disk: {lack}")
             self._room -= record.size
         for name, _ in touched:
             self._used[name] = self._used[name].plus(1, record.size)
@@ -245,7 +244,7 @@ class QuotaGate:
             return records
         reckoning = _Reckoning(self._store, self._rules, room)
         kept: list[str] = []
-        short: Refusal | None = None
+        short: NotKept | None = None
         for record in sorted(records):
             known = before.get(record)
             why = reckoning.refusal(known.brought if known is not None else _as_told(_told(claim_of(record))))
@@ -260,35 +259,30 @@ class QuotaGate:
 
     # --- before anything is stored -----------------------------------------------------------------------------
 
-    def commit(self, judged: JudgedBatch) -> Passed:
+    def commit(self, judged: JudgedBatch) -> Committed:
         """Store what may be stored, durable on return; what may not is refused with its reason."""
         bad = {
-            name: Refusal(Reason.POLICY if name in judged.over_limits else Reason.INVALID, why)
+            name: NotKept(Reason.POLICY if name in judged.over_limits else Reason.INVALID, why)
             for name, why in judged.refused.items()
         }
         refused = self._commit_fitting(judged, [1 << 62]) if judged.stored else {}
         stored = [name for name in judged.stored if name not in refused]
-        if bad or refused or len(self._before):
-            rows = dict.fromkeys(bad, RefusedRow("")) | (_rows(judged.batch) if refused else {})
-            self._remember(
-                {name: rows[name]._replace(reason=one.reason) for name, one in (bad | refused).items()}, stored
-            )
         for one in refused.values():
             self._say(one.reason, f"a record is refused; {one.why}")
-        all_refused = bad | refused
-        return Passed(
-            stored,
-            {name: one.why for name, one in all_refused.items()},
-            {name: one.reason for name, one in all_refused.items()},
-        )
+        left_out = bad | refused
+        if left_out or len(self._before):
+            rows = dict.fromkeys(bad, RefusedRecord("")) | (_rows(judged.batch) if refused else {})
+            self._remember({name: rows[name]._replace(reason=one.reason) for name, one in left_out.items()}, stored)
+        reasons = {name: one.reason for name, one in left_out.items()}
+        return Committed(stored, {name: one.why for name, one in left_out.items()}, reasons)
 
-    def _commit_fitting(self, judged: JudgedBatch, too_long: list[int]) -> dict[str, Refusal]:
+    def _commit_fitting(self, judged: JudgedBatch, too_long: list[int]) -> dict[str, NotKept]:
         """Store as much as the disk has room for; what is refused. `too_long` is a size for which there was none."""
         sizes = list(map(len, judged.batch.bodies))
         try:
             if min(sizes) < too_long[0]:
                 return self._commit(judged)
-            full = "full disk: there was no room for a record that is no longer"
+            full = "full disk: there was no room for a record of this length or less"
         except StoreFull as error:
             if len(judged.stored) > 1:
                 half = len(judged.stored) // 2
@@ -296,9 +290,9 @@ class QuotaGate:
                 return {name: why for part in parts for name, why in self._commit_fitting(part, too_long).items()}
             too_long[0] = min(too_long[0], sizes[0])
             full = f"full disk: {error}"
-        return {name: Refusal(Reason.FULL, full) for name in judged.stored}
+        return {name: NotKept(Reason.FULL, full) for name in judged.stored}
 
-    def _commit(self, judged: JudgedBatch) -> dict[str, Refusal]:
+    def _commit(self, judged: JudgedBatch) -> dict[str, NotKept]:
         if self._rules.counts:
             with self._store.together():
                 return self._commit_counted(judged)
@@ -306,7 +300,7 @@ class QuotaGate:
         _but_refused(judged, refused).commit(self._store)
         return refused
 
-    def _commit_counted(self, judged: JudgedBatch) -> dict[str, Refusal]:
+    def _commit_counted(self, judged: JudgedBatch) -> dict[str, NotKept]:
         records = brought(judged.batch)
         present = self._store.present(judged.stored)
         reckoning = _Reckoning(self._store, self._rules)
@@ -323,7 +317,7 @@ class QuotaGate:
             ledger.charge(self._store, run, compress(records, new), accounts, kinds)
         return refused
 
-    def _too_late(self, batch: EncodedBatch) -> dict[str, Refusal]:
+    def _too_late(self, batch: EncodedBatch) -> dict[str, NotKept]:
         """Records that are dated beyond the horizon."""
         rows = batch.coordinates
         if self._rules.horizon is None or not len(rows.tais):
@@ -332,12 +326,12 @@ class QuotaGate:
         if max(texts[code] for code in set(rows.tais)) <= latest:
             return {}
         return {
-            name: Refusal(Reason.HORIZON, f"horizon: it is dated {row.tai}, later than {latest}")
+            name: NotKept(Reason.HORIZON, f"horizon: it is dated {row.tai}, later than {latest}")
             for name, row in _rows(batch).items()
             if row.tai > latest
         }
 
-    def _remember(self, refused: Mapping[str, RefusedRow], stored: Sequence[str]) -> None:
+    def _remember(self, refused: Mapping[str, RefusedRecord], stored: Sequence[str]) -> None:
         """So that they are not asked for again while nothing has changed."""
         self._before.note(refused, stored)
 
@@ -363,18 +357,18 @@ def _only(judged: JudgedBatch, places: Iterable[int]) -> JudgedBatch:
     return replace(judged, stored=[judged.stored[place] for place in chosen], refused={}, batch=batch)
 
 
-def _but_refused(judged: JudgedBatch, refused: Mapping[str, Refusal]) -> JudgedBatch:
+def _but_refused(judged: JudgedBatch, refused: Mapping[str, NotKept]) -> JudgedBatch:
     if not refused:
         return judged
     return _only(judged, [place for place, name in enumerate(judged.stored) if name not in refused])
 
 
-def _rows(batch: EncodedBatch) -> dict[str, RefusedRow]:
+def _rows(batch: EncodedBatch) -> dict[str, RefusedRecord]:
     """What is remembered of the records of a batch, if they are refused."""
     rows, texts = batch.coordinates, batch.texts
     dates = {ordinal: texts[code] for ordinal, code in zip(rows.ordinals, rows.tais, strict=True)}
     return {
-        str(name): RefusedRow("", *record, dates.get(ordinal, ""))
+        str(name): RefusedRecord("", *record, dates.get(ordinal, ""))
         for ordinal, (name, record) in enumerate(zip(batch.hashes, brought(batch), strict=True))
     }
 

@@ -24,7 +24,7 @@ MAX_REMEMBERED = 8_192  # records of one lace
 FORGOTTEN_AFTER_S = 24 * 3600  # verdicts; the peer may have mended its copy
 
 
-class Refused(NamedTuple):
+class RefusedRecord(NamedTuple):
     """One record that came and was not kept."""
 
     reason: str
@@ -55,26 +55,26 @@ class RefusedBefore:
         self._peer = peer
         self._limits = limits
         self._now = now
-        self._known: dict[str, Refused] | None = None  # until it is asked for
+        self._known: dict[str, RefusedRecord] | None = None  # until it is asked for
 
     def __len__(self) -> int:
         return len(self._table)
 
     @property
-    def _table(self) -> dict[str, Refused]:
+    def _table(self) -> dict[str, RefusedRecord]:
         if self._known is None:
             self._known = self._read()
         return self._known
 
-    def _read(self) -> dict[str, Refused]:
+    def _read(self) -> dict[str, RefusedRecord]:
         """What is kept; a table that cannot be read costs the bytes of what it held."""
         kept = self._store.get_setting(NAMESPACE, KEY)
         try:
-            return {str(record): Refused(*row) for record, row in json.loads(kept).items()} if kept else {}
+            return {str(record): RefusedRecord(*row) for record, row in json.loads(kept).items()} if kept else {}
         except (ValueError, TypeError, AttributeError):
             return {}
 
-    def get(self, record: str) -> Refused | None:
+    def get(self, record: str) -> RefusedRecord | None:
         """What is known of a record."""
         return self._table.get(record)
 
@@ -87,7 +87,7 @@ class RefusedBefore:
         from_another = found.reason == Reason.INVALID and found.peer != self._peer
         return "" if is_old or from_another else found.reason
 
-    def note(self, refused: Mapping[str, Refused], kept: Iterable[str] = ()) -> None:
+    def note(self, refused: Mapping[str, RefusedRecord], kept: Iterable[str] = ()) -> None:
         """Records came: some were not kept, some are here now."""
         gone = [record for record in kept if record in self._table]
         if not refused and not gone:

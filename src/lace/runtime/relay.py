@@ -36,8 +36,8 @@ from lace.runtime.drive import Driver
 from lace.runtime.hookcalls import HookCalls
 from lace.runtime.host import LocalHost
 from lace.runtime.links import Heard, link_of
-from lace.runtime.quotas import Allowance, ClaimOf, GateRules, Passed, QuotaGate, Quotas
-from lace.runtime.refusedbefore import Refused as RefusedRow
+from lace.runtime.quotas import Allowance, ClaimOf, Committed, GateRules, QuotaGate, Quotas
+from lace.runtime.refusedbefore import RefusedRecord
 from lace.runtime.reports import log_failure
 from lace.runtime.session import Outcome, Session
 from lace.store.base import RecordStore, StoreStat
@@ -186,7 +186,7 @@ class _RoomGate(QuotaGate):
         super().__init__(store, GateRules(quotas=Quotas(total=Allowance(bytes=relay.max_stored_bytes))))
         self._relay = relay
 
-    def commit(self, judged: JudgedBatch) -> Passed:
+    def commit(self, judged: JudgedBatch) -> Committed:
         """As far as there is room, counted where it is stored."""
         passed = super().commit(judged)
         stored = set(passed.stored)
@@ -206,7 +206,7 @@ class _RoomGate(QuotaGate):
         """How many are asked for at a time is chosen elsewhere."""
         return records
 
-    def _remember(self, refused: Mapping[str, RefusedRow], stored: Sequence[str]) -> None:
+    def _remember(self, refused: Mapping[str, RefusedRecord], stored: Sequence[str]) -> None:
         """There may be room for them next time."""
 
 

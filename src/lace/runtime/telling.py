@@ -25,7 +25,7 @@ FACTS = {
     said.HELLO_TAI.name: "This side's clock.",
     said.HELLO_TICK_INTERVAL.name: "How often the shared time moves in an open exchange.",
     said.HELLO_RECORD_FORMAT.name: "A record format that this side understands.",
-    said.HELLO_ADVERTISED_FIELD.name: "A field that this side's listing will carry, because rules read it.",
+    said.HELLO_ADVERTISED_FIELD.name: "A field that this side's listing can carry, for rules or quotas that read it.",
     said.HELLO_ALL_ADVERTISED_FIELDS.name: "This side's listing will carry every field.",
     said.HELLO_LIMIT.name: "A limit of this side.",
     ADVERTISED.name: "A record that this side has and would send.",
@@ -44,6 +44,9 @@ FACTS = {
     said.DIFFERENCE_DROP.name: "Comparing sets does not pay: go on with plain advertisements.",
     MAY_REQUEST.name: "A record that this side asks for.",
     said.NOT_AVAILABLE.name: "A record that was asked for and cannot be sent any more.",
+    said.REFUSED.name: "A record that came and that this side did not keep, and why.",
+    said.DECLINED_COUNT.name: "How many records this side wants and does not ask for, because it would not keep them.",
+    said.DECLINED.name: "A record that this side wants and does not ask for, and why.",
     said.TICK_READY.name: "This side is ready for the next moment of the shared time.",
 }
 

@@ -142,7 +142,7 @@ class Watch:
                 link.waits_for = max(0, link.waits_for - len(hashes))
             case ev.Sent(hashes):
                 link.sent += len(hashes)
-            case ev.Refused(reasons):
+            case ev.RefusedByPeer(reasons):
                 link.sent -= len(reasons)
             case ev.Rejected(reasons):
                 for record, why in reasons.items():
