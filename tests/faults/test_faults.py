@@ -69,7 +69,7 @@ def test_who_cannot_be_entered_has_written_nothing_and_locks_nobody_out(tmp_path
         store.put([plex("refused")])
     store._file.connection = whole
     store.close()
-    assert openers.log_beside(path) is openers.Log.ABSENT
+    assert openers.log_beside(path) is openers.LogSign.ABSENT
     require_at_rest(path)
 
 
@@ -81,5 +81,5 @@ def test_who_cannot_be_taken_out_leaves_the_log(tmp_path: Path, beginning: str) 
     own = store._file.connection
     names = list(store._file._names)
     openers.release(Failing(own, beginning), path, names)  # type: ignore[arg-type]
-    assert openers.log_beside(path) is openers.Log.PRESENT
+    assert openers.log_beside(path) is openers.LogSign.PRESENT
     require_at_rest(path, plex("kept").hash)
