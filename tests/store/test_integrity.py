@@ -153,7 +153,7 @@ def test_a_writer_who_comes_while_a_reader_opens_is_no_sign_of_a_copy(
     with open_store(path) as writer:
         writer.put(assortment())
         monkeypatch.setattr(
-            openers, "log_beside", lambda _: openers.Log.ABSENT
+            openers, "log_beside", lambda _: openers.LogSign.ABSENT
         )  # as it was a moment before the writer came
         with open_store(path, read_only=True) as reader:
             assert reader.stat() == writer.stat()

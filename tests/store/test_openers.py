@@ -46,7 +46,7 @@ def names_in(path: Path) -> list[str]:
 
 
 def has_log(path: Path) -> bool:
-    return openers.log_beside(path) is openers.Log.PRESENT
+    return openers.log_beside(path) is openers.LogSign.PRESENT
 
 
 def kill_a_writer(path: Path) -> None:

@@ -30,7 +30,7 @@ _stranding = Lock()
 _open_here: Counter[tuple[int, int, int]] = Counter()  # how many stores this process has open of a file
 
 
-class Log(Enum):
+class LogSign(Enum):
     """What lies beside a file."""
 
     PRESENT = "present"
@@ -73,12 +73,12 @@ def log_path(path: Path) -> Path:
     return Path(f"{os.path.realpath(path)}-wal")
 
 
-def log_beside(path: Path) -> Log:
+def log_beside(path: Path) -> LogSign:
     """What lies beside a file; asked before the file is opened, which makes a log."""
     log = log_path(path)
     if _size(log) > 0:
-        return Log.PRESENT
-    return Log.DELETED if _has_unfolded_frames(Path(f"{str(log)[:-4]}-shm")) and _size(log) <= 0 else Log.ABSENT
+        return LogSign.PRESENT
+    return LogSign.DELETED if _has_unfolded_frames(Path(f"{str(log)[:-4]}-shm")) and _size(log) <= 0 else LogSign.ABSENT
 
 
 def _size(path: Path) -> int:
@@ -104,9 +104,9 @@ def _has_unfolded_frames(index: Path) -> bool:
     return frames > folded
 
 
-def require_whole(connection: sqlite3.Connection, path: Path, log: Log) -> None:
+def require_whole(connection: sqlite3.Connection, path: Path, log: LogSign) -> None:
     """StoreDamaged if a file that had no log beside it lacks what its log held."""
-    if log is Log.PRESENT:
+    if log is LogSign.PRESENT:
         return
     rows = _rows(connection)
     here = _place(path) if rows else ""
@@ -117,9 +117,9 @@ def require_whole(connection: sqlite3.Connection, path: Path, log: Log) -> None:
         )
 
 
-def require_log(path: Path, log: Log) -> None:
+def require_log(path: Path, log: LogSign) -> None:
     """StoreDamaged if the log of a file was deleted by hand; asked before opening, which wipes the traces."""
-    if log is not Log.DELETED:
+    if log is not LogSign.DELETED:
         return
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
     try:
@@ -151,12 +151,12 @@ def is_in_file(connection: sqlite3.Connection) -> bool:
     return not is_busy and frames == copied
 
 
-def close_unused(connection: sqlite3.Connection, path: Path, log: Log) -> None:
+def close_unused(connection: sqlite3.Connection, path: Path, log: LogSign) -> None:
     """Close a connection that could write and did not come to be a store; `log` is what lay beside the file before.
 
     Where there was none, the names that are in the file stay: they may be all that tells of a copy.
     """
-    if log is Log.PRESENT:
+    if log is LogSign.PRESENT:
         release(connection, path)
     else:
         connection.close()

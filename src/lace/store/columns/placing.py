@@ -274,4 +274,4 @@ def _sync(path: Path) -> None:
 
 def real(path: Path) -> Path:
     """The file itself, wherever a link to it stands: there its log is too."""
-    return Path(os.path.realpath(path))
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
