@@ -107,9 +107,6 @@ def test_each_library_has_one_home() -> None:
     assert not astray, "\n".join(astray)
 
 
-MOST_LINES = 400
-
-
 PURE = ("notation", "records", "differences", "datalog", "facts", "policy", "interlace", "iltp")
 WORLDLY = {
     "asyncio", "concurrent", "ctypes", "io", "multiprocessing", "os", "pathlib", "random", "secrets", "selectors",
@@ -141,11 +138,6 @@ def test_the_page_names_every_module_of_the_runtime() -> None:
     table = page.partition("| module | what it is |")[2].partition("\n\n")[0]
     named = {word for line in table.splitlines() for word in re.findall(r"`(\w+)`", line.split("|")[1] if line else "")}
     assert named == {path.stem for path in (SOURCE / "runtime").glob("*.py")} - {"__init__"}
-
-
-def test_no_module_is_longer_than_a_reader_can_hold() -> None:
-    lengths = {path.relative_to(SOURCE).as_posix(): path.read_bytes().count(b"\n") for path in MODULES}
-    assert not {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
 
 
 def _classes(path: Path) -> Iterator[str]:

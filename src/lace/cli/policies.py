@@ -31,8 +31,9 @@ def expose_option(function: F) -> F:
         "expose",
         metavar="all|selected|none|FILE",
         multiple=True,
-        help="What the peer's rules may see: every record, what your selector selects, nothing (the default; only content "
-        "that still lacks parts here is seen), or what the AllowQueryRecord rules of FILE allow. Several narrow each other.",
+        help="What the peer's rules may see: every record, what your selector selects, nothing (the default; only "
+        "content that still lacks parts here is seen), or what the AllowQueryRecord rules of FILE allow. Several "
+        "narrow each other.",
     )(function)
 
 
