@@ -16,6 +16,7 @@ from typing import NamedTuple
 from lace.datalog.stratify import reachable, read_atom
 from lace.datalog.syntax import Atom, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.unfold import unfold
+from lace.policy.parts import is_link_to_part
 from lace.spark.executor import MAX_UNFOLDED_BODY, is_star
 from lace.spark.stars import Star, split
 
@@ -40,6 +41,27 @@ def additivity(program: Program, goal: Predicate) -> Additivity:
         return Additivity(False, False)
     of_goal = [rule for rule in rules if rule.head.predicate == goal]
     return Additivity(True, 0 in places.get(goal, ()) and all(_reads(rule, on_records) for rule in of_goal))
+
+
+def without_parts(program: Program) -> Program:
+    """The rules that can derive something where no record names parts of content: it adds up more often than all do.
+
+    Selectors select the parts of what they select, which joins records. Batches without parts and without records that
+    name some change nothing about parts, so for these the other rules decide alone.
+    """
+    rules = program.rules
+    defined = {rule.head.predicate for rule in rules}
+    kept = [rule for rule in rules if not any(is_link_to_part(atom) for atom in _premises(rule))]
+    while True:
+        barren = defined - {rule.head.predicate for rule in kept}
+        fertile = [rule for rule in kept if all(atom.predicate not in barren for atom in _premises(rule))]
+        if len(fertile) == len(kept):
+            return Program(tuple(kept))
+        kept = fertile
+
+
+def _premises(rule: Rule) -> list[Atom]:
+    return [literal.atom for literal in rule.body if isinstance(literal, Positive)]
 
 
 def _reads(rule: Rule, among: Collection[Predicate]) -> list[tuple[Atom, bool]]:

@@ -18,6 +18,7 @@ from lace.datalog import engine
 from lace.datalog.source import Row
 from lace.datalog.syntax import Atom, Variable
 from lace.limits import EngineLimits
+from lace.records.manifest import CHUNK_LINK
 from lace.spark.archive import few, tables
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import DataFile, State
@@ -27,6 +28,20 @@ from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.reconcile import PARTITIONS, PREFIX_LENGTH
 from lace.spark.schemas import STORED, WIDE, arrow_schema
 from lace.spark.writer import LaceWriter
+
+
+def are_about_parts(archive: Archive, files: Sequence[DataFile]) -> bool | None:
+    """Whether one of the records in some files is a Blob or names parts of content; None if they are not few."""
+    if archive.files.folder is None or sum(file.bytes for file in files) > archive.few.bytes:
+        return None
+    for file in files:
+        for rows in few.scan(archive.files, file, ["type", "links"], archive.judging):
+            if pc.any(pc.equal(rows["type"], "B")).as_py():
+                return True
+            names = pc.struct_field(pc.list_flatten(rows["links"]), "name")
+            if pc.any(pc.equal(names, CHUNK_LINK)).as_py():
+                return True
+    return False
 
 
 class FewRecords:

@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.limits import EngineLimits
+from lace.records.manifest import CHUNK_LINK
 from lace.spark.archive import fewrun, rewrite, tables
-from lace.spark.archive.additive import additivity
+from lace.spark.archive.additive import Additivity, additivity, without_parts
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.choosing import WantedRecords, ends_of, records_for
 from lace.spark.archive.fewrun import FewRecords
@@ -131,13 +132,38 @@ class _ArchiveRun:
         began = time.monotonic()
         before = self.state.results.get(key)
         kept = False
-        found = additivity(peers[0].policy.program.program, peers[0].policy.sendable)
+        found = self._additivity(peers[0], before)
         if found.adds_up:
             self._select_by_batch(mark, peers[0], names, before, found.keyed)
         else:
             kept = self._select_by_change(mark, peers[0], names, before)
         counts = {f"selected {peer.name}": self._rows("selected", "rules", mark) for peer in peers}
         self._record(key, mark, counts, began, kept=kept)
+
+    def _additivity(self, peer: PeerPolicy, before: StepResult | None) -> Additivity:
+        """Whether what is new may be looked at by itself; with rules for parts, while nothing new is about parts."""
+        program, goal = peer.policy.program.program, peer.policy.sendable
+        found = additivity(program, goal)
+        if found.adds_up:
+            return found
+        apart = additivity(without_parts(program), goal)
+        return apart if apart.adds_up and not self._is_about_parts(before) else found
+
+    def _is_about_parts(self, before: StepResult | None) -> bool:
+        """Whether a record that came or went is a Blob, or names parts of content."""
+        pending = list(self.state.batch_ids) if before is None else self._pending(before)
+        gone = [] if before is None else self._removed_since(before)
+        if gone is None:
+            return True
+        wanted = set(pending)
+        came = [file for file in self.state.table("records") if wanted & set(file.batches)]
+        found = fewrun.are_about_parts(self.archive, [*came, *gone])
+        if found is not None:
+            return found
+        read = [self.archive.records_of(self.state, pending)] if pending else []
+        read += [tables.read(self.archive.spark, self.archive.files, "removed", gone)] if gone else []
+        named = F.exists("links", lambda link: link["name"] == CHUNK_LINK)
+        return any(not frame.where((F.col("type") == "B") | named).isEmpty() for frame in read)
 
     def _select_by_batch(self, mark: str, peer: PeerPolicy, names: str, before: StepResult | None, keyed: bool) -> None:
         """Rules that add up: only batches that were not seen."""
@@ -149,6 +175,7 @@ class _ArchiveRun:
             pending = list(self.state.batch_ids)
             self.archive.progress(f"select for {names}", "everything")
             self._forget(mark)
+        self._drop("relations", "rules", mark)  # of a step that looked at parts: they do not follow this one
         few = self._few(pending, self.archive.few.bytes) if pending and not peer.advertised else None
         if few is not None:
             self._select_few(mark, peer, few, pending[-1], apart=True)
