@@ -156,6 +156,11 @@ class QuotaGate:
         self._told: set[str] = set()  # what was said of this link already
         self._turned_away: dict[str, None] = {}
 
+    @property
+    def peer(self) -> str:
+        """Whose link it is: a key, or a network prefix; empty where that is not told."""
+        return self._rules.peer
+
     # --- before anything is requested --------------------------------------------------------------------------
 
     def requestable(self, records: Collection[str], claim_of: ClaimOf, *, has_fields: bool) -> Collection[str]:

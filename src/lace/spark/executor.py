@@ -9,18 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import field
 from functools import partial
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from lace.datalog import engine
+from lace.datalog.engine import RowSource
 from lace.datalog.meter import Meter
 from lace.datalog.plan import Join, RulePlan, Scan, Version, chain
 from lace.datalog.planner import plan_rounds, plan_start
 from lace.datalog.ranking import ranked_predicates
-from lace.datalog.source import MemorySource, Row
+from lace.datalog.source import Row
 from lace.datalog.stratify import Stratum, read_atom, strata
 from lace.datalog.syntax import Atom, Constant, Fact, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.unfold import unfold
@@ -28,6 +29,8 @@ from lace.datalog.validate import RAW_PROFILE, CheckedProgram, rewritten
 from lace.errors import LimitExceeded
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
+from lace.runtime.guestprograms import OwnEngine, ProgramEngine, Question
+from lace.spark.guest import ClusterGuest
 from lace.spark.pivot import UNIT, star_relation, stars_together
 from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
 from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
@@ -46,6 +49,15 @@ class SparkSettings:
     small_rows: int = 100_000
     lookup_rows: int = 10_000  # sets of values up to this length are brought to the driver to be sent to every task
     joins: JoinSettings = field(default_factory=JoinSettings)
+    guest: ClusterGuest | None = None  # whose rules they are, if they are not ours
+
+    @property
+    def engine(self) -> ProgramEngine:
+        """What evaluates what is small."""
+        return OWN if self.guest is None else self.guest.engine
+
+
+OWN = OwnEngine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,8 @@ def evaluate(
     wanted = set(goals) if goals is not None else {rule.head.predicate for rule in checked.program.rules}
     run = _ProgramRun(checked, relations, spark, records, limits or EngineLimits(), settings or SparkSettings(), wanted)
     run.written = written or checked.program
-    return run.evaluate()
+    with nullcontext() if run.guest is None else run.guest.on_cluster():
+        return run.evaluate()
 
 
 class _ProgramRun:
@@ -112,6 +125,7 @@ class _ProgramRun:
         self.wanted = wanted
         self.limits = limits
         self.settings = settings
+        self.guest = settings.guest
         self.records = None if records is None else require_columns(records, WIDE, "evaluate")
         flat = unfold(checked.program, wanted, is_star, MAX_UNFOLDED_BODY)
         parted = split(flat, {*wanted, *relations}) if records is not None else Constellation(flat, ())
@@ -131,6 +145,8 @@ class _ProgramRun:
         ordered = [stratum for stratum in strata(self.program) if not ranked.issuperset(stratum.predicates)]
         self._learn_lookups(ordered)
         for stratum in ordered:
+            if self.guest is not None:
+                self.guest.begin(stratum.rules)
             if self._is_small(stratum):
                 self._finish_on_driver(stratum)
             elif stratum.recursive:
@@ -196,9 +212,11 @@ class _ProgramRun:
     def _finish_on_driver(self, stratum: Stratum) -> None:
         facts = [Fact(predicate, row) for predicate in self._inputs(stratum) for row in self._rows(predicate)]
         checked = rewritten(Program(stratum.rules), RAW_PROFILE)
-        result = engine.evaluate(checked, MemorySource(facts), limits=self.limits, meter=self._meter())
+        question = Question(checked, RowSource(facts), tuple(stratum.predicates), written=self.written)
+        result = self.settings.engine.ask(question, self.limits)
         for predicate in stratum.predicates:
-            self.known[predicate] = local_relation(self.spark, predicate.arity, list(result.rows(predicate)))
+            self.known[predicate] = local_relation(self.spark, predicate.arity, result.rows(predicate))
+            self._count(predicate, result.counts[predicate])
 
     def _apply_once(self, stratum: Stratum) -> None:
         (predicate,) = stratum.predicates
@@ -215,6 +233,7 @@ class _ProgramRun:
         elif not (short and self._settle(predicate, union(rows))):
             self._materialise(predicate)
         self._check_size(predicate, self.known[predicate].rows or 0)
+        self._count(predicate, self.known[predicate].rows or 0)
 
     def _settle(self, predicate: Predicate, found: DataFrame) -> bool:
         """Bring rows that are probably few to the driver, which takes their repeats out; whether they were few.
@@ -310,9 +329,12 @@ class _ProgramRun:
             if rounds > self.limits.max_stratum_iterations:
                 limit = self.limits.max_stratum_iterations
                 raise self._exceeded("max_stratum_iterations", limit, stratum.predicates[0])
+            if self.guest is not None and not self.guest.goes_round():
+                raise self._exceeded("max_guest_rounds", self.guest.max_rounds, stratum.predicates[0])
             for predicate, sized in delta.items():
                 total[predicate].add(sized)
                 self._check_size(predicate, total[predicate].rows)
+                self._count(predicate, sized.rows or 0)
             began = time.monotonic()
             delta = self._next(stratum, total, delta)
             self.round_seconds.append(time.monotonic() - began)
@@ -352,6 +374,11 @@ class _ProgramRun:
         if rows > self.limits.max_derived_facts_per_predicate:
             limit = self.limits.max_derived_facts_per_predicate
             raise self._exceeded("max_derived_facts_per_predicate", limit, predicate)
+
+    def _count(self, predicate: Predicate, rows: int) -> None:
+        """Rows that were derived: those of a peer's rules are bounded all together."""
+        if self.guest is not None and not self.guest.derives(rows):
+            raise self._exceeded("max_guest_rows", self.guest.max_rows, predicate)
 
     def _exceeded(self, limit: str, allowed: int, predicate: Predicate) -> LimitExceeded:
         """The error of a limit that a predicate has met, as the embedded engine has it."""

@@ -22,6 +22,8 @@ from lace.values import dataclass
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lace.spark.guest import ClusterGuest
+
 _LOOK_SECONDS = 0.2
 _KEPT_READS = 256
 
@@ -57,17 +59,24 @@ class Jobs:
         return self._session()
 
     @contextmanager
-    def job(self, what: str, files: Iterable[DataFile], call: Call) -> Iterator[None]:
-        """Work on the cluster that reads some files; its calls in this thread end when the call is given up."""
+    def job(
+        self, what: str, files: Iterable[DataFile], call: Call, guest: ClusterGuest | None = None
+    ) -> Iterator[None]:
+        """Work on the cluster that reads some files; its calls in this thread end when the call is given up, or when a
+        guest has had the cluster for too long."""
         call.check()
         held = list(files)
         began = time.monotonic()
-        with _watched(self.spark, call, self._max_seconds) as ended:
+        with _watched(self.spark, call, self._max_seconds, guest) as ended:
             try:
                 yield
             except Exception as error:
                 call.check()
+                if isinstance(error, LimitExceeded):
+                    raise
                 if ended.is_set():
+                    if guest is not None and guest.was_late:
+                        raise guest.too_late() from error
                     raise LimitExceeded("max_job_seconds", round(self._max_seconds), what) from error
                 plain = plainly(what, error)
                 if plain is None:
@@ -84,14 +93,16 @@ class Jobs:
 
 
 @contextmanager
-def _watched(spark: SparkSession, call: Call, max_seconds: float) -> Iterator[threading.Event]:
+def _watched(
+    spark: SparkSession, call: Call, max_seconds: float, guest: ClusterGuest | None
+) -> Iterator[threading.Event]:
     """Interrupt what this thread runs on the cluster when the call is given up or takes too long; whether it did."""
     tag, done, ended = f"lace-{uuid.uuid4().hex}", threading.Event(), threading.Event()
     last = time.monotonic() + max_seconds
 
     def watch() -> None:
         while not done.wait(_LOOK_SECONDS):
-            if call.is_cancelled or time.monotonic() > last:
+            if call.is_cancelled or time.monotonic() > last or (guest is not None and guest.is_late):
                 ended.set()
                 spark.interruptTag(tag)
 
