@@ -42,13 +42,6 @@ COUNTED = Module.author(
 PATIENCE_S = 120.0
 
 
-def bomb(predicates: int = 100, width: int = 60) -> Module:
-    """Predicates without number, each as large as the square of some constants."""
-    many = "".join(f"X{n}(A,B) :- D(A), D(B), Have(P), LexCompare(P,'>','{n}').\n" for n in range(predicates))
-    bad = "".join(f"Bad(P) :- Have(P), X{n}(P,_).\n" for n in range(predicates))
-    return speech.rules(f"{speech.digits(min(width, 250 - 2 * predicates))}{many}{bad}")
-
-
 @pytest.fixture
 def fill(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., FilledArchive]]:
     made: list[FilledArchive] = []
@@ -140,12 +133,12 @@ def test_a_bomb_is_refused_by_its_rule_and_again_at_once_and_others_go_on(
     limits = GuestLimits(first_rows=1 << 12, max_rows=1 << 18, base_held_bytes=1 << 20)
     archive = fill(replace(SMALL, base_guest_rows=1000, record_guest_rows=1), limits, on_spark=on_spark)
     with pytest.raises(LaceError) as caught:
-        evaluate(host_of(archive, bomb()))
+        evaluate(host_of(archive, speech.many_predicates(20)))
     assert isinstance(caught.value, LimitExceeded)
     assert "X" in str(caught.value), "the rule is named"
     archive.peer.jobs.reads.clear()
     with pytest.raises(LimitExceeded, match="a moment ago"):
-        evaluate(host_of(archive, bomb()))
+        evaluate(host_of(archive, speech.many_predicates(20)))
     assert not archive.peer.jobs.reads
     assert evaluate(host_of(archive, ALL)).own.count == len(RECORDS)
 
