@@ -17,7 +17,7 @@ from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.host import Call, Cancelled
 from lace.limits import MIB, EngineLimits
 from lace.runtime.guesthouse import GuestHouse, GuestLimits
-from lace.runtime.guestprograms import GuestEngine, OwnEngine, Question
+from lace.runtime.guestprograms import GuestEngine, OwnEngine, ProgramQuestion
 
 NAME = ("rules", "viewer")
 ITEM, PAIR, NEAR = Predicate("Item", 1), Predicate("Pair", 2), Predicate("Near", 2)
@@ -34,8 +34,10 @@ def house() -> Iterator[GuestHouse]:
     made.close()
 
 
-def question(rules: str, facts: list[Fact], *, is_goal: bool = False) -> Question:
-    return Question(check_program(parse_program(rules), LOCAL_PROFILE), RowSource(facts), (NEAR,), is_goal=is_goal)
+def question(rules: str, facts: list[Fact], *, is_goal: bool = False) -> ProgramQuestion:
+    return ProgramQuestion(
+        check_program(parse_program(rules), LOCAL_PROFILE), RowSource(facts), (NEAR,), is_goal=is_goal
+    )
 
 
 def chain(length: int) -> list[Fact]:

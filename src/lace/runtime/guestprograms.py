@@ -26,7 +26,7 @@ FACTS_A_RECORD = 8  # about: what may be held is granted by record
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ProgramQuestion:
     """What a program derives of some facts."""
 
     program: CheckedProgram
@@ -60,18 +60,18 @@ class ProgramAnswer:
 class ProgramEngine(Protocol):
     """Whoever answers questions."""
 
-    def ask(self, question: Question, limits: EngineLimits) -> ProgramAnswer: ...
+    def ask(self, question: ProgramQuestion, limits: EngineLimits) -> ProgramAnswer: ...
 
 
 class OwnEngine:
     """For rules of our own: here, within the limits of the engine and no others."""
 
-    def ask(self, question: Question, limits: EngineLimits) -> ProgramAnswer:
+    def ask(self, question: ProgramQuestion, limits: EngineLimits) -> ProgramAnswer:
         """The answer."""
         return answered(question, Meter(limits))
 
 
-def answered(question: Question, meter: Meter, most: int | None = None) -> ProgramAnswer:
+def answered(question: ProgramQuestion, meter: Meter, most: int | None = None) -> ProgramAnswer:
     """What the embedded engine derives; no more facts than these."""
     checked, wanted = question.program, question.wanted
     meter.tell_as_in(question.written or checked.program)
@@ -109,7 +109,7 @@ class GuestEngine:
         self._brought = 0  # facts that came back
         self._cpu_s = 0.0  # of processes
 
-    def ask(self, question: Question, limits: EngineLimits) -> ProgramAnswer:
+    def ask(self, question: ProgramQuestion, limits: EngineLimits) -> ProgramAnswer:
         """The answer, or which limit stands against it."""
         self._call.check()
         found = None if self._moves else self._here(question, limits)
@@ -121,7 +121,7 @@ class GuestEngine:
         self._call.charge(rows=found.rows_touched)
         return found
 
-    def _limits(self, limits: EngineLimits, question: Question, rows: int, *, is_first: bool) -> EngineLimits:
+    def _limits(self, limits: EngineLimits, question: ProgramQuestion, rows: int, *, is_first: bool) -> EngineLimits:
         most = self._house.limits.held_bytes(question.size // FACTS_A_RECORD, is_first=is_first)
         return replace(
             limits,
@@ -129,7 +129,7 @@ class GuestEngine:
             max_held_bytes=min(limits.max_held_bytes, max(0, most - self._held)),
         )
 
-    def _here(self, question: Question, limits: EngineLimits) -> ProgramAnswer | None:
+    def _here(self, question: ProgramQuestion, limits: EngineLimits) -> ProgramAnswer | None:
         """The answer if little fuel is enough for it."""
         meter = _meter(question, self._limits(limits, question, self._fuel, is_first=True), self._interrupt)
         try:
@@ -152,7 +152,7 @@ class GuestEngine:
     def _most(self) -> int:
         return self._house.limits.max_answer_rows - self._brought
 
-    def _elsewhere(self, question: Question, limits: EngineLimits) -> ProgramAnswer:
+    def _elsewhere(self, question: ProgramQuestion, limits: EngineLimits) -> ProgramAnswer:
         """The answer of a process; of another one, once, if somebody else ended the first."""
         far = self._limits(limits, question, self._house.limits.max_rows - self._rows, is_first=False)
         job = AnswerQuestion(question, far, self._most)
@@ -182,7 +182,7 @@ class GuestEngine:
 class AnswerQuestion:
     """A question for another process."""
 
-    question: Question
+    question: ProgramQuestion
     limits: EngineLimits
     most: int
 
@@ -196,7 +196,7 @@ class AnswerQuestion:
             raise LimitExceeded("max_held_bytes", held, "memory of a process that evaluates a peer's rules") from None
 
 
-def _meter(question: Question, limits: EngineLimits, interrupt: Interrupt) -> Meter:
+def _meter(question: ProgramQuestion, limits: EngineLimits, interrupt: Interrupt) -> Meter:
     """All rules count as the peer's: where parts were put into one another, whose they are cannot be told any more."""
     heads = {plain_predicate(rule.head.predicate) for rule in question.program.program.rules}
     return Meter(limits, interrupt=interrupt, guests=heads)

@@ -29,7 +29,7 @@ from lace.datalog.validate import RAW_PROFILE, CheckedProgram, rewritten
 from lace.errors import LimitExceeded
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
-from lace.runtime.guestprograms import OwnEngine, ProgramEngine, Question
+from lace.runtime.guestprograms import OwnEngine, ProgramEngine, ProgramQuestion
 from lace.spark.guest import ClusterGuest
 from lace.spark.pivot import UNIT, star_relation, stars_together
 from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
@@ -146,7 +146,7 @@ class _ProgramRun:
         self._learn_lookups(ordered)
         for stratum in ordered:
             if self.guest is not None:
-                self.guest.begin(stratum.rules)
+                self.guest.step(self._shown_rule(stratum.predicates[0]))
             if self._is_small(stratum):
                 self._finish_on_driver(stratum)
             elif stratum.recursive:
@@ -212,7 +212,7 @@ class _ProgramRun:
     def _finish_on_driver(self, stratum: Stratum) -> None:
         facts = [Fact(predicate, row) for predicate in self._inputs(stratum) for row in self._rows(predicate)]
         checked = rewritten(Program(stratum.rules), RAW_PROFILE)
-        question = Question(checked, RowSource(facts), tuple(stratum.predicates), written=self.written)
+        question = ProgramQuestion(checked, RowSource(facts), tuple(stratum.predicates), written=self.written)
         result = self.settings.engine.ask(question, self.limits)
         for predicate in stratum.predicates:
             self.known[predicate] = local_relation(self.spark, predicate.arity, result.rows(predicate))
@@ -289,7 +289,9 @@ class _ProgramRun:
         left = [star.predicate for star in lookups if star.predicate not in self.known]
         for predicate in left:
             self._read(predicate)
-        with ThreadPoolExecutor(_LOOKUPS_AT_ONCE) as pool:
+        # Jobs are interrupted by the tags of their thread.
+        start = partial(_with_tags, self.spark, self.spark.getTags() if self.guest is not None else ())
+        with ThreadPoolExecutor(_LOOKUPS_AT_ONCE, initializer=start) as pool:
             list(pool.map(partial(self._learn, expected_long={star.predicate for star in long}), left))
 
     def _learn_together(self, lookups: list[Star]) -> list[Star]:
@@ -305,6 +307,8 @@ class _ProgramRun:
         return []
 
     def _learn(self, predicate: Predicate, expected_long: Collection[Predicate]) -> None:
+        if self.guest is not None:
+            self.guest.step("")
         if self._few and predicate not in expected_long and self._settle(predicate, self._read(predicate).frame):
             return
         self._bring_if_short(predicate)  # many together, but perhaps not this one
@@ -380,6 +384,10 @@ class _ProgramRun:
         if self.guest is not None and not self.guest.derives(rows):
             raise self._exceeded("max_guest_rows", self.guest.max_rows, predicate)
 
+    def _shown_rule(self, predicate: Predicate) -> str:
+        """The first rule of a predicate, as it was written."""
+        return self._exceeded("", 0, predicate).rule
+
     def _exceeded(self, limit: str, allowed: int, predicate: Predicate) -> LimitExceeded:
         """The error of a limit that a predicate has met, as the embedded engine has it."""
         meter = self._meter()
@@ -390,6 +398,11 @@ class _ProgramRun:
         meter = Meter(self.limits)
         meter.tell_as_in(self.written)
         return meter
+
+
+def _with_tags(spark: SparkSession, tags: Collection[str]) -> None:
+    for tag in tags:
+        spark.addTag(tag)
 
 
 def _keeps_rows_apart(rule: Rule, keyed: Mapping[Predicate, int]) -> bool:

@@ -7,12 +7,9 @@ Rule: what is counted is counted for all steps of an evaluation together. What t
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from lace.datalog.formatting import format_rule
-from lace.datalog.meter import as_written
-from lace.datalog.syntax import Rule
 from lace.errors import LimitExceeded
 from lace.interlace.host import Call
 from lace.runtime.fairness import FairDoor
@@ -57,12 +54,12 @@ class ClusterGuest:
             self.was_late = True
         return self.was_late
 
-    def begin(self, rules: Sequence[Rule]) -> None:
-        """The next step; raises if there is to be none."""
+    def step(self, rule: str) -> None:
+        """The next step, and the rule that is at work in it; raises if there is to be none."""
         self.call.check()
-        self.rule = format_rule(as_written(rules[0])) if rules else ""
         if self.is_late:
             raise self.too_late()
+        self.rule = rule or self.rule
 
     def too_late(self) -> LimitExceeded:
         """The error of having had the cluster for too long."""
@@ -75,8 +72,6 @@ class ClusterGuest:
 
     def goes_round(self) -> bool:
         """Count a round of a recursion; whether there may be one more."""
-        self.call.check()
-        if self.is_late:
-            raise self.too_late()
+        self.step("")
         self.rounds += 1
         return self.rounds <= self.max_rounds

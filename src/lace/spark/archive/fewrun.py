@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from lace.datalog.source import Row
 from lace.limits import EngineLimits
-from lace.runtime.guestprograms import ProgramEngine, Question
+from lace.runtime.guestprograms import ProgramEngine, ProgramQuestion
 from lace.spark.archive import few, tables
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import DataFile, State
@@ -70,7 +70,9 @@ class FewRecords:
         goal = peer.policy.sendable
         chosen: set[str] = set()
         for rows in ([part] for part in parts) if apart else [parts]:
-            question = Question(peer.policy.program, facts_of_rows(rows), (goal,), extra=peer.runtime, is_goal=True)
+            question = ProgramQuestion(
+                peer.policy.program, facts_of_rows(rows), (goal,), extra=peer.runtime, is_goal=True
+            )
             chosen.update(engine.ask(question, limits).columns[goal][0])
         return sorted(chosen)
 

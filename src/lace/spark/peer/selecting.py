@@ -32,7 +32,7 @@ from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.rewrite import body_atoms
 from lace.runtime.claims import Feeding, feeding_of
 from lace.runtime.guesthouse import MAX_WAITING, Name
-from lace.runtime.guestprograms import GuestEngine, ProgramEngine, Question
+from lace.runtime.guestprograms import GuestEngine, ProgramEngine, ProgramQuestion
 from lace.runtime.sends import ForAll
 from lace.spark.archive import tables
 from lace.spark.archive.archive import RETRIES
@@ -375,7 +375,7 @@ def requestable(
             return [row["hash"] for row in requestable_records(records, [of_peer], limits, settings).collect()]
     given = RowSource(fact for claim in fed for fact in advertisement_facts(claim, policy.source))
     goal = policy.lowered.requestable
-    question = Question(policy.lowered.program, given, (goal,), extra=facts, is_goal=True)
+    question = ProgramQuestion(policy.lowered.program, given, (goal,), extra=facts, is_goal=True)
     engine: ProgramEngine = OWN if policy.is_ours else GuestEngine(peer.house, policy.name, call.account, call)
     found = engine.ask(question, policy.terms.engine_limits).columns[goal][0]
     if len(own) == own.state.rows("records"):  # all that we have may be sent, and these are beyond it
