@@ -197,7 +197,7 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
         began = monotonic()
         files = tables.holding(own.state.table("records"), "hash", records)
         rows = aggregates.with_hash(self._peer.rows("records", files).select("hash", "stored"), records)
-        for row in rows.toLocalIterator():
+        for row in self._peer.jobs.stepping(rows.toLocalIterator()):
             yield row["hash"], bytes(row["stored"])
         self._peer.jobs.note("read records", files, began)
 

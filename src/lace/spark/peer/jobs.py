@@ -10,13 +10,14 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, TypeVar
 
 from lace.errors import LimitExceeded
 from lace.interlace.host import Call
 from lace.spark.archive.log import DataFile
 from lace.spark.failure import plainly
+from lace.spark.guest import GaveWay
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.2
 _KEPT_READS = 256
+_A_MOMENT_S = 1.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,9 @@ class Jobs:
         self._session = session
         self._max_seconds = max_seconds
         self._told = told
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._last_ended = float("-inf")
         self.reads: deque[Read] = deque(maxlen=_KEPT_READS)  # the newest, oldest first
 
     @property
@@ -67,22 +73,49 @@ class Jobs:
         call.check()
         held = list(files)
         began = time.monotonic()
-        with _watched(self.spark, call, self._max_seconds, guest) as ended:
+        counted = self.others() if guest is None else nullcontext()
+        with counted, _watched(self.spark, call, self._max_seconds, guest) as ended:
             try:
                 yield
             except Exception as error:
                 call.check()
-                if isinstance(error, LimitExceeded):
+                if isinstance(error, LimitExceeded | GaveWay):
                     raise
                 if ended.is_set():
-                    if guest is not None and guest.was_late:
-                        raise guest.too_late() from error
+                    if guest is not None and guest.has_to_go:
+                        raise guest.reason() from error
                     raise LimitExceeded("max_job_seconds", round(self._max_seconds), what) from error
                 plain = plainly(what, error)
                 if plain is None:
                     raise
                 raise plain from error
         self.note(what, held, began)
+
+    @contextmanager
+    def others(self) -> Iterator[None]:
+        """Work that guests give way to: everything but theirs."""
+        with self._lock:
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+                self._last_ended = time.monotonic()
+
+    def others_wait(self) -> bool:
+        """Whether there is any, or was a moment ago: an exchange is a row of jobs."""
+        return self._under_way > 0 or time.monotonic() - self._last_ended < _A_MOMENT_S
+
+    def stepping(self, rows: Iterator[T]) -> Iterator[T]:
+        """Rows of the cluster that are computed while they are gone through."""
+        while True:
+            with self.others():
+                try:
+                    row = next(rows)
+                except StopIteration:
+                    return
+            yield row
 
     def note(self, what: str, files: Sequence[DataFile], began: float) -> None:
         """Say that some files were read, by work that began at a moment of the monotonic clock."""
@@ -102,7 +135,7 @@ def _watched(
 
     def watch() -> None:
         while not done.wait(_LOOK_SECONDS):
-            if call.is_cancelled or time.monotonic() > last or (guest is not None and guest.is_late):
+            if call.is_cancelled or time.monotonic() > last or (guest is not None and guest.has_to_go):
                 ended.set()
                 spark.interruptTag(tag)
 

@@ -49,7 +49,8 @@ class PeerBounds:
     guests_at_once: int = (
         2  # evaluations of peers' own rules on the cluster; each can be cancelled and has these bounds
     )
-    max_guest_seconds: float = 120.0
+    guest_slice_s: float = 5.0  # that others wait for such an evaluation, which then begins anew with twice as much
+    max_guest_seconds: float = 120.0  # of all slices
     max_guest_rounds: int = 1_000
     base_guest_rows: int = 1 << 20  # derived, by all rules of a peer together
     record_guest_rows: int = 64  # and more for each record of the archive

@@ -8,11 +8,11 @@ be sent, it is worked out for that link alone and kept on the cluster as long as
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -40,7 +40,7 @@ from lace.spark.archive.log import Commit, DataFile, State
 from lace.spark.archive.run import RunSettings, is_up_to_date, rules_mark, run
 from lace.spark.executor import OWN, SparkSettings
 from lace.spark.failure import JobFailed
-from lace.spark.guest import ClusterGuest
+from lace.spark.guest import ClusterGuest, GaveWay
 from lace.spark.jobs.evaluate import PeerPolicy, requestable_records, sendable_hashes
 from lace.spark.peer.claims import ArchiveClaims
 from lace.spark.peer.peer import ArchivePeer
@@ -49,6 +49,7 @@ from lace.spark.relations import relation_schema
 from lace.values import dataclass
 
 RESULT = "selected:"  # how the keys of results begin, before the mark of their rules
+T = TypeVar("T")
 _LOOK_S = 0.05  # how often a link that waits for an evaluation looks whether it is still there
 PEERS = "peer:"  # how the name of a result begins that a peer's rules asked for
 
@@ -106,35 +107,49 @@ def prepared(wanted: PreparePolicy, terms: Terms) -> ArchivePolicy:
     return ArchivePolicy(lowered, feeding, wanted.schema, terms, wanted.peer_source, is_own(wanted, terms), name)
 
 
-@contextmanager
-def evaluating(
-    peer: ArchivePeer, policy: ArchivePolicy, what: str, files: Sequence[DataFile], call: Call
-) -> Iterator[SparkSettings]:
-    """How rules are evaluated for a call: our own as they are, those of a peer within what a guest may use.
+def evaluated(
+    peer: ArchivePeer,
+    policy: ArchivePolicy,
+    what: str,
+    files: Sequence[DataFile],
+    call: Call,
+    work: Callable[[SparkSettings], T],
+) -> T:
+    """Evaluate rules for a call: our own as they are, those of a peer within what a guest may use.
 
     Rules of a peer that were stopped for their cost are refused for a while, whoever brings them and over which link.
     """
     if policy.is_ours:
         with peer.jobs.job(what, files, call):
-            yield SparkSettings()
-        return
+            return work(SparkSettings())
+    used_s, slice_s = 0.0, peer.bounds.guest_slice_s
+    while True:
+        guest = _guest(peer, policy, call, used_s, slice_s)
+        try:
+            with peer.jobs.job(what, files, call, guest):
+                return work(SparkSettings(guest=guest))
+        except GaveWay:
+            used_s, slice_s = guest.used_s, 2 * slice_s
+        except (LimitExceeded, JobFailed) as error:
+            if not call.is_cancelled and not (isinstance(error, LimitExceeded) and error.limit == MAX_WAITING):
+                peer.house.note_stopped(policy.name)
+            raise
+
+
+def _guest(peer: ArchivePeer, policy: ArchivePolicy, call: Call, used_s: float, slice_s: float) -> ClusterGuest:
     bounds = peer.bounds
-    guest = ClusterGuest(
+    return ClusterGuest(
         engine=GuestEngine(peer.house, policy.name, call.account, call),
         door=peer.cluster,
         account=call.account,
         call=call,
+        others_wait=peer.jobs.others_wait,
+        slice_s=slice_s,
         max_seconds=bounds.max_guest_seconds,
         max_rows=bounds.base_guest_rows + bounds.record_guest_rows * peer.state().rows("records"),
         max_rounds=bounds.max_guest_rounds,
+        used_s=used_s,
     )
-    try:
-        with peer.jobs.job(what, files, call, guest):
-            yield SparkSettings(guest=guest)
-    except (LimitExceeded, JobFailed) as error:
-        if not call.is_cancelled and not (isinstance(error, LimitExceeded) and error.limit == MAX_WAITING):
-            peer.house.note_stopped(policy.name)
-        raise
 
 
 class Selections:
@@ -208,7 +223,8 @@ class SharedArchiveSends:
     def current(self, runtime: RuntimeFacts, claims: ArchiveClaims, call: Call) -> ArchiveSet:
         """What may be sent now, whatever anybody claims."""
         peer = self._peer
-        peer.landing.take_in()
+        with peer.jobs.others():
+            peer.landing.take_in()
         self._asking[id(call)] = call
         try:
             state = peer.state()
@@ -253,13 +269,15 @@ class SharedArchiveSends:
         is_finished = policy.is_ours or before is not None
         for_all = ForAll({0: peer.ending} if is_finished else self._asking, call)
         try:
-            with evaluating(peer, policy, "evaluate", new, for_all) as settings:
-                limits = policy.terms.engine_limits
-                run(peer.archive, [self._of_peer], RunSettings(limits=limits, executor=settings), listings=False)
-                peer.selections.tidy()
+            evaluated(peer, policy, "evaluate", new, for_all, self._run)
         finally:
             call.cpu_s += for_all.cpu_s
             call.rows += for_all.rows
+
+    def _run(self, settings: SparkSettings) -> None:
+        peer, limits = self._peer, self._policy.terms.engine_limits
+        run(peer.archive, [self._of_peer], RunSettings(limits=limits, executor=settings), listings=False)
+        peer.selections.tidy()
 
     def _set(self, state: State) -> ArchiveSet:
         mark = rules_mark(self._of_peer)
@@ -295,7 +313,8 @@ class PrivateArchiveSends:
     def current(self, runtime: RuntimeFacts, claims: ArchiveClaims, call: Call) -> ArchiveSet:
         """What may be sent now, with all that the peer claims."""
         peer, policy = self._peer, self._policy
-        peer.landing.take_in()
+        with peer.jobs.others():
+            peer.landing.take_in()
         state, facts = peer.state(), policy.runtime(runtime, policy.lowered.sendable)
         claimed = claims.listing() if policy.feeding is Feeding.ALWAYS else []
         seen = state.batch_ids, state.removals, facts, claimed
@@ -303,12 +322,15 @@ class PrivateArchiveSends:
             return self._newest
         call.charge(rows=max(1, state.rows("records") + len(claimed)))
         of_peer = policy.of_peer(facts, claim_relations(peer, claimed, policy.source))
-        with evaluating(peer, policy, "evaluate", state.table("records"), call) as settings:
+
+        def work(settings: SparkSettings) -> Rows:
             records = tables.as_wide(peer.rows("records", state.table("records")))
             frame = sendable_hashes(records, of_peer, policy.terms.engine_limits, settings).persist()
-            count = frame.count()
+            return Rows(frame.count(), frame=frame)
+
+        found = evaluated(peer, policy, "evaluate", state.table("records"), call, work)
         self._seen = seen
-        return self._set(Rows(count, frame=frame), state)
+        return self._set(found, state)
 
     def _set(self, rows: Rows, state: State) -> ArchiveSet:
         assert rows.frame is not None
@@ -370,9 +392,12 @@ def requestable(
     if reads_records(policy.lowered):
         of_peer = policy.of_peer(facts, claim_relations(peer, fed, policy.source))
         limits = policy.terms.engine_limits
-        with evaluating(peer, policy, "evaluate what to request", own.state.table("records"), call) as settings:
+
+        def work(settings: SparkSettings) -> list[str]:
             records = tables.as_wide(peer.rows("records", own.state.table("records")))
             return [row["hash"] for row in requestable_records(records, [of_peer], limits, settings).collect()]
+
+        return evaluated(peer, policy, "evaluate what to request", own.state.table("records"), call, work)
     given = RowSource(fact for claim in fed for fact in advertisement_facts(claim, policy.source))
     goal = policy.lowered.requestable
     question = ProgramQuestion(policy.lowered.program, given, (goal,), extra=facts, is_goal=True)
