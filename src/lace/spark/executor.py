@@ -36,6 +36,7 @@ from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
 from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
+from lace.spark.tags import add_tag, tags
 from lace.values import dataclass
 
 MAX_UNFOLDED_BODY = 64
@@ -290,7 +291,7 @@ class _ProgramRun:
         for predicate in left:
             self._read(predicate)
         # Jobs are interrupted by the tags of their thread.
-        start = partial(_with_tags, self.spark, self.spark.getTags() if self.guest is not None else ())
+        start = partial(_with_tags, self.spark, tags(self.spark) if self.guest is not None else ())
         with ThreadPoolExecutor(_LOOKUPS_AT_ONCE, initializer=start) as pool:
             list(pool.map(partial(self._learn, expected_long={star.predicate for star in long}), left))
 
@@ -400,9 +401,9 @@ class _ProgramRun:
         return meter
 
 
-def _with_tags(spark: SparkSession, tags: Collection[str]) -> None:
-    for tag in tags:
-        spark.addTag(tag)
+def _with_tags(spark: SparkSession, given: Collection[str]) -> None:
+    for tag in given:
+        add_tag(spark, tag)
 
 
 def _keeps_rows_apart(rule: Rule, keyed: Mapping[Predicate, int]) -> bool:

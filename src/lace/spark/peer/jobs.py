@@ -18,6 +18,7 @@ from lace.interlace.host import Call
 from lace.spark.archive.log import DataFile
 from lace.spark.failure import plainly
 from lace.spark.guest import GaveWay
+from lace.spark.tags import add_tag, interrupt, remove_tag
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -137,14 +138,14 @@ def _watched(
         while not done.wait(_LOOK_SECONDS):
             if call.is_cancelled or time.monotonic() > last or (guest is not None and guest.has_to_go):
                 ended.set()
-                spark.interruptTag(tag)
+                interrupt(spark, tag)
 
-    spark.addTag(tag)
+    add_tag(spark, tag)
     watcher = threading.Thread(target=watch, name="lace-job-watch", daemon=True)
     watcher.start()
     try:
         yield ended
     finally:
         done.set()
-        spark.removeTag(tag)
+        remove_tag(spark, tag)
         watcher.join()
