@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from lace.errors import LaceError, LimitExceeded
 from lace.interlace.host import Call
@@ -32,6 +32,7 @@ class ClusterGuest:
     door: FairDoor  # to the cluster: few evaluations of peers' rules at a time, next is who used least
     account: Hashable
     call: Call
+    present: Callable[[], AbstractContextManager[None]]  # from when it wants the cluster until it has left it
     others_wait: Callable[[], bool]  # whether anybody else wants the cluster
     slice_s: float  # that others wait for it at most
     max_seconds: float  # on the cluster, of all slices
@@ -48,7 +49,7 @@ class ClusterGuest:
     @contextmanager
     def on_cluster(self) -> Iterator[None]:
         """A turn; a job that the call's watcher does not end in time ends at the next step."""
-        with self.door.inside(self.account, self.call.check):
+        with self.present(), self.door.inside(self.account, self.call.check):
             until = time.monotonic() + self.slice_s
             while self.others_wait() and time.monotonic() < until:
                 self.call.check()

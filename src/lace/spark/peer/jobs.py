@@ -58,6 +58,7 @@ class Jobs:
         self._told = told
         self._lock = threading.Lock()
         self._under_way = 0
+        self._guests = 0
         self._last_ended = float("-inf")
         self.reads: deque[Read] = deque(maxlen=_KEPT_READS)  # the newest, oldest first
 
@@ -104,9 +105,20 @@ class Jobs:
                 self._under_way -= 1
                 self._last_ended = time.monotonic()
 
+    @contextmanager
+    def guest(self) -> Iterator[None]:
+        """A guest that wants the cluster, or has it."""
+        with self._lock:
+            self._guests += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._guests -= 1
+
     def others_wait(self) -> bool:
-        """Whether there is any, or was a moment ago: an exchange is a row of jobs."""
-        return self._under_way > 0 or time.monotonic() - self._last_ended < _A_MOMENT_S
+        """Whether a guest has to give way: to any other, or to an exchange, which is a row of jobs, a moment later."""
+        return self._under_way > 0 or self._guests > 1 or time.monotonic() - self._last_ended < _A_MOMENT_S
 
     def stepping(self, rows: Iterator[T]) -> Iterator[T]:
         """Rows of the cluster that are computed while they are gone through."""
