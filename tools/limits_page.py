@@ -34,6 +34,7 @@ TABLES = (
     ("lace.runtime.links", "NodeLimits", "`[limits]` in a node file, `lace.Node(limits=…)`"),
     ("lace.runtime.metering", "LinkRates", "`lace.runtime.node.Node(rates=…)`"),
     ("lace.runtime.guesthouse", "GuestLimits", "`lace.runtime.node.Node(guest_limits=…)`"),
+    ("lace.spark.peer.peer", "PeerBounds", "`lace.spark.peer.peer.ArchivePeer(bounds=…)`"),
     ("lace.runtime.quotas", "Quotas", "`--quota`, `[quotas]` in a node file, `lace.Node(quotas=…)`"),
 )
 

@@ -274,7 +274,7 @@ def test_an_idle_process_that_the_system_kills_is_reaped_at_once_and_another_one
     assert house._rooms == []
     store.put([validate(plex("one more", group="u"))])
     assert len(far.evaluate(runtime(1), NOTHING, Call()).send_added) == 1
-    house._refuse_again(far._name)  # they are not refused: they did nothing
+    house.refuse_again(far._name)  # they are not refused: they did nothing
     far.close()
     house.close()
 
@@ -316,6 +316,6 @@ def test_a_kill_from_outside_is_no_fault_of_the_rules_and_they_are_tried_once_mo
         if times == 1
         else ["the process of a peer's rules was ended from outside by signal 9, twice"]
     )
-    house._refuse_again(far._name)
+    house.refuse_again(far._name)
     far.close()
     house.close()

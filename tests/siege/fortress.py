@@ -13,7 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,15 +22,17 @@ import psutil
 import lace
 from interlace.pair import plex
 from interop.test_misbehaviour import OURS
-from lace.porcelain.network import connect
+from lace.porcelain.network import Caller, connect, terms_of
 from lace.records.validate import validate
 from lace.runtime.session import Outcome
+from lace.spark.archive.archive import Archive
 from lace.transports.certificate import write_self_signed
 from lace.transports.tls import ClientTls, ServerTls
 from siege.scenes import SCHEMES
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
+ARCHIVE_PATIENCE_S = 180.0
 MIB = 1 << 20
 
 
@@ -50,7 +52,7 @@ def make_stock(path: Path, records: int) -> None:
 
 @dataclass
 class Fortress:
-    """A server with its ports."""
+    """A server of a lace, with its ports."""
 
     folder: Path
     records: int = 200
@@ -61,14 +63,27 @@ class Fortress:
     start_bytes: int = 0
     _pin: bytes = b""
 
+    @property
+    def path(self) -> Path:
+        """Of what is served."""
+        return self.folder / "fortress.lace"
+
+    @property
+    def patience_s(self) -> float:
+        """Until it is open, and has ended."""
+        return PATIENCE_S
+
+    def fill(self, stock: Path) -> None:
+        """Have the records of a lace."""
+        shutil.copy(stock, self.path)
+
     def start(self) -> None:
         """Serve a store with some records, and wait until it is open."""
-        path = self.folder / "fortress.lace"
-        if not path.exists():
+        if not self.path.exists():
             stock = (self.stock or self.folder) / "stock.lace"
             if not stock.exists():
                 make_stock(stock, self.records)
-            shutil.copy(stock, path)
+            self.fill(stock)
             shutil.copy(stock, self.folder / "good.lace")  # the good peer was here before: it has what there is
         files = ServerTls(certificate_file=self.folder / "cert.pem", key_file=self.folder / "key.pem")
         if not self._pin:
@@ -77,14 +92,14 @@ class Fortress:
                 files.certificate_file, files.key_file, ["127.0.0.1"], not_before=now, valid_days=2
             )
         addresses = [f"{scheme}:127.0.0.1:{self.ports[scheme]}" for scheme in SCHEMES]
-        command = [sys.executable, "-m", "lace.cli", "serve", str(path), *addresses, *self.extra]
+        command = [sys.executable, "-m", "lace.cli", "serve", str(self.path), *addresses, *self.extra]
         command += ["--cert", str(files.certificate_file), "--cert-key", str(files.key_file)]
         command += ["--metrics", str(self.ports["metrics"]), "--log", "json"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LACE_HOME": str(self.folder / "home")}
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, env=environment, stderr=log, stdout=log)
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
+        deadline = time.monotonic() + self.patience_s
+        while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 self.metrics()
                 self.good_exchange("tcp")
@@ -143,7 +158,7 @@ class Fortress:
         started = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(PATIENCE_S)
+            code = self.process.wait(self.patience_s)
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
@@ -152,6 +167,60 @@ class Fortress:
     def log(self) -> str:
         """What the server said."""
         return (self.folder / "log").read_text(encoding="utf-8")
+
+
+class ArchiveFortress(Fortress):
+    """A server of an archive on a Spark of its own; the good peer comes with something new each time.
+
+    Its memory is that of its own process and of those in which peers' rules run: Spark has a heap of a fixed size.
+    """
+
+    _came = 0
+
+    @property
+    def path(self) -> Path:
+        """Of what is served."""
+        return self.folder / "archive"
+
+    @property
+    def patience_s(self) -> float:
+        """Spark takes its time to start, on a machine that is busy."""
+        return ARCHIVE_PATIENCE_S
+
+    def fill(self, stock: Path) -> None:
+        """Have the records of a lace, as one batch."""
+        bundle = self.folder / "stock.bundle"
+        with lace.open(stock) as opened:
+            opened.export(bundle)
+        archive = Archive(str(self.path))
+        archive.init()
+        archive.add([bundle])
+
+    def _family(self) -> list[psutil.Process]:
+        return [process for process in super()._family() if not _is_of_spark(process)]
+
+    def good_exchange(self, scheme: str) -> tuple[Outcome, float]:
+        """The same, with one record more than last time, and more patience."""
+        self._came += 1
+        tls = ClientTls(pin=self._pin) if scheme == "wss" else None
+        with lace.open(self.folder / "good.lace") as good:
+            good.store.put([validate(plex(f"new {self._came}", group="u"))])
+            started = time.monotonic()
+            terms = terms_of(good, None, "all", is_open=False)
+            limits = replace(terms.limits, phase_timeout_ns=int(self.patience_s * 1e9))
+            caller = Caller(tls=tls, horizon_s=good.horizon_s)
+            outcome = caller.exchange(
+                good.store, f"{scheme}:127.0.0.1:{self.ports[scheme]}", replace(terms, limits=limits)
+            )
+            return outcome, time.monotonic() - started
+
+
+def _is_of_spark(process: psutil.Process) -> bool:
+    """The JVM, and the Python workers that it started."""
+    try:
+        return process.name() == "java" or any(parent.name() == "java" for parent in process.parents())
+    except psutil.Error:
+        return True
 
 
 @contextmanager

@@ -29,6 +29,14 @@ _rules("joins of 10^8 rows filtered to nothing", speech.joins)
 _rules("cross products that are kept", speech.products)
 _rules("closure of a dense graph", speech.closure)
 _rules("counts over products", speech.counting)
+_rules("a hundred predicates that grow", speech.many_predicates)
+
+
+@scene("rules: that cost, of a link that does not wait")
+async def hit_and_run(peer: Hostile, draw: random.Random) -> None:
+    make = draw.choice([speech.counter, speech.joins, speech.products, speech.many_predicates])
+    await peer.send(speech.opening(make()) + b"\n")
+    await peer.read_to_the_end(draw.uniform(0.05, 1.0))
 
 
 @scene("rules: of another size each time")

@@ -125,6 +125,13 @@ def counting(width: int = 80) -> Module:
     )
 
 
+def many_predicates(count: int = 100, width: int = 50) -> Module:
+    """Predicates of which each is kept, and grows with the records that there are."""
+    many = "".join(f"X{n}(A,B,P) :- D(A), D(B), Have(P), P != '{n}'.\n" for n in range(count))
+    bad = "".join(f"Bad(P) :- Have(P), X{n}(P,_,_).\n" for n in range(count))
+    return rules(f"{digits(min(width, 250 - 2 * count))}{many}{bad}")
+
+
 def follower() -> Module:
     """A recursive selector over record facts: dear to follow when records go."""
     return Module.author(

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from lace.interlace.terms import Terms
 from lace.records.model import ValidRecord
+from lace.runtime.guesthouse import GuestLimits
 from lace.spark.archive.archive import Archive
 from lace.spark.peer.host import ArchiveHost
 from lace.spark.peer.peer import ArchivePeer, PeerBounds
@@ -20,12 +21,20 @@ SMALL = PeerBounds(load_records=3, list_records=4)
 class FilledArchive:
     """What the contract of hosts asks of a store, by batches and removals of an archive."""
 
-    def __init__(self, spark: SparkSession, folder: Path, *, is_new: bool = True) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        *,
+        is_new: bool = True,
+        bounds: PeerBounds = SMALL,
+        guest_limits: GuestLimits | None = None,
+    ) -> None:
         self._folder = folder
         self.archive = Archive(str(folder / "archive"), lambda: spark)
         if is_new:
             self.archive.init()
-        self.peer = ArchivePeer(self.archive, SMALL)
+        self.peer = ArchivePeer(self.archive, bounds, guest_limits=guest_limits)
         self._bundles = 0
 
     def put(self, records: Sequence[ValidRecord]) -> None:

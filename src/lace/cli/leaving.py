@@ -10,7 +10,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+import threading
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -37,6 +38,25 @@ async def first_of(*events: asyncio.Event) -> None:
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for waiter in waiting:
         waiter.cancel()
+
+
+async def done_or_stopped(work: Callable[[], None], stop: asyncio.Event) -> None:
+    """Have something done aside, which may take long, and wait until it is, or nobody wants it any more."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+            failed.append(error)
+        with suppress(RuntimeError):  # of a loop that has ended
+            loop.call_soon_threadsafe(over.set)
+
+    threading.Thread(target=run, name="lace-ready", daemon=True).start()
+    await first_of(over, stop)
+    if failed:
+        raise failed[0]
 
 
 def run_until_interrupted(work: Coroutine[Any, Any, T]) -> T:

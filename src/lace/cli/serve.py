@@ -18,7 +18,7 @@ import click
 
 from lace.cli.amounts import QuotaType, quotas_with
 from lace.cli.failure import ExitCode
-from lace.cli.leaving import first_of, leave_at_once
+from lace.cli.leaving import done_or_stopped, first_of, leave_at_once
 from lace.cli.links import (
     AddressType,
     LinkChoices,
@@ -285,6 +285,10 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | N
     loop.add_signal_handler(signal.SIGHUP, _reload, node, serving)
     metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
     try:
+        if side.get_ready is not None:
+            await done_or_stopped(side.get_ready, stop)
+        if stop.is_set():
+            return None
         bound = await _begin(node, serving)
         notify_systemd("READY=1")
         await first_of(stop, node.outdated)

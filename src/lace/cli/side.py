@@ -37,6 +37,7 @@ class Side:
     store: Any
     make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None
     lace: Lace | None = None  # None of an archive
+    get_ready: Callable[[], None] | None = None  # may take long; a server does it before it listens
 
     def limits(self, limits: NodeLimits | None = None) -> NodeLimits | None:
         """The limits of its node: an archive is looked at less often than a lace."""
@@ -90,7 +91,7 @@ def opened_side(place: str | Path, master: str | None = None, say: Say | None = 
     peer = ArchivePeer(archive, told=_teller(archive.progress))
     peer.state()
     try:
-        yield Side(peer, peer.host)
+        yield Side(peer, peer.host, peer.get_ready)
     finally:
         peer.close()
 

@@ -155,8 +155,9 @@ class FairDoor:
     It is the only one that is woken: a hundred who look and lie down again cost more than what most of them wait for.
     """
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, places: int, clock: Callable[[], float] = thread_time) -> None:
         self._places = places
+        self._clock = clock  # of the work inside: another one than the thread's where that only waits for it
         self._lock = threading.Lock()
         self._waiting: FairQueue[threading.Condition] = FairQueue()
 
@@ -164,13 +165,13 @@ class FairDoor:
     def inside(self, account: Hashable, check: Callable[[], None]) -> Iterator[None]:
         """A turn; `check` is asked now and then while it is waited for, and raises if nobody wants it any more."""
         self._enter(account, check)
-        started = thread_time()
+        started = self._clock()
         try:
             yield
         finally:
             with self._lock:
                 self._places += 1
-                self._waiting.charge(account, thread_time() - started)
+                self._waiting.charge(account, self._clock() - started)
                 self._call_next()
 
     def _enter(self, account: Hashable, check: Callable[[], None]) -> None:

@@ -34,6 +34,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 # Memory of a guest is bounded, so rules cannot bring these upon themselves; what they can (a crash) has other signals.
 BY_THE_SYSTEM = (signal.SIGKILL, signal.SIGTERM)
 
+MAX_WAITING = "max_waiting"  # the limit that is no fault of the rules which meet it
+
 Name = tuple[str, str]
 """A rule text by its identifier, and who looks: the same rules over the same view cost the same."""
 
@@ -53,6 +55,7 @@ class GuestLimits:
     yields_by: int = 15  # the nice value: everything else on the machine goes first
     max_remembered: int = 4096  # rule texts known to cost much
     penalty_s: float = 60.0  # for which rules that were stopped are not tried again
+    max_answer_rows: int = 1 << 20  # facts that one evaluation brings back, where they are derived for an archive
 
     def held_bytes(self, records: int, *, is_first: bool = False) -> int:
         """What an evaluation over a store of this size may hold."""
@@ -119,10 +122,16 @@ def _not_now() -> None:
 
 
 class GuestHouse:
-    """Rooms for rules of peers; shared by all links of a node. Without a path every guest stays where it is."""
+    """Rooms for rules of peers; shared by all links of a node.
 
-    def __init__(self, path: Path | None, limits: GuestLimits | None = None, threads: int = 4) -> None:
+    Without a path every guest stays where it is, unless what is asked of a room brings its facts along.
+    """
+
+    def __init__(
+        self, path: Path | None, limits: GuestLimits | None = None, threads: int = 4, *, facts_come_along: bool = False
+    ) -> None:
         self.path = path
+        self._has_rooms = facts_come_along or path is not None
         self.limits = limits or GuestLimits()
         # One core is the event loop's: it waits for each of those that compute in turn, at every system call.
         self.places = max(1, min(threads, (os.cpu_count() or 1) - 1))
@@ -153,7 +162,7 @@ class GuestHouse:
     def is_known_as_costly(self, name: Name) -> bool:
         """Whether these rules need a process of their own."""
         with self._lock:
-            return self.path is not None and name in self._costly
+            return self._has_rooms and name in self._costly
 
     def note_costly(self, name: Name, until: float = 0.0) -> None:
         """These rules asked for more than a little."""
@@ -162,25 +171,30 @@ class GuestHouse:
             while len(self._costly) > self.limits.max_remembered:
                 self._costly.popitem(last=False)
 
+    def note_stopped(self, name: Name) -> None:
+        """These rules were stopped for what they cost: not again for a while."""
+        self.note_costly(name, time.monotonic() + self.limits.penalty_s)
+
     # --- evaluations elsewhere ---------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def turn(self, guest: Hashable, name: Name, room: Room | None, call: Call) -> Iterator[Room]:
         """A room for one evaluation: the one a link had, if nobody took it meanwhile, or a fresh one."""
-        self._refuse_again(name)
+        self.refuse_again(name)
         room = self._wait_for_room(guest, room, call)
         started = room.began_cpu_s
         try:
             yield room
         except (LimitExceeded, EvaluationStopped):
             if not call.is_cancelled:
-                self.note_costly(name, time.monotonic() + self.limits.penalty_s)
+                self.note_stopped(name)
             raise
         finally:
             call.cpu_s += (used := max(0.0, room.cpu_s() - started))
             self._give_back(guest, room, used)
 
-    def _refuse_again(self, name: Name) -> None:
+    def refuse_again(self, name: Name) -> None:
+        """Raise what refuses rules that were stopped a moment ago."""
         with self._lock:
             if self._costly.get(name, 0.0) > time.monotonic():
                 raise LimitExceeded("max_cpu_s", int(self.limits.max_cpu_s), "the same rules were stopped a moment ago")
@@ -189,7 +203,7 @@ class GuestHouse:
         mine = object()
         with self._lock:
             if len(self._waiting) >= self.limits.max_waiting:
-                raise LimitExceeded("max_waiting", self.limits.max_waiting, "evaluations of peers' rules that wait")
+                raise LimitExceeded(MAX_WAITING, self.limits.max_waiting, "evaluations of peers' rules that wait")
             self._waiting.put(guest, mine)
             try:
                 while not (self._waiting.first() is mine and (room := self._free_room(had)) is not None):

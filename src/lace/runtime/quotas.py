@@ -186,6 +186,11 @@ class QuotaGate:
         self._before = RefusedBefore(store, rules.peer, repr(rules.limits))
         self._held_back: dict[str, str] = {}
 
+    @property
+    def peer(self) -> str:
+        """Whose link it is: a key, or a network prefix; empty where that is not told."""
+        return self._rules.peer
+
     # --- before anything is requested --------------------------------------------------------------------------
 
     @property

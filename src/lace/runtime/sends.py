@@ -126,7 +126,7 @@ class PrivateSends(_Generations):
         return False
 
 
-class _ForAll(Call):
+class ForAll(Call):
     """A call on behalf of everybody who waits for its answer: given up when all of them have."""
 
     __slots__ = ("_asking",)
@@ -201,7 +201,7 @@ class SharedSends(_Generations):
         self._payers.pop(id(payer), None)
 
     def _paid_by_all(self, work: Callable[[Call], Generation], call: Call) -> Generation:
-        for_all, started = _ForAll(self._asking, call), thread_time()
+        for_all, started = ForAll(self._asking, call), thread_time()
         try:
             found = work(for_all)
         finally:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import field
 from functools import partial
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from lace.datalog import engine
+from lace.datalog.engine import RowSource
 from lace.datalog.meter import Meter
 from lace.datalog.plan import Join, RulePlan, Scan, Version, chain
 from lace.datalog.planner import plan_rounds, plan_start
 from lace.datalog.ranking import ranked_predicates
-from lace.datalog.source import MemorySource, Row
+from lace.datalog.source import Row
 from lace.datalog.stratify import Stratum, read_atom, strata
 from lace.datalog.syntax import Atom, Constant, Fact, Positive, Predicate, Program, Rule, Term, Variable
 from lace.datalog.unfold import unfold
@@ -28,11 +29,14 @@ from lace.datalog.validate import RAW_PROFILE, CheckedProgram, rewritten
 from lace.errors import LimitExceeded
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
+from lace.runtime.guestprograms import OwnEngine, ProgramEngine, ProgramQuestion
+from lace.spark.guest import ClusterGuest
 from lace.spark.pivot import UNIT, star_relation, stars_together
 from lace.spark.plans import JoinSettings, PlanRunner, Sized, supported
 from lace.spark.relations import Growing, collect_rows, local_relation, relation_schema, union
 from lace.spark.schemas import WIDE, require_columns
 from lace.spark.stars import Constellation, Star, split
+from lace.spark.tags import add_tag, tags
 from lace.values import dataclass
 
 MAX_UNFOLDED_BODY = 64
@@ -46,6 +50,15 @@ class SparkSettings:
     small_rows: int = 100_000
     lookup_rows: int = 10_000  # sets of values up to this length are brought to the driver to be sent to every task
     joins: JoinSettings = field(default_factory=JoinSettings)
+    guest: ClusterGuest | None = None  # whose rules they are, if they are not ours
+
+    @property
+    def engine(self) -> ProgramEngine:
+        """What evaluates what is small."""
+        return OWN if self.guest is None else self.guest.engine
+
+
+OWN = OwnEngine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +104,8 @@ def evaluate(
     wanted = set(goals) if goals is not None else {rule.head.predicate for rule in checked.program.rules}
     run = _ProgramRun(checked, relations, spark, records, limits or EngineLimits(), settings or SparkSettings(), wanted)
     run.written = written or checked.program
-    return run.evaluate()
+    with nullcontext() if run.guest is None else run.guest.on_cluster():
+        return run.evaluate()
 
 
 class _ProgramRun:
@@ -112,6 +126,7 @@ class _ProgramRun:
         self.wanted = wanted
         self.limits = limits
         self.settings = settings
+        self.guest = settings.guest
         self.records = None if records is None else require_columns(records, WIDE, "evaluate")
         flat = unfold(checked.program, wanted, is_star, MAX_UNFOLDED_BODY)
         parted = split(flat, {*wanted, *relations}) if records is not None else Constellation(flat, ())
@@ -131,6 +146,8 @@ class _ProgramRun:
         ordered = [stratum for stratum in strata(self.program) if not ranked.issuperset(stratum.predicates)]
         self._learn_lookups(ordered)
         for stratum in ordered:
+            if self.guest is not None:
+                self.guest.step(self._shown_rule(stratum.predicates[0]))
             if self._is_small(stratum):
                 self._finish_on_driver(stratum)
             elif stratum.recursive:
@@ -196,9 +213,11 @@ class _ProgramRun:
     def _finish_on_driver(self, stratum: Stratum) -> None:
         facts = [Fact(predicate, row) for predicate in self._inputs(stratum) for row in self._rows(predicate)]
         checked = rewritten(Program(stratum.rules), RAW_PROFILE)
-        result = engine.evaluate(checked, MemorySource(facts), limits=self.limits, meter=self._meter())
+        question = ProgramQuestion(checked, RowSource(facts), tuple(stratum.predicates), written=self.written)
+        result = self.settings.engine.ask(question, self.limits)
         for predicate in stratum.predicates:
-            self.known[predicate] = local_relation(self.spark, predicate.arity, list(result.rows(predicate)))
+            self.known[predicate] = local_relation(self.spark, predicate.arity, result.rows(predicate))
+            self._count(predicate, result.counts[predicate])
 
     def _apply_once(self, stratum: Stratum) -> None:
         (predicate,) = stratum.predicates
@@ -215,6 +234,7 @@ class _ProgramRun:
         elif not (short and self._settle(predicate, union(rows))):
             self._materialise(predicate)
         self._check_size(predicate, self.known[predicate].rows or 0)
+        self._count(predicate, self.known[predicate].rows or 0)
 
     def _settle(self, predicate: Predicate, found: DataFrame) -> bool:
         """Bring rows that are probably few to the driver, which takes their repeats out; whether they were few.
@@ -270,7 +290,9 @@ class _ProgramRun:
         left = [star.predicate for star in lookups if star.predicate not in self.known]
         for predicate in left:
             self._read(predicate)
-        with ThreadPoolExecutor(_LOOKUPS_AT_ONCE) as pool:
+        # Jobs are interrupted by the tags of their thread.
+        start = partial(_with_tags, self.spark, tags(self.spark) if self.guest is not None else ())
+        with ThreadPoolExecutor(_LOOKUPS_AT_ONCE, initializer=start) as pool:
             list(pool.map(partial(self._learn, expected_long={star.predicate for star in long}), left))
 
     def _learn_together(self, lookups: list[Star]) -> list[Star]:
@@ -286,6 +308,8 @@ class _ProgramRun:
         return []
 
     def _learn(self, predicate: Predicate, expected_long: Collection[Predicate]) -> None:
+        if self.guest is not None:
+            self.guest.step("")
         if self._few and predicate not in expected_long and self._settle(predicate, self._read(predicate).frame):
             return
         self._bring_if_short(predicate)  # many together, but perhaps not this one
@@ -310,9 +334,12 @@ class _ProgramRun:
             if rounds > self.limits.max_stratum_iterations:
                 limit = self.limits.max_stratum_iterations
                 raise self._exceeded("max_stratum_iterations", limit, stratum.predicates[0])
+            if self.guest is not None and not self.guest.goes_round():
+                raise self._exceeded("max_guest_rounds", self.guest.max_rounds, stratum.predicates[0])
             for predicate, sized in delta.items():
                 total[predicate].add(sized)
                 self._check_size(predicate, total[predicate].rows)
+                self._count(predicate, sized.rows or 0)
             began = time.monotonic()
             delta = self._next(stratum, total, delta)
             self.round_seconds.append(time.monotonic() - began)
@@ -353,6 +380,15 @@ class _ProgramRun:
             limit = self.limits.max_derived_facts_per_predicate
             raise self._exceeded("max_derived_facts_per_predicate", limit, predicate)
 
+    def _count(self, predicate: Predicate, rows: int) -> None:
+        """Rows that were derived: those of a peer's rules are bounded all together."""
+        if self.guest is not None and not self.guest.derives(rows):
+            raise self._exceeded("max_guest_rows", self.guest.max_rows, predicate)
+
+    def _shown_rule(self, predicate: Predicate) -> str:
+        """The first rule of a predicate, as it was written."""
+        return self._exceeded("", 0, predicate).rule
+
     def _exceeded(self, limit: str, allowed: int, predicate: Predicate) -> LimitExceeded:
         """The error of a limit that a predicate has met, as the embedded engine has it."""
         meter = self._meter()
@@ -363,6 +399,11 @@ class _ProgramRun:
         meter = Meter(self.limits)
         meter.tell_as_in(self.written)
         return meter
+
+
+def _with_tags(spark: SparkSession, given: Collection[str]) -> None:
+    for tag in given:
+        add_tag(spark, tag)
 
 
 def _keeps_rows_apart(rule: Rule, keyed: Mapping[Predicate, int]) -> bool:

@@ -7,6 +7,7 @@ is worked out again against what that writer left.
 from __future__ import annotations
 
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lace.spark.files import RawRecord
 
 RETRIES = 5
+REBASES = 64
 _SMALL_FILE_BYTES = 32 << 20
 Progress = Callable[[str, str], None]
 Session = Callable[[], "SparkSession"]
@@ -77,9 +79,15 @@ class Archive:
     ) -> None:
         self._session = session
         self.uri = uri
-        self.progress = progress
+        self._told = progress
+        self._said = threading.local()  # what each thread said last: changes are worked out side by side
         self.few = few or FewLimits()  # what is done by this process alone
         self.judging = judging or JudgingLimits()
+
+    def progress(self, step: str, what: str) -> None:
+        """Say what is done."""
+        self._said.step = step
+        self._told(step, what)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -104,31 +112,34 @@ class Archive:
             raise InvalidInput("there is an archive already", rule="archive-exists", place=self.files.uri)
         return self.log.commit(State(), Commit(operation="init"))
 
-    def commit(self, work: Callable[[State], Commit | None]) -> State:
-        """Work out a change and commit it; None from `work` means that there is nothing to change."""
+    def commit(
+        self, work: Callable[[State], Commit | None], stands: Callable[[Commit, State, State], bool] | None = None
+    ) -> State:
+        """Work out a change and commit it; None from `work` means that there is nothing to change.
+
+        Where another writer was first, `stands` may say that the change holds after that one too, as it is.
+        """
         for _ in range(RETRIES):
             state = self.log.state()
             change = self._worked_out(work, state)
             if change is None:
                 return state
-            try:
-                after = self.log.commit(state, change)
-                describe(self.files, self.log, after)
-                return after
-            except LostRace:
-                self.progress(change.operation, f"version {state.version + 1} went to another writer: again")
+            for _ in range(REBASES):
+                try:
+                    after = self.log.commit(state, change)
+                except LostRace:
+                    before, state = state, self.log.state()
+                    if stands is None or not stands(change, before, state):
+                        break
+                else:
+                    describe(self.files, self.log, after)
+                    return after
+            self.progress(change.operation, f"version {before.version + 1} went to another writer: again")
         raise LostRace(f"{self.files.uri}: other writers were first {RETRIES} times; run again when they have finished")
 
     def _worked_out(self, work: Callable[[State], Commit | None], state: State) -> Commit | None:
         """The change; a job that fails is told with the step that was said last."""
-        last = ["archive"]
-        said = self.progress
-
-        def remember(step: str, what: str) -> None:
-            last[0] = step
-            said(step, what)
-
-        self.progress = remember
+        self._said.step = "archive"
         try:
             return work(state)
         except Exception as error:
@@ -136,12 +147,10 @@ class Archive:
                 raise
             from lace.spark.failure import plainly
 
-            plain = plainly(last[0], error)
+            plain = plainly(self._said.step, error)
             if plain is None:
                 raise
             raise plain from error
-        finally:
-            self.progress = said
 
     # Adding
 

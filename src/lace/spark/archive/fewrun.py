@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from lace.datalog import engine
 from lace.datalog.source import Row
-from lace.datalog.syntax import Atom, Variable
 from lace.limits import EngineLimits
 from lace.records.manifest import CHUNK_LINK
+from lace.runtime.guestprograms import ProgramEngine, ProgramQuestion
 from lace.spark.archive import few, tables
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import DataFile, State
@@ -80,16 +79,16 @@ class FewRecords:
             missing.difference_update(rows["hash"].to_pylist())
         return not missing
 
-    def select(self, peer: PeerPolicy, limits: EngineLimits, *, apart: bool) -> list[str]:
+    def select(self, peer: PeerPolicy, limits: EngineLimits, engine: ProgramEngine, *, apart: bool) -> list[str]:
         """What the rules of a peer let it have of these, sorted; `apart` says that any part of them may come alone."""
         parts = self.rows(FACT_COLUMNS[1:])
         goal = peer.policy.sendable
         chosen: set[str] = set()
         for rows in ([part] for part in parts) if apart else [parts]:
-            source = [facts_of_rows(rows)]
-            asked = [Atom(goal, (Variable("P"),))]
-            found = engine.evaluate(peer.policy.program, source, extra=peer.runtime, goals=asked, limits=limits)
-            chosen.update(found.text_columns(goal)[0])
+            question = ProgramQuestion(
+                peer.policy.program, facts_of_rows(rows), (goal,), extra=peer.runtime, is_goal=True
+            )
+            chosen.update(engine.ask(question, limits).columns[goal][0])
         return sorted(chosen)
 
     def listing(self, peer: PeerPolicy, hashes: Collection[str]) -> pa.Table:

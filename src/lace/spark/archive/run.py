@@ -74,7 +74,11 @@ def _is_done(state: State, key: str, mark: str) -> bool:
 def run(
     archive: Archive, peers: Sequence[PeerPolicy], settings: RunSettings | None = None, *, listings: bool = True
 ) -> State:
-    """Bring every peer's tables up to the archive's newest batch; without listings only what each may have."""
+    """Bring every peer's tables up to the archive's newest batch; without listings only what each may have.
+
+    What peers may have is worked out side by side: a commit between takes nothing from it, unless it took records or
+    changed the same result. Records that came meanwhile are left to the next run, which finds them to be new.
+    """
 
     def work(state: State) -> Commit | None:
         if is_up_to_date(state, peers, listings=listings):
@@ -95,7 +99,17 @@ def run(
             results=change.results,
         )
 
-    return archive.commit(work)
+    return archive.commit(work, None if listings else _stands)
+
+
+def _stands(change: Commit, before: State, after: State) -> bool:
+    """Whether what was worked out against one version holds after a later one."""
+    held = {file.path for file in after.files}
+    return (
+        before.removals == after.removals
+        and held.issuperset(change.dropped)
+        and all(before.results.get(key) == after.results.get(key) for key in change.results)
+    )
 
 
 def _grouped(peers: Iterable[PeerPolicy]) -> dict[str, list[PeerPolicy]]:
@@ -185,7 +199,7 @@ class _ArchiveRun:
 
     def _select_few(self, mark: str, peer: PeerPolicy, few: FewRecords, batch: str, *, apart: bool) -> None:
         """Evaluate the rules over few records without Spark."""
-        hashes = few.select(peer, self.settings.limits, apart=apart)
+        hashes = few.select(peer, self.settings.limits, self.settings.executor.engine, apart=apart)
         self.few[mark] = few, hashes
         self.fresh[mark] = fewrun.write_selected(self.archive, mark, hashes, batch)
         self.added += self.fresh[mark]

@@ -32,7 +32,7 @@ from lace.spark.peer.claims import ArchiveClaims
 from lace.spark.peer.comparer import ArchiveComparer
 from lace.spark.peer.listing import ArchiveListing
 from lace.spark.peer.peer import ArchivePeer, Moment
-from lace.spark.peer.selecting import ArchivePolicy, ArchiveSends, prepared, requestable
+from lace.spark.peer.selecting import ArchivePolicy, ArchiveSends, is_own, prepared, requestable
 from lace.spark.peer.sets import ArchiveSet
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
     def prepare(self, wanted: asked.PreparePolicy, call: Call) -> given.PolicyPrepared:
         """The local executable of a plan."""
         call.check()
-        policy = prepared(wanted, self._terms)
+        call.account = self._gate.peer
+        is_ours = is_own(wanted, self._terms)
+        with self._peer.house.here(is_ours, call.account, call):  # looking through rules takes the longer the more
+            policy = prepared(wanted, self._terms)
         claims = self._claims_for(wanted)
         self._let_go()
         self._agreed = _ArchiveAgreed(wanted, policy, claims)
@@ -80,6 +83,7 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
         """Over the newest version and everything that the peer claims."""
         agreed = self._prepared()
         call.check()
+        call.account = self._gate.peer
         if agreed.sends is None:
             agreed.sends = self._peer.selections.take(agreed.policy, wanted.runtime)
         own = agreed.own = agreed.sends.current(wanted.runtime, agreed.claims, call)
@@ -198,7 +202,7 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
         began = monotonic()
         files = tables.holding(own.state.table("records"), "hash", records)
         rows = aggregates.with_hash(self._peer.rows("records", files).select("hash", "stored"), records)
-        for row in rows.toLocalIterator():
+        for row in self._peer.jobs.stepping(rows.toLocalIterator()):
             yield row["hash"], bytes(row["stored"])
         self._peer.jobs.note("read records", files, began)
 

@@ -7,6 +7,7 @@ what the driver holds grows with what differs and with what is on its way, not w
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING
 from lace.interlace.host import Call
 from lace.interlace.terms import Terms
 from lace.limits import MIB
+from lace.runtime.fairness import FairDoor
+from lace.runtime.guesthouse import GuestHouse, GuestLimits
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import DataFile, State
 from lace.spark.peer.arrivals import Arrivals
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from lace.spark.peer.selecting import Selections
 
 
+_WORTH_TELLING_S = 2.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerBounds:
     """What serving an archive may take of the driver and of the cluster."""
@@ -40,6 +46,14 @@ class PeerBounds:
     max_followed: int = 200_000  # ids of one change that are brought to the driver; more is compared anew
     max_claims: int = 1_000_000  # of a peer, where its claims have to be known one by one
     max_rule_sets: int = 16  # whose results are kept in the archive for peers
+    guests_at_once: int = (
+        2  # evaluations of peers' own rules on the cluster; each can be cancelled and has these bounds
+    )
+    guest_slice_s: float = 5.0  # that others wait for such an evaluation, which then begins anew with twice as much
+    max_guest_seconds: float = 120.0  # of all slices
+    max_guest_rounds: int = 1_000
+    base_guest_rows: int = 1 << 20  # derived, by all rules of a peer together
+    record_guest_rows: int = 64  # and more for each record of the archive
     load_bytes: int = MIB
     load_records: int = 1024
     list_records: int = 1000
@@ -58,14 +72,20 @@ class ArchivePeer(Arrivals):
     """An archive that is served."""
 
     def __init__(
-        self, archive: Archive, bounds: PeerBounds | None = None, *, told: Callable[[Read], None] = lambda _: None
+        self,
+        archive: Archive,
+        bounds: PeerBounds | None = None,
+        *,
+        guest_limits: GuestLimits | None = None,
+        told: Callable[[Read], None] = lambda _: None,
     ) -> None:
         self.bounds = bounds or PeerBounds()
         archive.few = replace(archive.few, bytes=min(archive.few.bytes, self.bounds.max_few_bytes))
         super().__init__(archive, self.bounds.max_landing_bytes)
         self.news = StoreNews()  # nothing tells it: a node that serves an archive looks at its cursor
         self.jobs = Jobs(lambda: archive.spark, max_seconds=self.bounds.max_job_seconds, told=told)
-        self.writing = threading.RLock()  # of results: one evaluation writes at a time
+        self.house = GuestHouse(None, guest_limits, facts_come_along=True)
+        self.cluster = FairDoor(self.bounds.guests_at_once, time.monotonic)  # to it: for peers' own rules
         self._seen: tuple[int, State] | None = None
         self._looking = threading.Lock()
         self._selections: Selections | None = None
@@ -119,6 +139,16 @@ class ArchivePeer(Arrivals):
             found = with_hash(self.rows("records", files).select("hash"), records).collect()
         return {row["hash"] for row in found}
 
+    def get_ready(self) -> None:
+        """Have Spark here, and have it do one thing: the first peer does not wait for its start."""
+        from lace.spark.peer import host, selecting  # noqa: F401 - with all that the first link needs
+
+        began = time.monotonic()
+        self.jobs.spark.range(1).count()
+        took = time.monotonic() - began
+        if took > _WORTH_TELLING_S:
+            self.archive.progress("spark", f"ready after {took:.1f} s")
+
     def later(self, work: Callable[[], object]) -> None:
         """Prepare something aside, one thing at a time; what fails is told to whoever asks for it."""
         self._aside.submit(work)
@@ -130,5 +160,6 @@ class ArchivePeer(Arrivals):
     def close(self) -> None:
         """Take in what peers sent last."""
         self.ending.cancel()
+        self.house.close()
         self._aside.shutdown(cancel_futures=True)
         self.landing.take_in()

@@ -8,17 +8,19 @@ be sent, it is worked out for that link alone and kept on the cluster as long as
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from lace.datalog import engine
+from lace.datalog.engine import RowSource
 from lace.datalog.stratify import reachable
 from lace.datalog.syntax import Fact, Predicate
+from lace.errors import LimitExceeded
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, RECORD_PREDICATES
 from lace.interlace.advertisement import Advertisement, advertisement_facts
 from lace.interlace.effects import PreparePolicy
@@ -29,10 +31,16 @@ from lace.interlace.terms import Terms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.rewrite import body_atoms
 from lace.runtime.claims import Feeding, feeding_of
+from lace.runtime.guesthouse import MAX_WAITING, Name
+from lace.runtime.guestprograms import GuestEngine, ProgramEngine, ProgramQuestion
+from lace.runtime.sends import ForAll
 from lace.spark.archive import tables
-from lace.spark.archive.log import Commit, State
+from lace.spark.archive.archive import RETRIES
+from lace.spark.archive.log import Commit, DataFile, State
 from lace.spark.archive.run import RunSettings, is_up_to_date, rules_mark, run
-from lace.spark.executor import SparkSettings
+from lace.spark.executor import OWN, SparkSettings
+from lace.spark.failure import JobFailed
+from lace.spark.guest import ClusterGuest, GaveWay
 from lace.spark.jobs.evaluate import PeerPolicy, requestable_records, sendable_hashes
 from lace.spark.peer.claims import ArchiveClaims
 from lace.spark.peer.peer import ArchivePeer
@@ -41,6 +49,8 @@ from lace.spark.relations import relation_schema
 from lace.values import dataclass
 
 RESULT = "selected:"  # how the keys of results begin, before the mark of their rules
+T = TypeVar("T")
+_LOOK_S = 0.05  # how often a link that waits for an evaluation looks whether it is still there
 PEERS = "peer:"  # how the name of a result begins that a peer's rules asked for
 
 
@@ -60,6 +70,8 @@ class ArchivePolicy:
     schema: FieldSchema
     terms: Terms
     source: str  # the peer's label
+    is_ours: bool  # the peer brought no rules but those that we have
+    name: Name  # of the peer's rules, for what they cost
 
     def runtime(self, facts: RuntimeFacts, goal: Predicate) -> tuple[Fact, ...]:
         """The runtime facts that a goal's rules read."""
@@ -74,6 +86,11 @@ class ArchivePolicy:
         return replace(peer, name=f"{PEERS}{rules_mark(peer)[:8]}")
 
 
+def is_own(wanted: PreparePolicy, terms: Terms) -> bool:
+    """Whether the peer's rules are ours, which cost what our own rules cost."""
+    return wanted.plan.operands[1 - wanted.local_index].module.id == terms.module.id
+
+
 def prepared(wanted: PreparePolicy, terms: Terms) -> ArchivePolicy:
     """A plan as this side evaluates it."""
     lowered = lower(
@@ -86,7 +103,56 @@ def prepared(wanted: PreparePolicy, terms: Terms) -> ArchivePolicy:
         ),
         limits=terms.engine_limits,
     )
-    return ArchivePolicy(lowered, feeding_of(wanted.plan), wanted.schema, terms, wanted.peer_source)
+    peer = wanted.plan.operands[1 - wanted.local_index].module
+    name = (str(peer.id), str(wanted.viewer))
+    feeding = feeding_of(wanted.plan)
+    return ArchivePolicy(lowered, feeding, wanted.schema, terms, wanted.peer_source, is_own(wanted, terms), name)
+
+
+def evaluated(
+    peer: ArchivePeer,
+    policy: ArchivePolicy,
+    what: str,
+    files: Sequence[DataFile],
+    call: Call,
+    work: Callable[[SparkSettings], T],
+) -> T:
+    """Evaluate rules for a call: our own as they are, those of a peer within what a guest may use.
+
+    Rules of a peer that were stopped for their cost are refused for a while, whoever brings them and over which link.
+    """
+    if policy.is_ours:
+        with peer.jobs.job(what, files, call):
+            return work(SparkSettings())
+    used_s, slice_s = 0.0, peer.bounds.guest_slice_s
+    while True:
+        guest = _guest(peer, policy, call, used_s, slice_s)
+        try:
+            with peer.jobs.job(what, files, call, guest):
+                return work(SparkSettings(guest=guest))
+        except GaveWay:
+            used_s, slice_s = guest.used_s, 2 * slice_s
+        except (LimitExceeded, JobFailed) as error:
+            if not call.is_cancelled and not (isinstance(error, LimitExceeded) and error.limit == MAX_WAITING):
+                peer.house.note_stopped(policy.name)
+            raise
+
+
+def _guest(peer: ArchivePeer, policy: ArchivePolicy, call: Call, used_s: float, slice_s: float) -> ClusterGuest:
+    bounds = peer.bounds
+    return ClusterGuest(
+        engine=GuestEngine(peer.house, policy.name, call.account, call),
+        door=peer.cluster,
+        account=call.account,
+        call=call,
+        present=peer.jobs.guest,
+        others_wait=peer.jobs.others_wait,
+        slice_s=slice_s,
+        max_seconds=bounds.max_guest_seconds,
+        max_rows=bounds.base_guest_rows + bounds.record_guest_rows * peer.state().rows("records"),
+        max_rounds=bounds.max_guest_rounds,
+        used_s=used_s,
+    )
 
 
 class Selections:
@@ -141,40 +207,80 @@ def _forgetting(in_use: Collection[str], most: int, state: State) -> Commit | No
 
 
 class SharedArchiveSends:
-    """Of any number of links: what the archive keeps for these rules."""
+    """Of any number of links: what the archive keeps for these rules.
+
+    Links wait for one evaluation together, each for as long as it is there; other rules wait for none of it. It is
+    given up when nobody waits for it any more, unless the rules are ours, or have a result here that follows what is
+    new: these are finished for the links to come.
+    """
 
     def __init__(self, peer: ArchivePeer, policy: ArchivePolicy, of_peer: PeerPolicy) -> None:
         self._peer = peer
         self._policy = policy
         self._of_peer = of_peer
         self._newest: ArchiveSet | None = None
-        self._busy = threading.Lock()
+        self._evaluating = threading.Lock()
+        self._making = threading.Lock()  # the set, of what is there
+        self._asking: dict[int, Call] = {}  # calls that wait for the same answer
 
     def current(self, runtime: RuntimeFacts, claims: ArchiveClaims, call: Call) -> ArchiveSet:
         """What may be sent now, whatever anybody claims."""
         peer = self._peer
-        peer.landing.take_in()
-        with self._busy:
+        with peer.jobs.others():
+            peer.landing.take_in()
+        self._asking[id(call)] = call
+        try:
             state = peer.state()
-            if not is_up_to_date(state, [self._of_peer], listings=False):
-                state = self._evaluated(state, call)
+            if not self._is_current(state):
+                with self._alone(call):
+                    state = self._evaluated(call)
+        finally:
+            del self._asking[id(call)]
+        with self._making:
             return self._set(state)
 
-    def _evaluated(self, state: State, call: Call) -> State:
-        """Bring the result up to the newest batch: the archive knows whether that needs more than what is new.
+    def _is_current(self, state: State) -> bool:
+        return is_up_to_date(state, [self._of_peer], listings=False)
 
-        It is for every link to come, so it is finished even if the peer that asked first does not wait for it.
-        """
+    @contextmanager
+    def _alone(self, call: Call) -> Iterator[None]:
+        """A turn to evaluate these rules, for as long as somebody waits for it."""
+        while not self._evaluating.acquire(timeout=_LOOK_S):
+            call.check()
+        try:
+            yield
+        finally:
+            self._evaluating.release()
+
+    def _evaluated(self, call: Call) -> State:
+        """Bring the result up to the newest batch: the archive knows whether that needs more than what is new."""
         peer = self._peer
+        for _ in range(RETRIES):  # batches may come all the time
+            state = peer.state()
+            if self._is_current(state):
+                break
+            call.check()
+            self._evaluate(state, call)
+        return peer.state()
+
+    def _evaluate(self, state: State, call: Call) -> None:
+        peer, policy = self._peer, self._policy
         before = state.results.get(RESULT + rules_mark(self._of_peer))
         seen = set() if before is None else set(before.batches)
         new = [file for file in state.table("records") if not seen.issuperset(file.batches)]
         call.charge(rows=max(1, sum(file.rows for file in new)))
-        settings = RunSettings(limits=self._policy.terms.engine_limits)
-        with peer.writing, peer.jobs.job("evaluate", new, Call()):
-            run(peer.archive, [self._of_peer], settings, listings=False)
-            peer.selections.tidy()
-        return peer.state()
+        is_finished = policy.is_ours or before is not None
+        for_all = ForAll({0: peer.ending} if is_finished else self._asking, call)
+        try:
+            evaluated(peer, policy, "evaluate", new, for_all, self._run)
+        finally:
+            call.cpu_s += for_all.cpu_s
+            call.rows += for_all.rows
+
+    def _run(self, settings: SparkSettings) -> None:
+        peer, limits = self._peer, self._policy.terms.engine_limits
+        run(peer.archive, [self._of_peer], RunSettings(limits=limits, executor=settings), listings=False)
+        peer.selections.tidy()
 
     def _set(self, state: State) -> ArchiveSet:
         mark = rules_mark(self._of_peer)
@@ -210,7 +316,8 @@ class PrivateArchiveSends:
     def current(self, runtime: RuntimeFacts, claims: ArchiveClaims, call: Call) -> ArchiveSet:
         """What may be sent now, with all that the peer claims."""
         peer, policy = self._peer, self._policy
-        peer.landing.take_in()
+        with peer.jobs.others():
+            peer.landing.take_in()
         state, facts = peer.state(), policy.runtime(runtime, policy.lowered.sendable)
         claimed = claims.listing() if policy.feeding is Feeding.ALWAYS else []
         seen = state.batch_ids, state.removals, facts, claimed
@@ -218,12 +325,15 @@ class PrivateArchiveSends:
             return self._newest
         call.charge(rows=max(1, state.rows("records") + len(claimed)))
         of_peer = policy.of_peer(facts, claim_relations(peer, claimed, policy.source))
-        with peer.jobs.job("evaluate", state.table("records"), call):
+
+        def work(settings: SparkSettings) -> Rows:
             records = tables.as_wide(peer.rows("records", state.table("records")))
-            frame = sendable_hashes(records, of_peer, policy.terms.engine_limits, SparkSettings()).persist()
-            count = frame.count()
+            frame = sendable_hashes(records, of_peer, policy.terms.engine_limits, settings).persist()
+            return Rows(frame.count(), frame=frame)
+
+        found = evaluated(peer, policy, "evaluate", state.table("records"), call, work)
         self._seen = seen
-        return self._set(Rows(count, frame=frame), state)
+        return self._set(found, state)
 
     def _set(self, rows: Rows, state: State) -> ArchiveSet:
         assert rows.frame is not None
@@ -285,12 +395,17 @@ def requestable(
     if reads_records(policy.lowered):
         of_peer = policy.of_peer(facts, claim_relations(peer, fed, policy.source))
         limits = policy.terms.engine_limits
-        with peer.jobs.job("evaluate what to request", own.state.table("records"), call):
+
+        def work(settings: SparkSettings) -> list[str]:
             records = tables.as_wide(peer.rows("records", own.state.table("records")))
-            return [row["hash"] for row in requestable_records(records, [of_peer], limits, SparkSettings()).collect()]
-    given = {*facts, *(fact for claim in fed for fact in advertisement_facts(claim, policy.source))}
-    program, goal = policy.lowered.program, policy.lowered.requestable
-    found = [row[0] for row in engine.evaluate(program, given, limits=policy.terms.engine_limits).rows(goal)]
+            return [row["hash"] for row in requestable_records(records, [of_peer], limits, settings).collect()]
+
+        return evaluated(peer, policy, "evaluate what to request", own.state.table("records"), call, work)
+    given = RowSource(fact for claim in fed for fact in advertisement_facts(claim, policy.source))
+    goal = policy.lowered.requestable
+    question = ProgramQuestion(policy.lowered.program, given, (goal,), extra=facts, is_goal=True)
+    engine: ProgramEngine = OWN if policy.is_ours else GuestEngine(peer.house, policy.name, call.account, call)
+    found = engine.ask(question, policy.terms.engine_limits).columns[goal][0]
     if len(own) == own.state.rows("records"):  # all that we have may be sent, and these are beyond it
         return found
     held = peer.held(own.state, found, call)

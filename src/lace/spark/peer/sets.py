@@ -166,7 +166,7 @@ class ArchiveSet:
         call.check()
         began = monotonic()
         rows = self.wide() if prefixes is None else aggregates.under(self.wide(), prefixes)
-        for row in rows.orderBy("hash").toLocalIterator():
+        for row in self._peer.jobs.stepping(rows.orderBy("hash").toLocalIterator()):
             yield self._advertisement(row)
         self._peer.jobs.note("list", self._read, began)
 
