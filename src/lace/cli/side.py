@@ -91,7 +91,7 @@ def opened_side(place: str | Path, master: str | None = None, say: Say | None = 
     peer = ArchivePeer(archive, told=_teller(archive.progress))
     peer.state()
     try:
-        yield Side(peer, peer.host, peer.get_ready)
+        yield Side(peer, peer.host, get_ready=peer.get_ready)
     finally:
         peer.close()
 
