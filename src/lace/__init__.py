@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lace.intake.batch import BatchLimits
     from lace.intake.bundles import ImportReport
     from lace.interlace.result import InterlaceResult
+    from lace.interlace.terms import Rules
     from lace.limits import EngineLimits, RecordLimits
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.following import RuleChanges, RuleSnapshot, RuleView, follow_rules
-    from lace.porcelain.held import HeldBack
+    from lace.porcelain.held import NotExposed
     from lace.porcelain.lace import Lace
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
@@ -100,7 +101,6 @@ __all__ = [
     "Exchanged",
     "Explanation",
     "Fact",
-    "HeldBack",
     "Hooks",
     "ImportReport",
     "Incomplete",
@@ -125,6 +125,7 @@ __all__ = [
     "MissingExtra",
     "Node",
     "NodeLimits",
+    "NotExposed",
     "NotFound",
     "Outcome",
     "Plex",
@@ -141,6 +142,7 @@ __all__ = [
     "RuleChanges",
     "RuleSnapshot",
     "RuleView",
+    "Rules",
     "Seal",
     "ServerTls",
     "SigningKey",
@@ -185,6 +187,7 @@ _HOMES = {
     "lace.intake.batch": "BatchLimits",
     "lace.intake.bundles": "ImportReport",
     "lace.interlace.result": "InterlaceResult",
+    "lace.interlace.terms": "Rules",
     "lace.limits": "EngineLimits RecordLimits",
     "lace.notation.fact": "Fact Predicate",
     "lace.notation.identifiers": "RecordHash Verifier",
@@ -200,7 +203,7 @@ _HOMES = {
     "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
-    "lace.porcelain.held": "HeldBack",
+    "lace.porcelain.held": "NotExposed",
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "PutBatch",
     "lace.porcelain.query": "Answer query",

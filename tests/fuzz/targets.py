@@ -32,7 +32,6 @@ from lace.records.parse import parse_record
 from lace.records.sheet import read_sheet
 from lace.records.validate import validate
 from lace.store.bundle import Frame, RejectedBytes, read_frames
-from lace.transports.base import TransportLimits
 from lace.transports.doorway import Doorway, Refused
 from runtime.memory_link import End
 
@@ -132,7 +131,7 @@ def _handshake(pieces: list[bytes]) -> str:
         assert failed is None or isinstance(failed, WebSocketException | EOFError | ValueError)
         return type(failed).__name__
     try:
-        return str(Doorway(TransportLimits(), (), ()).check(requests[0], BOUND, "127.0.0.1"))
+        return str(Doorway((), ()).check(requests[0], BOUND, "127.0.0.1"))
     except Refused as refusal:
         return f"{refusal.status} {refusal}"
 

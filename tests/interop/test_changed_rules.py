@@ -237,8 +237,8 @@ def test_a_link_whose_new_rules_the_peer_refuses_ends_and_is_dialled_again_with_
     pair: tuple[Lace, Lace], tmp_path: Path
 ) -> None:
     """Rules that are right by themselves and more than the peer takes."""
-    few = terms_of(engine_limits=EngineLimits(max_rules=3))
-    many = [f"Helper{n}(P) :- Have(P)." for n in range(3)]
+    few = terms_of(engine_limits=EngineLimits(max_rules=8))
+    many = [f"Helper{n}(P) :- Have(P)." for n in range(9)]
     many += ["SelectHave(P) :- Helper0(P).", "SelectAdvertised(P,S) :- Advertised(P,S)."]
 
     async def run() -> None:

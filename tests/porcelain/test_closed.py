@@ -23,7 +23,6 @@ KEY = lace.generate_key()
 VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "batch": lambda one, _: one.batch().__enter__().flush(),
     "changes": lambda one, _: list(one.changes("0/0", wait_s=0)),
-    "choose_tip": lambda one, _: one.choose_tip([]) or one.tip("//u//ding//n"),
     "content": lambda one, _: list(one.content("//u//ding//n")),
     "content_length": lambda one, _: one.content_length("//u//ding//n"),
     "cursor": lambda one, _: one.cursor(),
@@ -33,8 +32,10 @@ VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "facts": lambda one, _: list(one.facts()),
     "get": lambda one, _: one.get("//u//ding//n"),
     "import_": lambda one, folder: one.import_(folder / "in.bundle"),
+    "incomplete": lambda one, _: list(one.incomplete()),
     "know_key": lambda one, _: one.know_key(KEY.verifier),
     "known_keys": lambda one, _: one.known_keys(),
+    "lacking": lambda one, _: one.lacking("//u//ding//n"),
     "list": lambda one, _: list(one.list()),
     "list_blobs": lambda one, _: list(one.list_blobs()),
     "load": lambda one, _: one.load(RECORD),
@@ -49,7 +50,8 @@ VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "store": lambda one, _: one.store,
     "stored": lambda one, _: one.stored("//u//ding//n"),
     "tip": lambda one, _: one.tip("//u//ding//n"),
-    "tip_bounds": lambda one, _: one.tip_bounds(),
+    "tip_policy": lambda one, _: one.tip_policy() and one.tip("//u//ding//n"),
+    "unlinked_blobs": lambda one, _: one.unlinked_blobs(),
     "verify": lambda one, _: list(one.verify()),
 }
 

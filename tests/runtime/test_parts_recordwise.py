@@ -138,7 +138,8 @@ def test_without_an_exposure_only_unfinished_content_is_seen_and_nothing_is_sent
     store = MemoryStore()
     store.put([OURS, CHUNKS[0]])
     prepared, asked = questions(module)
-    terms = replace(config_of(0, module).terms, exposures=())
+    prepared = replace(prepared, exposures=())
+    terms = config_of(0, module).terms
     for shows, expected in ((True, {str(CHUNKS[1].hash)}), (False, set())):
         one = StoreEvaluator(store, replace(terms, shows_unfinished=shows))
         one.prepare(prepared)

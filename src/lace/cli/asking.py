@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lace.interlace.advertisement import Advertisement
     from lace.interlace.terms import Terms
     from lace.notation.identifiers import RecordHash
-    from lace.porcelain.held import HeldBack
+    from lace.porcelain.held import NotExposed
     from lace.porcelain.lace import Lace
     from lace.porcelain.why import Gate, Walk, WhySide
     from lace.runtime.preview import Preview
@@ -53,7 +53,7 @@ def ask(
     return outcome
 
 
-def print_preview(preview: Preview, held: HeldBack | None = None, *, as_json: bool) -> None:
+def print_preview(preview: Preview, held: NotExposed | None = None, *, as_json: bool) -> None:
     """What would come and go, by group and app, and what our own exposure would hold back."""
     ways = (("come", preview.wanted), ("go", list(preview.asked_for.values())))
     if as_json:

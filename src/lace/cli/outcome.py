@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lace.interlace.terms import Terms
     from lace.policy.operand import Module
     from lace.porcelain.completeness import Incomplete
-    from lace.porcelain.held import HeldBack
+    from lace.porcelain.held import NotExposed
     from lace.porcelain.lace import Lace
     from lace.runtime.session import Outcome
     from lace.store.base import RecordStore
@@ -68,7 +68,7 @@ def _could_anything_be_shown(outcome: Outcome) -> bool:
     return bool(result.advertised_to_peer or result.advertised_by_peer or result.both_hold_nothing)
 
 
-def held_back_here(store: RecordStore, terms: Terms, outcome: Outcome) -> HeldBack | None:
+def held_back_here(store: RecordStore, terms: Terms, outcome: Outcome) -> NotExposed | None:
     """What our own exposure held back, if we listed nothing to the peer; this evaluates our rules once more."""
     if outcome.abort or outcome.result.advertised_to_peer:
         return None
@@ -78,12 +78,12 @@ def held_back_here(store: RecordStore, terms: Terms, outcome: Outcome) -> HeldBa
     return held_back(store, terms, outcome.result.peer_verifier, at=SystemClock().tai())
 
 
-def held_back_line(held: HeldBack) -> str:
+def held_back_line(held: NotExposed) -> str:
     """What our own side held back, how much that is, and what would change it."""
     return f"{held}, so none can be sent; `--expose selected` shows what your rules select"
 
 
-def why_nothing_moved(outcome: Outcome, held: HeldBack | None = None) -> str:
+def why_nothing_moved(outcome: Outcome, held: NotExposed | None = None) -> str:
     """One line for an exchange that ended well and moved nothing; empty if it moved something or broke off."""
     result = outcome.result
     sent = result.sent_hashes or result.unconfirmed_hashes or result.refused_hashes
@@ -108,7 +108,7 @@ def why_nothing_moved(outcome: Outcome, held: HeldBack | None = None) -> str:
 
 
 def outcome_fields(
-    outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, held: HeldBack | None = None
+    outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, held: NotExposed | None = None
 ) -> dict[str, object]:
     """Everything there is to say, under names for programs."""
     result = outcome.result
@@ -150,7 +150,7 @@ def print_outcome(
     bytes_in: int,
     bytes_out: int,
     *,
-    held: HeldBack | None = None,
+    held: NotExposed | None = None,
     incomplete: Sequence[Incomplete] = (),
     as_json: bool,
 ) -> None:
@@ -168,7 +168,7 @@ def print_outcome(
         print_failure(f"the exchange was aborted: {outcome.abort}", [("why", outcome.detail)])
 
 
-def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, held: HeldBack | None) -> None:
+def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, held: NotExposed | None) -> None:
     result = outcome.result
     # Between two laces of this machine nothing goes over a wire: then records are what is counted.
     moved = max(bytes_in, bytes_out) or result.bytes_received + result.bytes_sent

@@ -93,8 +93,8 @@ def say_hanging(text: str, mark: str = "", **style: Any) -> None:
 def hanging(line: str, columns: int) -> list[str]:
     """A line in pieces of at most so many columns; all begin below the text of the first, with the guides of its tree.
 
-    >>> hanging("  ├─ one two three", 12)
-    ['  ├─ one', '  │    two', '  │    three']
+    >>> hanging("  ├─ one two three four five six seven", 30)
+    ['  ├─ one two three four five', '  │    six seven']
     """
     guides = line[: len(line) - len(line.lstrip(" │├└─"))]
     below = guides.replace("├", "│").replace("└", " ").replace("─", " ") + "  "

@@ -21,7 +21,7 @@ from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
-from lace.porcelain.held import HeldBack, held_back
+from lace.porcelain.held import NotExposed, held_back
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
@@ -41,7 +41,10 @@ class Exchanged:
     first: InterlaceResult
     second: InterlaceResult
     notices: tuple[tuple[Notice, ...], tuple[Notice, ...]] = ((), ())
-    held_back: tuple[HeldBack | None, HeldBack | None] = (None, None)  # by each side's own exposure, if nothing moved
+    held_back: tuple[NotExposed | None, NotExposed | None] = (
+        None,
+        None,
+    )  # by each side's own exposure, if nothing moved
 
     @property
     def is_complete(self) -> bool:
@@ -111,7 +114,7 @@ def interlace(
 
 def _held_back(
     parties: tuple[Party, Party], results: tuple[InterlaceResult, InterlaceResult]
-) -> tuple[HeldBack | None, HeldBack | None]:
+) -> tuple[NotExposed | None, NotExposed | None]:
     """What each side's own exposure held back from the other."""
     at = SystemClock().tai()
     first, second = (

@@ -25,7 +25,7 @@ _SELECTED = Predicate(SCOPE_PREFIXES[_OURS] + SELECT_HAVE.name, SELECT_HAVE.arit
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class NotExposed:
     """How many records our rules select, while our exposure shows the peer's rules none of them."""
 
     records: int
@@ -35,7 +35,7 @@ class HeldBack:
         return f"this side's rules select {counted}, and this side shows the peer's rules none of them"
 
 
-def held_back(store: RecordStore, terms: Terms, peer: Verifier | None, *, at: TAI) -> HeldBack | None:
+def held_back(store: RecordStore, terms: Terms, peer: Verifier | None, *, at: TAI) -> NotExposed | None:
     """What is held back from a peer, which proved this verifier or none; None if it may see something of it."""
     plan = agree(terms.module, select_all())
     options = LoweringOptions(send_gate=terms.send_gate, trust_peer=terms.trust_peer)
@@ -46,7 +46,7 @@ def held_back(store: RecordStore, terms: Terms, peer: Verifier | None, *, at: TA
         return None
     if policy.view is ViewKind.NOTHING and terms.module.id == select_all().id:  # then counting needs no rules
         records = store.stat().records
-        return HeldBack(records) if records else None
+        return NotExposed(records) if records else None
     from lace.datalog.engine import evaluate  # numpy, only where something is evaluated
 
     found = evaluate(policy.program, [store.snapshot()], extra=runtime_facts(viewer, at), limits=limits)
@@ -55,4 +55,4 @@ def held_back(store: RecordStore, terms: Terms, peer: Verifier | None, *, at: TA
         seen = {record for _, record in found.rows(CAN_QUERY_RECORD, ordered=False)}
         if not selected.isdisjoint(seen):
             return None
-    return HeldBack(len(selected)) if selected else None
+    return NotExposed(len(selected)) if selected else None

@@ -35,8 +35,10 @@ class Row(Mapping[str, str]):
 
     hash: RecordHash
     fields: Mapping[str, tuple[str, ...]] = field(hash=False)  # a dict has no hash; the record's own is enough
-    is_tip: bool | None = None  # whether its coordinate means it; None where nobody looked
-    concurrent: tuple[Entry, ...] = field(default=(), hash=False)  # of a tip: the newest of each other writer
+    is_tip: bool | None = field(
+        default=None, compare=False
+    )  # whether its coordinate means it; None where nobody looked
+    concurrent: tuple[Entry, ...] = field(default=(), compare=False)  # of a tip: the newest of each other writer
 
     def __getitem__(self, column: str) -> str:
         values = self.fields.get(column, ())

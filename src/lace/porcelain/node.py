@@ -10,10 +10,9 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from enum import Enum, auto
 from inspect import isawaitable
-from types import TracebackType
-from typing import Literal, NamedTuple, Self
+from types import EllipsisType, TracebackType
+from typing import NamedTuple, Self
 from weakref import WeakSet
 
 from lace.errors import LocalProtocolError
@@ -35,12 +34,6 @@ from lace.transports.tls import ClientTls, ServerTls
 from lace.values import dataclass
 
 MAX_EVENTS = 100_000  # that wait for one listener; then the oldest are dropped
-
-
-class Same(Enum):
-    """What is not named stays as it is; None is a selector."""
-
-    SAME = auto()
 
 
 class LinkEvent(NamedTuple):
@@ -148,9 +141,7 @@ class LaceNode:
         terms = offered if self._policy_for is None else self._terms_for
         return [str(await self._running.listen(parse_address(address, listening=True), terms)) for address in addresses]
 
-    def change_rules(
-        self, *, select: Select | Literal[Same.SAME] = Same.SAME, expose: Expose | Literal[Same.SAME] = Same.SAME
-    ) -> int:
+    def change_rules(self, *, select: Select | EllipsisType = ..., expose: Expose | EllipsisType = ...) -> int:
         """Select and show something else from now on, without a new connection; what is not named stays as it is.
 
         It holds for all links of this node, those that are open and those to come: served, followed and attached. An
@@ -162,8 +153,8 @@ class LaceNode:
         """
         before = self._policy
         policy = Policy(
-            select=before.select if select is Same.SAME else select,
-            expose=before.expose if expose is Same.SAME else expose,
+            select=before.select if isinstance(select, EllipsisType) else select,
+            expose=before.expose if isinstance(expose, EllipsisType) else expose,
         )
         rules = policy.rules
         changed = self._running.change_rules(rules)
