@@ -166,7 +166,7 @@ SCENES: dict[str, list[Scene]] = {
     "tap": [scene("tap trace.jsonl"), scene("tap trace.jsonl --facts", exits=(0, 2))],
     "cert": [scene("cert localhost --cert c.pem --cert-key k.pem", wraps=True)],
     "check": [
-        scene("check rules/select.lace"),
+        scene("check rules/select.lace", exits=(1,)),
         scene("check", "Bad(X) :- Fild(X,'Nme',_,V).", exits=(1,)),
         scene("check", "Bad(X) :-", exits=(1,)),
     ],

@@ -32,9 +32,10 @@ from lace.store.memory import MemoryStore
 TIMELY = Module.author("SelectHave(P) :- Have(P), TickTAI(T), StartTAI(T).\nSelectAdvertised(P,S) :- Advertised(P,S).")
 
 
-def questions(module: Module) -> tuple[asked.PreparePolicy, asked.Evaluate]:
-    """What a machine asks of its host first, under these rules on both sides."""
-    both = Pair(*(RealSide(config_of(index, module, salt=index + 1)) for index in (0, 1)))
+def questions(module: Module, theirs: Module | None = None) -> tuple[asked.PreparePolicy, asked.Evaluate]:
+    """What a machine asks of its host first, under these rules on both sides, or under others of its peer's."""
+    rules = module, theirs or module
+    both = Pair(*(RealSide(config_of(index, rules[index], salt=index + 1)) for index in (0, 1)))
     both.exchange()
     prepared = next(effect for effect in both.sides[0].asked if isinstance(effect, asked.PreparePolicy))
     evaluated = next(effect for effect in both.sides[0].asked if isinstance(effect, asked.Evaluate))

@@ -179,7 +179,7 @@ def _is_plainly_selected(here: SideOfWorld, there: SideOfWorld, mine: Lace, reco
 
 
 def _is_far_ahead(lace: Lace, fields: Mapping[str, str]) -> bool:
-    horizon = lace.tip_policy().horizon
+    horizon = lace.tip_policy().until
     return horizon is not None and fields.get("TAI", "") > str(horizon)
 
 

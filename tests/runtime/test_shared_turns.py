@@ -122,13 +122,14 @@ def test_rules_of_a_peer_are_looked_through_one_after_the_other(monkeypatch: pyt
         really(evaluator)
 
     monkeypatch.setattr(GuestEvaluator, "forget_sets", forget_sets)
-    terms, (prepared, question) = config_of(0, ALL).terms, questions(JOINED)
+    terms, (prepared, question) = config_of(0, ALL).terms, questions(ALL, JOINED)
     host = LocalHost(links.store, terms, policies=PolicyBook(), house=links.house, guest=CROWD)
     host.prepare(prepared, Call())
     with ThreadPoolExecutor(1) as threads:
         with links.house.here(False, "at work", Call()):
             asking = threads.submit(host.evaluate, question, Call())
             while not len(links.house._guests._waiting):
+                assert not asking.done(), asking.result()
                 time.sleep(0.001)
             assert begun == []
         asking.result(10)

@@ -165,6 +165,10 @@ class StoreFile:
         files = (self.path, openers.log_path(self.path))
         return sum(os.stat(file).st_size for file in files if file.exists())
 
+    def leave(self, copy: sqlite3.Connection) -> None:
+        """Take the name of this store out of a copy that takes the place of the file; nothing is written from here on."""
+        openers.strike(copy, self._names)
+
     def close(self) -> None:
         """Release the file; what was committed stays."""
         with self._lock:

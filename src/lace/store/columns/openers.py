@@ -145,6 +145,11 @@ def enter(connection: sqlite3.Connection, path: Path) -> str:
     return name
 
 
+def strike(connection: sqlite3.Connection, names: Collection[str]) -> None:
+    """Take names out, in a transaction of the caller's."""
+    connection.executemany("DELETE FROM openers WHERE id = ?", [(name,) for name in names])
+
+
 def is_in_file(connection: sqlite3.Connection) -> bool:
     """Copy the log into the file as far as readers allow; whether all of it is there now."""
     is_busy, frames, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

@@ -165,6 +165,8 @@ class _Compaction:
                 rows = source.execute(f"SELECT * FROM {table}")
                 marks = ", ".join("?" * len(rows.description))
                 target.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            # Ours goes with the swap: after it the log is empty, and a disk that refuses could not take it out any more.
+            store._file.leave(target)
             expire_cursors(fresh, before.last_removal)
             now = state.read(target)
             last = max(now.last_record, before.last_record)
