@@ -166,7 +166,7 @@ class StoreFile:
         return sum(os.stat(file).st_size for file in files if file.exists())
 
     def leave(self, copy: sqlite3.Connection) -> None:
-        """Take the name of this store out of a copy that takes the place of the file; nothing is written from here on."""
+        """Take the name of this store out of a copy that takes the place of the file; it writes nothing any more."""
         openers.strike(copy, self._names)
 
     def close(self) -> None:

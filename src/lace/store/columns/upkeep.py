@@ -165,7 +165,7 @@ class _Compaction:
                 rows = source.execute(f"SELECT * FROM {table}")
                 marks = ", ".join("?" * len(rows.description))
                 target.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-            # Ours goes with the swap: after it the log is empty, and a disk that refuses could not take it out any more.
+            # Our name goes with the swap: after it the log is empty, and a full disk would not let it be taken out.
             store._file.leave(target)
             expire_cursors(fresh, before.last_removal)
             now = state.read(target)
