@@ -78,6 +78,7 @@ def test_an_archive_and_a_lace_come_to_the_same_and_an_open_link_hears_of_each_n
             assert set(first.result.received_hashes) == names(OURS)
             assert set(first.result.sent_hashes) == names(THEIRS)
 
+            await there.next_outcome()  # our side looks whether what it was sent is in its set, and then rests
             await asyncio.to_thread(archive.peer.settle)  # the root of what both hold now
             archive.peer.jobs.reads.clear()
             second = await exchange(there.address, lace)

@@ -29,8 +29,11 @@ T = TypeVar("T")
 class StoreFile:
     """One connection, which threads share by taking turns."""
 
-    def __init__(self, path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> None:
+    def __init__(
+        self, path: Path, *, create: bool, read_only: bool, limits: StoreLimits, is_scratch: bool = False
+    ) -> None:
         self.path = path
+        self._is_scratch = is_scratch  # nobody else knows of it, and it gets its name only when it is closed
         self.limits = limits
         self._lock = RLock()
         self._closed = False
@@ -140,7 +143,7 @@ class StoreFile:
 
     def register(self) -> None:
         """Before the first write: a copy of the file without its log must not look whole."""
-        if self._is_in_file or self._read_only or self.connection.in_transaction:
+        if self._is_in_file or self._read_only or self._is_scratch or self.connection.in_transaction:
             return
         with self.errors():
             if not self._names:

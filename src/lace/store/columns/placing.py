@@ -125,6 +125,7 @@ def put_in_place(part: Path, path: Path, *, replace: bool) -> None:
             _require_no_log(path)
             _take_place(part, path)
         return
+    _require_finished(part, path)
     _sync(part)
     _require_no_log(path)
     try:
@@ -136,11 +137,18 @@ def put_in_place(part: Path, path: Path, *, replace: bool) -> None:
 
 def _take_place(part: Path, path: Path) -> None:
     """Replace a file that nobody uses and that has no log."""
+    _require_finished(part, path)
     _sync(part)
     for suffix in FILES[1:]:  # empty ones, and an index of nothing
         Path(f"{path}{suffix}").unlink(missing_ok=True)
     os.replace(part, path)
     _confirm(path)
+
+
+def _require_finished(part: Path, path: Path) -> None:
+    """A file whose log could not be copied into it when it was closed lacks what is in the log."""
+    if _logs(part):
+        raise StoreError(f"{path}: the disk did not take all of it: nothing was changed")
 
 
 def _confirm(path: Path) -> None:

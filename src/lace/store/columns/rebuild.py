@@ -32,7 +32,7 @@ Setting = tuple[str, str, bytes]
 
 def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], before: StoreState) -> int:
     """A new store at `target` with records under their ids, ascending; how many."""
-    with SQLiteStore(target, create=True, read_only=False, limits=SCRATCH) as store:
+    with SQLiteStore(target, create=True, read_only=False, limits=SCRATCH, is_scratch=True) as store:
         count = adopt_all(store, records)
         for namespace, key, value in settings:
             store.put_setting(namespace, key, value)

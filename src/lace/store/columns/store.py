@@ -51,10 +51,20 @@ class _WrittenRows(NamedTuple):
 class SQLiteStore(Closing):
     """A RecordStore in one file; safe to share between threads, which then take turns."""
 
-    def __init__(self, path: str | Path, *, create: bool, read_only: bool, limits: StoreLimits | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        create: bool,
+        read_only: bool,
+        limits: StoreLimits | None = None,
+        is_scratch: bool = False,
+    ) -> None:
         self.path = Path(path)
         self._limits = limits or StoreLimits()
-        self._file = StoreFile(self.path, create=create, read_only=read_only, limits=self._limits)
+        self._file = StoreFile(
+            self.path, create=create, read_only=read_only, limits=self._limits, is_scratch=is_scratch
+        )
         connection = self._file.connection
         self._symbols = SymbolTable(connection, keyed_hash(self._file.secret))
         self._coordinates = CoordinateIndex(connection, self._symbols)

@@ -48,7 +48,7 @@ def restore(backup_path: Path, path: Path, progress: Progress = lambda done, of:
     path = real(path)
     with upkeep(path, "restore") as part:
         _copy(backup_path, part, progress)
-        with SQLiteStore(part, create=False, read_only=False, limits=SCRATCH) as store:
+        with SQLiteStore(part, create=False, read_only=False, limits=SCRATCH, is_scratch=True) as store:
             expire_cursors(store, 0)
             count = store.stat().records
         put_in_place(part, path, replace=False)
@@ -78,7 +78,7 @@ def compact(path: Path, progress: Callable[[int], None] = lambda _: None) -> tup
     with upkeep(path, "compact") as part, SQLiteStore(path, create=False, read_only=False) as store:
         size = store.stat().file_bytes
         store._file.reserve.release()  # kept again when the store is closed
-        with SQLiteStore(part, create=True, read_only=False, limits=SCRATCH) as fresh:
+        with SQLiteStore(part, create=True, read_only=False, limits=SCRATCH, is_scratch=True) as fresh:
             _Compaction(store, fresh, progress).run()
     return size, path.stat().st_size
 
