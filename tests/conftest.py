@@ -41,6 +41,7 @@ ROOT = Path(__file__).parent.parent
 SECOND_JVM = ("test_executor.py", "test_few.py", "test_query.py", "test_reuse.py", "test_source.py")
 TOGETHER = {
     "tests/inspector/test_stories.py": "browser",  # one serves them all
+    "tests/cli/test_terminal.py": "screens",  # every command is run once on each of them
     "tests/test_architecture.py": "sources",  # are parsed once
 }
 STANDING_BACK = 5  # as `nice` counts

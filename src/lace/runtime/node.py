@@ -254,7 +254,11 @@ class Node:
             except TransportError:
                 return
             self.pulse.wake()
-            await asyncio.sleep(0)  # a link begins in every round of the loop, however many have come
+            try:
+                await asyncio.sleep(0)  # a link begins in every round of the loop, however many have come
+            except asyncio.CancelledError:  # the node ends, and nobody else has this stream
+                stream.abort()
+                raise
             # Who gives terms peer by peer has thought of strangers.
             here = self._terms_for(stream, listener, terms) if isinstance(terms, Terms) else terms
             self._ask_for_terms(stream, self._asking(here, stream.proof))
