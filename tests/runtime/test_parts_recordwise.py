@@ -194,3 +194,28 @@ def test_more_links_than_may_be_held_are_evaluated_whole(monkeypatch: pytest.Mon
 
 def test_everything_has_no_need_of_parts() -> None:
     assert select().text == ALL.text
+
+
+def test_more_links_than_may_be_held_are_read_once_and_again_only_after_records_went(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, whole = MemoryStore(), list[int]()
+    really = MemoryStore.snapshot
+
+    def snapshot(one: MemoryStore) -> object:
+        whole.append(1)
+        return really(one)
+
+    monkeypatch.setattr(MemoryStore, "snapshot", snapshot)
+    manifests = [record for record in RECORDS if record.type != "B"]
+    links = PartLinks(store, max_links=1)
+    store.put(RECORDS)
+    assert not links.follow()
+    for number in range(5):
+        store.put([validate(plex(f"later {number}"))])
+        assert not links.follow()
+    assert len(whole) == 1
+    store.delete(*(record.hash for record in manifests))
+    assert links.follow()
+    assert links.is_empty
+    assert len(whole) == 2

@@ -129,7 +129,10 @@ def unneeded_parts(store: RecordStore, load: Load, removed: Iterable[RecordHash]
 
     A nested manifest is one that stands where `put` puts them; a record with a place of its own is nobody's part alone.
     """
+    removed = tuple(removed)
     snapshot = store.snapshot()
+    if not any(True for one in removed for _ in snapshot.query(RECORD_LINK, one, CHUNK_LINK)):
+        return []  # no content in parts goes: who links to what need not be known
     links: dict[str, set[str]] = {}
     parts: dict[str, list[str]] = {}
     for whole, name, _, _, target in snapshot.query(RECORD_LINK):

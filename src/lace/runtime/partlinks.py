@@ -30,16 +30,20 @@ class PartLinks:
         self._parts: dict[str, dict[str, None]] = {}
         self._wholes: dict[str, dict[str, None]] = {}
         self._count = 0
+        self._is_over = False  # more links than may be held: none is, until records go
 
     def follow(self) -> bool:
         """Take in what the store has by now; False if there are more links than may be held."""
         with self._lock:
             now = self._store.cursor()
             if now == self._at:
-                return self._count <= self._max_links
+                return not self._is_over
             changes = None if self._at is None else self._store.changes(self._at)
-            if changes is None:
-                self._parts, self._wholes, self._count = {}, {}, 0
+            if changes is not None and self._is_over and not changes.removed_records:
+                self._at = changes.cursor  # what came makes it no less: all links are not read again for it
+                return False
+            if changes is None or self._is_over:
+                self._parts, self._wholes, self._count, self._is_over = {}, {}, 0, False
                 snapshot = self._store.snapshot()
                 self._at = snapshot.cursor
                 return self._add(snapshot)
@@ -61,7 +65,7 @@ class PartLinks:
                 known[part] = None
                 self._wholes.setdefault(part, {})[whole] = None
             if self._count > self._max_links:
-                self._at = None  # whoever asks again has it looked at again
+                self._parts, self._wholes, self._count, self._is_over = {}, {}, 0, True
                 return False
         return True
 
