@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary, ref
 
 from lace.errors import StoreError
 from lace.interlace.ledger import keep_newest
@@ -47,6 +49,36 @@ class _Settings(Protocol):
     def put_setting(self, namespace: str, key: str, value: bytes | None) -> None: ...
 
 
+class _RefusedTable:
+    """What is remembered with one lace, once for all of its links: of a hundred links each would hold a copy."""
+
+    def __init__(self, store: _Settings) -> None:
+        self._store = ref(store)  # which holds this table as long as it lives
+        self.lock = threading.Lock()
+        self.rows: dict[str, RefusedRecord] = self.read()
+
+    def read(self) -> dict[str, RefusedRecord]:
+        """What is kept; a table that cannot be read costs the bytes of what it held."""
+        store = self._store()
+        kept = None if store is None else store.get_setting(NAMESPACE, KEY)
+        try:
+            return {str(record): RefusedRecord(*row) for record, row in json.loads(kept).items()} if kept else {}
+        except (ValueError, TypeError, AttributeError):
+            return {}
+
+
+_tables: WeakKeyDictionary[_Settings, _RefusedTable] = WeakKeyDictionary()
+_making = threading.Lock()
+
+
+def _table_of(store: _Settings) -> _RefusedTable:
+    with _making:
+        found = _tables.get(store)
+        if found is None:
+            found = _tables[store] = _RefusedTable(store)
+        return found
+
+
 class RefusedBefore:
     """The table of one lace, as one link uses it."""
 
@@ -55,24 +87,16 @@ class RefusedBefore:
         self._peer = peer
         self._limits = limits
         self._now = now
-        self._known: dict[str, RefusedRecord] | None = None  # until it is asked for
+        self._shared: _RefusedTable | None = None  # until it is asked for
 
     def __len__(self) -> int:
         return len(self._table)
 
     @property
     def _table(self) -> dict[str, RefusedRecord]:
-        if self._known is None:
-            self._known = self._read()
-        return self._known
-
-    def _read(self) -> dict[str, RefusedRecord]:
-        """What is kept; a table that cannot be read costs the bytes of what it held."""
-        kept = self._store.get_setting(NAMESPACE, KEY)
-        try:
-            return {str(record): RefusedRecord(*row) for record, row in json.loads(kept).items()} if kept else {}
-        except (ValueError, TypeError, AttributeError):
-            return {}
+        if self._shared is None:
+            self._shared = _table_of(self._store)
+        return self._shared.rows
 
     def get(self, record: str) -> RefusedRecord | None:
         """What is known of a record."""
@@ -96,13 +120,15 @@ class RefusedBefore:
         rows = {
             record: one._replace(peer=self._peer, limits=self._limits, when=when) for record, one in refused.items()
         }
-        table = {**self._read(), **rows}  # other links write it too
-        for record in gone:
-            table.pop(record, None)
-        keep_newest(table, MAX_REMEMBERED)
-        self._known = table
-        with contextlib.suppress(StoreError):  # no room for it on a full disk: then it is known to this link only
-            self._store.put_setting(NAMESPACE, KEY, json.dumps(table).encode() if table else None)
+        shared = _table_of(self._store)
+        with shared.lock:
+            table = {**shared.read(), **rows}  # other processes write it too
+            for record in gone:
+                table.pop(record, None)
+            keep_newest(table, MAX_REMEMBERED)
+            shared.rows = table
+            with contextlib.suppress(StoreError):  # no room for it on a full disk: then only this process knows it
+                self._store.put_setting(NAMESPACE, KEY, json.dumps(table).encode() if table else None)
 
 
 def has_refused(store: _Settings) -> bool:
