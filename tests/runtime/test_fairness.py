@@ -137,6 +137,26 @@ def test_work_that_is_known_to_be_long_has_few_threads_at_a_time_and_the_others_
     threads.shutdown()
 
 
+def test_long_work_of_many_accounts_that_nobody_knows_leaves_the_other_threads_alone() -> None:
+    """Four threads, and everybody is new: work that says it is long has one of them, and brands nobody."""
+    threads, hold = FairThreads(4, "test", most_long=1), threading.Event()
+    begun = list[int]()
+
+    def stay(account: int) -> None:
+        begun.append(account)
+        hold.wait(30)
+        burn(2 * LONG_S)
+
+    crowd = [threads.of(number, is_long=True).submit(stay, number) for number in range(6)]
+    assert [threads.submit(f"new {number}", lambda: 5).result(30) for number in range(3)] == [5, 5, 5]
+    assert len(begun) == 1
+    hold.set()
+    for future in crowd:
+        future.result(30)
+    assert [threads._pace(number) for number in range(6)] == [Pace.UNKNOWN] * 6
+    threads.shutdown()
+
+
 def test_accounts_that_nobody_knows_leave_one_thread_to_those_that_are_short() -> None:
     threads, hold = FairThreads(2, "test"), threading.Event()
     threads.submit("light", lambda: None).result(30)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -14,7 +16,8 @@ from lace.differences.idset import set_of
 from lace.interlace.advertisement import Advertisement, FieldClaim
 from lace.interlace.claims import PeerClaims
 from lace.interlace.effects import TakeClaims
-from lace.interlace.partitions import AdvertisementSet
+from lace.interlace.host import Call
+from lace.interlace.partitions import AdvertisementSet, Partition, Parts, summarise
 from lace.records.validate import validate
 from lace.runtime import generation
 from lace.runtime.generation import Generation
@@ -43,6 +46,23 @@ def test_an_advertisement_is_made_once_for_all_links() -> None:
     assert own.some(RECORDS[2:4]) == first == sorted(first)
     assert own.some(RECORDS[2:5])[:2] == first
     assert sorted(made.asked) == RECORDS[2:5]
+
+
+def test_of_links_that_ask_for_roots_at_once_one_works_them_out() -> None:
+    own = Generation(0, set_of(EMPTY), Made(), 1024).then(RECORDS, [])
+    expected = Generation(0, set_of(EMPTY), Made(), 1024).then(RECORDS, []).standard.summaries(SOURCES[0])
+    at_work, worked_out, calls = threading.Event(), list[int](), [Call() for _ in range(4)]
+
+    def work_out(parts: Parts, source: str, longest: int) -> list[Partition]:
+        worked_out.append(len(parts))
+        at_work.wait(0.2)  # nobody else begins meanwhile
+        return summarise(parts, source, longest)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda call: own.summaries(SOURCES[0], work_out, call), calls))
+    assert found == [expected] * 4
+    assert worked_out == [len(expected)]
+    assert sorted(call.rows for call in calls) == [0, 0, 0, len(RECORDS)]
 
 
 @tries(30)

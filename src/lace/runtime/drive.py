@@ -67,6 +67,7 @@ class Driver:
         accounts_time: SteadyTai | None = None,
         on_limited: Callable[[Debt], None] | None = None,
         turns: LinkTurns | None = None,
+        hashers: Executor | None = None,
     ) -> None:
         self._stream = stream
         self.session = session
@@ -78,7 +79,7 @@ class Driver:
         self.meter = LinkMeter(rates or LinkRates(), accounts_time.now_ns, peer_account)
         self._paying = Paying(session, self.meter, accounts_time, self.over, on_limited)
         self._turns.pay = partial(self._paying.charge, "cpu_s")
-        self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
+        self._calls = HostCalls(threads, evaluators, self.meter, accounts_time, hashers)
         self._limits = limits or DriveLimits()
         self._waiting = Waiting(session, self._limits, budget, strangers)
         self._room = self._waiting.room
@@ -322,13 +323,18 @@ class Driver:
             case asked.Report(event):
                 await self._report(event)
             case _:
-                is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
-                if is_long:
-                    await self._afford()  # what was sent ahead waits as well
-                call = self._calls.evaluate if is_long else self._calls.call
-                answer = await call(partial(perform, self.host, request))
-                if answer is not None:
+                if (answer := await self._asked(request)) is not None:
                     await self._answer_in_turn(answer)
+
+    async def _asked(self, request: asked.HostEffect) -> given.HostAnswer | None:
+        """The answer of our own side, by threads that wait for nothing longer than this."""
+        work = partial(perform, self.host, request)
+        if isinstance(request, asked.Summarise | asked.Reconcile):  # of a large set: roots of all its partitions
+            return await self._calls.call(work, self._calls.hashers)
+        if not isinstance(request, asked.PreparePolicy | asked.Evaluate):
+            return await self._calls.call(work)
+        await self._afford()  # what was sent ahead waits as well
+        return await self._calls.evaluate(work)
 
     async def _check(self, resource: Resource) -> None:
         """Rules of the peer: short ones where they are, in a turn, for a thread would take longer to be woken."""

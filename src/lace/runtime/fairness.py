@@ -2,7 +2,8 @@
 
 Rule: see `transports.fairqueue`. Work cannot be taken away from a thread, so one thread is kept for those whose work is
 known to be short, and what is known to be long has few threads at a time: it is Python, so that more of them are no
-faster, and whoever else has something to do, the event loop first, waits for each of them in turn.
+faster, and whoever else has something to do, the event loop first, waits for each of them in turn. Work that is long
+by its nature goes by that name (`is_long`) and says nothing about the other work of its account.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from functools import partial
 from time import thread_time
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from lace.transports.fairqueue import MAX_REMEMBERED, FairQueue
 
@@ -33,6 +34,12 @@ class Pace(IntEnum):
     SHORT = 0
     UNKNOWN = 1
     LONG = 2
+
+
+class LongWork(NamedTuple):
+    """The work of an account that is known to be long before it is done."""
+
+    account: Hashable
 
 
 class FairThreads:
@@ -56,9 +63,9 @@ class FairThreads:
         """Those that were started."""
         return list(self._threads)
 
-    def of(self, account: Hashable) -> LinkThreads:
-        """The executor of one account."""
-        return LinkThreads(self, account)
+    def of(self, account: Hashable, *, is_long: bool = False) -> LinkThreads:
+        """The executor of one account; `is_long` if all that it is given takes long, whatever the account does else."""
+        return LinkThreads(self, LongWork(account) if is_long else account)
 
     def submit(self, account: Hashable, work: Callable[[], T]) -> Future[T]:
         """Have something done for an account."""
@@ -107,6 +114,8 @@ class FairThreads:
                 self._idle -= 1
 
     def _pace(self, account: Hashable) -> Pace:
+        if isinstance(account, LongWork):
+            return Pace.LONG
         owed = 0 if account in self._ours else self._owed.get(account)
         return Pace.UNKNOWN if owed is None else Pace.LONG if owed else Pace.SHORT
 
@@ -121,10 +130,11 @@ class FairThreads:
         with self._changed:
             self._at[pace] -= 1
             self._waiting.charge(account, cpu_s)
-            owed = self._owed.pop(account, 1)
-            self._owed[account] = _SHORT_AGAIN if cpu_s > LONG_S else max(0, owed - 1)
-            if len(self._owed) > MAX_REMEMBERED:
-                self._owed.popitem(last=False)
+            if not isinstance(account, LongWork):
+                owed = self._owed.pop(account, 1)
+                self._owed[account] = _SHORT_AGAIN if cpu_s > LONG_S else max(0, owed - 1)
+                if len(self._owed) > MAX_REMEMBERED:
+                    self._owed.popitem(last=False)
             if pace is not Pace.SHORT and self._waiting:
                 self._changed.notify()  # a thread that was passed over may have the place now
 

@@ -17,7 +17,9 @@ from lace.differences.tree import UNKNOWN, Tree
 from lace.errors import InvalidText
 from lace.interlace.advertisement import Advertisement, bare_claims, canonical_bytes
 from lace.interlace.columns import column_parts
+from lace.interlace.host import Call
 from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Partition
+from lace.interlace.settling import WorkOut
 
 _MANY = 100_000
 _MOST_RECENT = 1024  # advertisements that are kept for the next link that has to list them
@@ -56,6 +58,7 @@ class Generation:
         self.gone: set[str] = set()  # records that were no longer stored when they were to be advertised
         self._recent: dict[str, Advertisement] = {}  # that links asked for: what is new to one is new to many
         self._making = threading.Lock()
+        self._rooting = threading.Lock()
         self._count = len(ids)
 
     def __len__(self) -> int:
@@ -162,6 +165,16 @@ class Generation:
         for source, partitions in self._roots.items():
             standard.remember(source, partitions)
         return standard
+
+    def summaries(self, source: str, work_out: WorkOut, call: Call) -> list[Partition]:
+        """Every starting partition under a label; if many links ask at once, one of them works out the roots."""
+        standard = self.standard
+        with self._rooting:
+            parts = standard.unsummarised(source, standard.prefixes())
+            if parts:
+                call.charge(rows=sum(map(len, parts.values())))
+                standard.remember(source, work_out(parts, source, self._max_line_bytes))
+        return standard.summaries(source)
 
     def known_roots(self) -> Roots:
         """The roots of all partitions, under each label for which they were worked out or are known from before."""

@@ -215,12 +215,10 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 
     def summarise(self, wanted: asked.Summarise, call: Call) -> given.Summarised:
         """Roots are worked out where the set changed since they were last asked for."""
-        own = self._set(wanted.own).standard
+        held = self._set(wanted.own)
         if wanted.parents is None:
-            parts = own.unsummarised(wanted.source, own.prefixes())
-            call.charge(rows=sum(map(len, parts.values())))
-            own.remember(wanted.source, self._work_out(parts, wanted.source, self._terms.max_line_bytes))
-            return given.Summarised(own.summaries(wanted.source))
+            return given.Summarised(held.summaries(wanted.source, self._work_out, call))
+        own = held.standard
         call.charge(rows=sum(map(own.count_under, wanted.parents)))
         return given.Summarised(own.children(wanted.parents, wanted.source))
 

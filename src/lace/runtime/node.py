@@ -466,6 +466,7 @@ class Node:
             accounts_time=self._time,
             on_limited=lambda debt: self._reports.in_debt(info, debt),
             turns=self._crew.turns.of(account),
+            hashers=self._crew.threads.of(account, is_long=True),
         )
 
     def _rates_for(self, proof: TransportProof, dialled: bool) -> LinkRates:
