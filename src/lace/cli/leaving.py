@@ -40,6 +40,16 @@ async def first_of(*events: asyncio.Event) -> None:
         waiter.cancel()
 
 
+async def over_or_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    """Wait until something is over, or nobody wants it any more: then it is given up."""
+    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if working.done():
+        working.result()
+    working.cancel()
+
+
 async def done_or_stopped(work: Callable[[], None], stop: asyncio.Event) -> None:
     """Have something done aside, which may take long, and wait until it is, or nobody wants it any more."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()

@@ -18,7 +18,7 @@ import click
 
 from lace.cli.amounts import QuotaType, quotas_with
 from lace.cli.failure import ExitCode
-from lace.cli.leaving import done_or_stopped, first_of, leave_at_once
+from lace.cli.leaving import done_or_stopped, first_of, leave_at_once, over_or_stopped
 from lace.cli.links import (
     AddressType,
     LinkChoices,
@@ -287,6 +287,7 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | N
     try:
         if side.get_ready is not None:
             await done_or_stopped(side.get_ready, stop)
+        await over_or_stopped(node.get_ready(serving.terms), stop)
         if stop.is_set():
             return None
         bound = await _begin(node, serving)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from lace.differences.keyed import DifferenceKey
 from lace.errors import InvalidInput, LaceError
 from lace.facts.predicates import DATA_LENGTH
+from lace.interlace.effects import PreparePolicy
 from lace.interlace.negotiate import (
     ALL_FIELDS,
     MOST_REFUSALS,
@@ -50,6 +51,24 @@ class Agreement:
     names_parts: bool = False  # an operand asks for parts of content once it has their manifest (070-TAKE-03)
     difference_key: DifferenceKey | None = None  # 070, where it is agreed
     peer_holds_nothing: bool = False  # 070: it said so, and comparing is agreed
+
+    def preparing(self, config: MachineConfig, *, keeps_claims: bool = False, cursor_key: str = "") -> PreparePolicy:
+        """What our side has to make of it."""
+        terms = config.terms
+        return PreparePolicy(
+            plan=self.plan,
+            local_index=config.index,
+            viewer=self.viewer,
+            schema=self.negotiated.schema,
+            send_gate=terms.send_gate,
+            exposures=terms.exposures,
+            own_source=self.own_source,
+            peer_source=self.peer_source,
+            record_formats=self.negotiated.record_formats & terms.record_formats,
+            keeps_claims=keeps_claims,
+            cursor_key=cursor_key,
+            difference_key=self.difference_key,
+        )
 
     def runtime(self, link: Link, tick: TAI) -> RuntimeFacts:
         """The runtime facts at a tick."""

@@ -12,7 +12,7 @@ from lace.interlace.advertise import measured_bytes
 from lace.interlace.agreement import Agreement
 from lace.interlace.blocks import BlockReader
 from lace.interlace.core import Core
-from lace.interlace.effects import Evaluate, KeepClaims, PreparePolicy, SetHandle
+from lace.interlace.effects import Evaluate, KeepClaims, SetHandle
 from lace.interlace.events import Ticked
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Evaluated, Reconciled
 from lace.interlace.phases import Question
@@ -66,24 +66,9 @@ class Epoch:
 
     def prepare(self) -> None:
         """Have the local policy made, and the peer's claims of the last time taken up (050-SEND-02)."""
-        agreement, terms = self.agreement, self._core.terms
-        self._core.ask(
-            Question.POLICY,
-            PreparePolicy(
-                plan=agreement.plan,
-                local_index=self._core.config.index,
-                viewer=agreement.viewer,
-                schema=agreement.negotiated.schema,
-                send_gate=terms.send_gate,
-                exposures=terms.exposures,
-                own_source=agreement.own_source,
-                peer_source=agreement.peer_source,
-                record_formats=agreement.negotiated.record_formats & terms.record_formats,
-                keeps_claims=self._keeps_claims,
-                cursor_key="" if self._keeps_claims else self._cursor_key,
-                difference_key=agreement.difference_key,
-            ),
-        )
+        cursor_key = "" if self._keeps_claims else self._cursor_key
+        wanted = self.agreement.preparing(self._core.config, keeps_claims=self._keeps_claims, cursor_key=cursor_key)
+        self._core.ask(Question.POLICY, wanted)
 
     def begin_with(self, claims: int) -> None:
         """The policy is ready; so many claims of the peer are known."""

@@ -22,6 +22,7 @@ from lace.interlace.host import Arrived, AtOnce, Call, Loaded, Payer
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import summarise
 from lace.interlace.refusals import NOTHING_HELD_BACK
+from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.terms import Terms
 from lace.interlace.transfer import choose_requests
 from lace.limits import MIB
@@ -123,6 +124,14 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._evaluator.prepare(wanted, call)
         self._agreed = _Policy(wanted, self._claims_for(wanted))
         return given.PolicyPrepared(len(self._agreed.claims))
+
+    def get_ready(self, wanted: asked.PreparePolicy, runtime: RuntimeFacts, call: Call) -> None:
+        """Work out what links under a plan will share, if they share anything; for none of them in particular."""
+        self.prepare(wanted, call)
+        self._sends_under(asked.Evaluate(runtime=runtime), call)
+        if self.shared_sends is not None:
+            own = self.shared_sends.current(runtime, self._prepared().claims, call)
+            own.get_ready(wanted.own_source, self._work_out, call)
 
     def _no_claims(self, source: str) -> PeerClaims:
         return PeerClaims(source, self._terms.max_line_bytes, self._work_out)

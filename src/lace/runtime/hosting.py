@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
-from lace.interlace.host import Host
+from lace.errors import LaceError
+from lace.interlace.host import Call, Host
 from lace.interlace.terms import Terms
 from lace.policy.exposure import shows_everything
 from lace.runtime.admission import peer_key
@@ -67,6 +68,18 @@ class Hosting:
             cursors=self.cursors,
             bodies=self.bodies,
         )
+
+    def get_ready(self, terms: Terms, tai_ns: int, call: Call) -> None:
+        """Work out what the first links under these terms will need; where that fails, they are told."""
+        from lace.runtime.readying import get_ready  # with the rules, which take their time to load
+
+        host = LocalHost(self.store, terms, workers=self.crew.workers, policies=self.policies, house=self.crew.house)
+        try:
+            with contextlib.suppress(LaceError):
+                get_ready(host, terms, tai_ns, call)
+                self.policies.keep()
+        finally:
+            host.close()
 
     @property
     def is_empty(self) -> bool:

@@ -33,6 +33,8 @@ class NodeLimits(AdmissionLimits):
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 2.0  # for links at work; after it they are cut
     shutdown_most_s: float = 4.0  # for all of it
+    ready_records: int = 10_000  # above so many, what the first peers ask for is worked out before a node listens
+    ready_s: float = 10.0  # for that; then it listens, and goes on with it
     decide_s: float = 10.0  # for an async `policy_for`; a peer that is not decided about by then is turned away
     tend_s: float = 0.25  # how often links are checked for those that have to leave
     backoff_first_s: float = 0.5  # before a lost peer is dialled again; doubles each time, and differs by a quarter

@@ -19,6 +19,7 @@ from pathlib import Path
 from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address
 from lace.interlace import inputs as given
+from lace.interlace.host import Call
 from lace.interlace.terms import MachineConfig, Rules, Terms
 from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
@@ -123,11 +124,32 @@ class Node:
         self._stopping = asyncio.Event()
         self._watch = StoreWatch(store, self._limits.store_poll_s, self._reports.trouble)
         self._is_watching = False
+        self._ready_for: list[Rules] = []  # what was worked out for those who come first
+        self._readying = Call()
 
     # --- links -------------------------------------------------------------------------------------------------
 
+    async def get_ready(self, terms: Terms | TermsFor) -> None:
+        """Work out what the first peers under these terms will ask for, if that takes long; `listen` does it too.
+
+        Nothing can be foreseen of terms that depend on what a connection proves.
+        """
+        if not isinstance(terms, Terms) or self._hosting.make is not None or terms.rules in self._ready_for:
+            return
+        self._ready_for.append(terms.rules)
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(
+            self._crew.evaluators, self._ready_store, terms, self._clock.tai().to_ns(), self._readying
+        )
+        await asyncio.wait([work], timeout=self._limits.ready_s)
+
+    def _ready_store(self, terms: Terms, tai_ns: int, call: Call) -> None:
+        if self.store.stat().records > self._limits.ready_records:
+            self._hosting.get_ready(terms, tai_ns, call)
+
     async def listen(self, address: Address, terms: Terms | TermsFor) -> Address:
         """Accept peers from now on; where that is really bound. Terms may depend on what a connection proves."""
+        await self.get_ready(terms)
         listener = await listen(address, self._transport)
         self._listeners.append(listener)
         self._spawn(self._accept(listener, terms))
@@ -529,6 +551,7 @@ class Node:
         loop = asyncio.get_running_loop()
         last = loop.time() + self._limits.shutdown_most_s
         self._stopping.set()
+        self._readying.cancel()
         self._watch.changed.set()
         for listener in self._listeners:
             await listener.close()
