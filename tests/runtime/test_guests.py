@@ -24,6 +24,7 @@ from lace.interlace.host import Call
 from lace.interlace.negotiate import NO_FIELDS
 from lace.interlace.partitions import ClaimChanges
 from lace.interlace.terms import Terms
+from lace.limits import MIB
 from lace.policy.compile import agree
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
@@ -235,16 +236,37 @@ def test_honest_selectors_never_need_more_than_the_first_fuel(tmp_path: Path) ->
     store.close()
 
 
+def test_processes_that_may_grow_large_evaluate_one_at_a_time(store: RecordStore) -> None:
+    """Which rules are refused never hangs on how many are evaluated; how many are, on what they may hold together."""
+    limits = GuestLimits()
+    held = limits.held_bytes(100_000)
+    assert limits.places(limits.process_bytes(limits.held_bytes(200), 200)) == limits.processes
+    assert limits.places(limits.process_bytes(held, 100_000)) == 1
+    assert limits.places(limits.process_bytes(limits.held_bytes(10_000_000), 10_000_000)) == 1
+    # A siege allows 256 MiB: what is tried here, and the process beside it, with the modules that it loads.
+    assert limits.held_bytes(100_000, is_first=True) + limits.process_bytes(held, 100_000) + 48 * MIB <= 256 * MIB
+
+    house = GuestHouse(getattr(store, "path", None), limits)
+    with house._lock:
+        first = house._free_room(None, 1)
+        assert first is not None
+        first.is_busy = True
+        assert house._free_room(None, 1) is None
+        assert house._free_room(None, 2) is not None
+        first.is_busy = False
+    house.close()
+
+
 def test_a_process_that_was_killed_counts_until_it_is_gone(store: RecordStore) -> None:
     """So there are never more of them in memory than may evaluate, however fast guests come and go."""
     house = GuestHouse(getattr(store, "path", None), replace(AT_ONCE, processes=1))
     with house._lock:
         house._leaving = 1
-        assert house._free_room(None) is None
+        assert house._free_room(None, 1) is None
         house._leaving = 0
-        room = house._free_room(None)
+        room = house._free_room(None, 1)
         assert room is not None
-        assert house._free_room(None) is None  # the idle one has to go first
+        assert house._free_room(None, 1) is None  # the idle one has to go first
         assert house._leaving == 1
         assert house._rooms == []
     house.close()

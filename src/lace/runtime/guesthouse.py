@@ -48,9 +48,11 @@ class GuestLimits:
     max_rows: int = 1 << 28  # touched in a process of their own
     first_held_bytes: int = 8 * MIB  # derived facts, and rows of the step at work: here
     base_held_bytes: int = 24 * MIB  # and in a process of their own
-    record_held_bytes: int = 1024  # for each record of the store: the owner's own rules stand in there too
+    record_held_bytes: int = 256  # for each record of the store: the owner's own rules stand in there too
+    record_read_bytes: int = 256  # for each record: what a process reads of it, beside what it may hold
     max_cpu_s: float = 10.0  # of one evaluation
     processes: int = 2  # that evaluate at a time
+    max_process_bytes: int = 192 * MIB  # of them together; one may run however large the store is
     max_waiting: int = 256  # evaluations in line; the next one is refused
     yields_by: int = 15  # the nice value: everything else on the machine goes first
     max_remembered: int = 4096  # rule texts known to cost much
@@ -62,12 +64,20 @@ class GuestLimits:
         base = self.first_held_bytes if is_first else self.base_held_bytes
         return base + records * self.record_held_bytes
 
+    def process_bytes(self, held_bytes: int, records: int = 0) -> int:
+        """What a process may grow by that may hold this much, over a store of this size."""
+        return 2 * held_bytes + records * self.record_read_bytes + 32 * MIB  # a step copies
 
-def confine(held_bytes: int) -> None:
+    def places(self, process_bytes: int) -> int:
+        """How many processes may evaluate at a time if each may grow by this much."""
+        return max(1, min(self.processes, self.max_process_bytes // process_bytes))
+
+
+def confine(process_bytes: int) -> None:
     """In a guest's process: no more memory than this beyond what it has, and no core files."""
     with open("/proc/self/statm", encoding="ascii") as file:
         data = int(file.read().split()[5]) * _PAGE
-    most = data + 2 * held_bytes + 32 * MIB  # a step copies; the exact limit is the engine's own
+    most = data + process_bytes  # the exact limit is the engine's own
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -178,10 +188,11 @@ class GuestHouse:
     # --- evaluations elsewhere ---------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def turn(self, guest: Hashable, name: Name, room: Room | None, call: Call) -> Iterator[Room]:
-        """A room for one evaluation: the one a link had, if nobody took it meanwhile, or a fresh one."""
+    def turn(self, guest: Hashable, name: Name, room: Room | None, call: Call, process_bytes: int) -> Iterator[Room]:
+        """A room for one evaluation that may grow by so much: the one a link had, if nobody took it meanwhile, or a
+        fresh one."""
         self.refuse_again(name)
-        room = self._wait_for_room(guest, room, call)
+        room = self._wait_for_room(guest, room, call, self.limits.places(process_bytes))
         started = room.began_cpu_s
         try:
             yield room
@@ -199,14 +210,14 @@ class GuestHouse:
             if self._costly.get(name, 0.0) > time.monotonic():
                 raise LimitExceeded("max_cpu_s", int(self.limits.max_cpu_s), "the same rules were stopped a moment ago")
 
-    def _wait_for_room(self, guest: Hashable, had: Room | None, call: Call) -> Room:
+    def _wait_for_room(self, guest: Hashable, had: Room | None, call: Call, places: int) -> Room:
         mine = object()
         with self._lock:
             if len(self._waiting) >= self.limits.max_waiting:
                 raise LimitExceeded(MAX_WAITING, self.limits.max_waiting, "evaluations of peers' rules that wait")
             self._waiting.put(guest, mine)
             try:
-                while not (self._waiting.first() is mine and (room := self._free_room(had)) is not None):
+                while not (self._waiting.first() is mine and (room := self._free_room(had, places)) is not None):
                     if call.is_cancelled or self._is_closed:
                         raise EvaluationStopped("nobody waits for this evaluation any more")
                     self._lock.wait(_LOOK_S)
@@ -219,10 +230,10 @@ class GuestHouse:
             self._watch()
             return room
 
-    def _free_room(self, had: Room | None) -> Room | None:
+    def _free_room(self, had: Room | None, places: int) -> Room | None:
         if had is not None and had in self._rooms and not had.is_busy:
             return had
-        if len(self._rooms) + self._leaving < self.limits.processes:
+        if len(self._rooms) + self._leaving < places:
             return self._new_room()
         idle = [room for room in self._rooms if not room.is_busy]
         if not idle:

@@ -155,7 +155,7 @@ class GuestEngine:
     def _elsewhere(self, question: ProgramQuestion, limits: EngineLimits) -> ProgramAnswer:
         """The answer of a process; of another one, once, if somebody else ended the first."""
         far = self._limits(limits, question, self._house.limits.max_rows - self._rows, is_first=False)
-        job = AnswerQuestion(question, far, self._most)
+        job = AnswerQuestion(question, far, self._most, self._house.limits.process_bytes(far.max_held_bytes))
         try:
             return self._ask_far(job)
         except GuestKilled:
@@ -172,7 +172,7 @@ class GuestEngine:
             raise LimitExceeded("max_cpu_s", int(most), "processor seconds of a peer's rules in processes of their own")
         try:
             # The process is nobody's afterwards: its memory was limited by what this question may hold.
-            with self._house.turn(self._account, self._name, None, self._call) as room:
+            with self._house.turn(self._account, self._name, None, self._call, job.process_bytes) as room:
                 return room.ask(job)
         finally:
             self._cpu_s += self._call.cpu_s - before
@@ -185,10 +185,11 @@ class AnswerQuestion:
     question: ProgramQuestion
     limits: EngineLimits
     most: int
+    process_bytes: int
 
     def run(self, _: IO[bytes]) -> ProgramAnswer:
         """There."""
-        confine(self.limits.max_held_bytes)
+        confine(self.process_bytes)
         try:
             return answered(self.question, _meter(self.question, self.limits, never), self.most)
         except MemoryError:

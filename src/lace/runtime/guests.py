@@ -224,7 +224,7 @@ class GuestEvaluator:
 
     def _ask_far(self, job: EvaluateGuest | RequestableGuest, call: Call) -> GuestAnswer:
         """The answer of our room; one that is fresh is told everything first."""
-        with self._house.turn(self._turn_of(call), self._name, self._room, call) as room:
+        with self._house.turn(self._turn_of(call), self._name, self._room, call, self._memory().process_bytes) as room:
             self._room = room
             if not room.is_fresh:
                 answer = room.ask(job)
@@ -242,7 +242,7 @@ class GuestEvaluator:
         assert wanted is not None
         assert self._house.path is not None
         limits = self._house.limits
-        room.ask(BeginGuest(str(self._house.path), self._terms, wanted, limits.max_rows, self._held_bytes()))
+        room.ask(BeginGuest(str(self._house.path), self._terms, wanted, limits.max_rows, self._memory()))
         if facts is None:  # nothing was evaluated yet
             room.is_fresh = False
             return GuestAnswer(self._cursor, 0)
@@ -252,8 +252,10 @@ class GuestEvaluator:
             return replace(answer, delta=Delta(whole=list(answer.delta.send_added)))
         return replace(answer, delta=self._difference(answer.delta))
 
-    def _held_bytes(self) -> int:
-        return self._house.limits.held_bytes(self.store.stat().records)
+    def _memory(self) -> GuestMemory:
+        records, limits = self.store.stat().records, self._house.limits
+        held = limits.held_bytes(records)
+        return GuestMemory(held, limits.process_bytes(held, records))
 
     def _difference(self, whole: Delta) -> Delta:
         """From what was told before to what a process found that began from nothing."""
@@ -281,6 +283,14 @@ class GuestAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class GuestMemory:
+    """What an evaluation may hold, and by how much its process may grow."""
+
+    held_bytes: int
+    process_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class BeginGuest:
     """Open the store and prepare the plan."""
 
@@ -288,15 +298,15 @@ class BeginGuest:
     terms: Terms
     wanted: PreparePolicy
     max_rows: int
-    max_held_bytes: int
+    memory: GuestMemory
 
     def run(self, _: IO[bytes]) -> None:
         global _guest
-        confine(self.max_held_bytes)
+        confine(self.memory.process_bytes)
         engine = replace(
             self.terms.engine_limits,
             max_peer_rows_touched=min(self.terms.engine_limits.max_peer_rows_touched, self.max_rows),
-            max_held_bytes=min(self.terms.engine_limits.max_held_bytes, self.max_held_bytes),
+            max_held_bytes=min(self.terms.engine_limits.max_held_bytes, self.memory.held_bytes),
         )
         store = open_store(Path(self.path), read_only=True)
         _guest = StoreEvaluator(store, replace(self.terms, engine_limits=engine))
