@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlace.pair import plex
-from interop.harness import PATIENCE_S, exchange_once, filled, make_node, terms_of
+from interop.harness import CLOCK, PATIENCE_S, exchange_once, filled, make_node, terms_of
 from lace.interlace.host import Call
 from lace.interlace.partitions import Partition, Parts
 from lace.interlace.terms import Terms
@@ -20,6 +20,8 @@ from lace.runtime.evaluate import Delta, StoreEvaluator
 from lace.runtime.links import NodeLimits
 from lace.runtime.workers import Workers
 from lace.store.base import RecordStore
+from lace.transports.dial import TransportOptions, dial
+from siege import speech
 from transports.endpoints import any_port
 
 RECORDS = [plex(f"n/{number}", group="u") for number in range(40)]
@@ -113,5 +115,38 @@ def test_a_node_listens_though_it_takes_long_to_get_ready_and_its_end_is_not_hel
         assert not given_up.is_set()
         assert await node.shutdown()
         assert given_up.is_set()
+
+    asyncio.run(run())
+
+
+def test_links_that_wait_for_roots_hold_up_no_short_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six peers are to be told the roots of a set that takes long to hash; one that has the same set is served."""
+    begun, hold = threading.Event(), threading.Event()
+    really = Workers.summarise
+
+    async def run() -> None:
+        node = make_node(filled(RECORDS))
+
+        def slow(mine: Workers, parts: Parts, source: str, longest: int) -> list[Partition]:
+            if mine is node._crew.workers:
+                begun.set()
+                hold.wait(PATIENCE_S)
+            return really(mine, parts, source, longest)
+
+        monkeypatch.setattr(Workers, "summarise", slow)
+        address = await node.listen(any_port("unix", tmp_path), SUMMARISED)
+        crowd = [await dial(address, TransportOptions(clock=CLOCK.tai)) for _ in range(6)]
+        try:
+            for stream in crowd:
+                await stream.send(speech.opening() + b"\n\n")
+            assert await asyncio.to_thread(begun.wait, PATIENCE_S)
+            outcome, _ = await exchange_once(address, RECORDS)
+            assert outcome.is_complete
+            assert not hold.is_set()
+        finally:
+            hold.set()
+            for stream in crowd:
+                stream.abort()
+            await node.shutdown()
 
     asyncio.run(run())
