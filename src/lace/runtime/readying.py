@@ -31,7 +31,7 @@ def _foreseen(config: MachineConfig, tai_ns: int) -> Iterator[Agreement]:
     for module in {module.id: module for module in (own, select_all())}.values():
         plan = compile_modules(config, own, module)
         ours = own_hello(config, plan, tai_ns)
-        agreed = None
+        agreed: Agreement | None = None
         for refusals in (True, False):
             peer = MachineConfig(index=0, terms=replace(config.terms, module=module), refusals=refusals)
             before, agreed = agreed, settle(config, plan, ours, own_hello(peer, plan, tai_ns), None)
