@@ -24,8 +24,8 @@ from lace.facts.predicates import RECORD_PREDICATES
 from lace.notation.digest import digest
 from lace.records.keys import SigningKey
 from lace.store import SQLiteStore, StoreCursor, StoreRecordId, open_store
-from lace.store.columns import keyindex
-from lace.store.columns.keyindex import BULK
+from lace.store.columns.dictionary import keyindex
+from lace.store.columns.dictionary.keyindex import BULK
 
 KEY = SigningKey(digest(b"flips"))
 FEW = 4  # new values that are a run of the index already, in the first half of the records

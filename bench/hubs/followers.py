@@ -15,25 +15,25 @@ from lace.differences.ids import Ids
 from lace.differences.idset import set_of
 from lace.iltp.address import TcpAddress
 from lace.interlace import events as ev
-from lace.interlace.claims import PeerClaims
+from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.records.model import ValidRecord
-from lace.runtime.bodies import RecentBodies
 from lace.runtime.clock import SystemClock
-from lace.runtime.evaluate import Evaluator
-from lace.runtime.generation import Generation
-from lace.runtime.host import LocalHost
-from lace.runtime.links import Hooks, LinkInfo, NodeLimits
-from lace.runtime.node import Node
-from lace.runtime.policybook import PolicyBook, SharingKey
-from lace.runtime.quotas import QuotaGate
-from lace.runtime.sends import Sends, SharedSends
-from lace.runtime.session import Outcome
+from lace.runtime.host.host import LocalHost
+from lace.runtime.host.quotas import QuotaGate
+from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.link.session import Outcome
+from lace.runtime.node.links import Hooks, LinkInfo, NodeLimits
+from lace.runtime.node.node import Node
+from lace.runtime.rules.evaluate import Evaluator
+from lace.runtime.rules.generation import Generation
+from lace.runtime.rules.policybook import PolicyBook, SharingKey
+from lace.runtime.rules.sends import Sends, SharedSends
 from lace.store import MemoryStore
 from lace.store.base import StoreCursor
 from lace.transports.base import READ_BYTES, TransportProof, prepare_socket

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lace.intake.batch import BatchLimits
     from lace.intake.bundles import ImportReport
     from lace.interlace.result import InterlaceResult
-    from lace.interlace.terms import Rules
+    from lace.interlace.setup.terms import Rules
     from lace.limits import EngineLimits, RecordLimits
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
@@ -70,14 +70,14 @@ if TYPE_CHECKING:
     from lace.records.tip import CoordinateVersion, TipPolicy
     from lace.records.validate import validate
     from lace.runtime.clock import Clock
-    from lace.runtime.follow import LocalFollow
-    from lace.runtime.keyring import KeyEntry, KeyRing
-    from lace.runtime.node import Hooks, NodeLimits
-    from lace.runtime.preview import Preview
-    from lace.runtime.quotas import Allowance, Quotas
-    from lace.runtime.session import Outcome
+    from lace.runtime.host.quotas import Allowance, Quotas
+    from lace.runtime.identity.keyring import KeyEntry, KeyRing
+    from lace.runtime.link.session import Outcome
+    from lace.runtime.local.follow import LocalFollow
+    from lace.runtime.local.preview import Preview
+    from lace.runtime.node.node import Hooks, NodeLimits
     from lace.store.base import StoreStat
-    from lace.store.columns.salvage import RepairReport
+    from lace.store.columns.repair.salvage import RepairReport
     from lace.transports.base import ByteStream, TransportProof
     from lace.transports.tls import ClientTls, ServerTls
 
@@ -187,7 +187,7 @@ _HOMES = {
     "lace.intake.batch": "BatchLimits",
     "lace.intake.bundles": "ImportReport",
     "lace.interlace.result": "InterlaceResult",
-    "lace.interlace.terms": "Rules",
+    "lace.interlace.setup.terms": "Rules",
     "lace.limits": "EngineLimits RecordLimits",
     "lace.notation.fact": "Fact Predicate",
     "lace.notation.identifiers": "RecordHash Verifier",
@@ -215,14 +215,14 @@ _HOMES = {
     "lace.records.tip": "CoordinateVersion TipPolicy",
     "lace.records.validate": "validate",
     "lace.runtime.clock": "Clock",
-    "lace.runtime.follow": "LocalFollow",
-    "lace.runtime.keyring": "KeyEntry KeyRing",
-    "lace.runtime.node": "Hooks NodeLimits",
-    "lace.runtime.quotas": "Allowance Quotas",
-    "lace.runtime.preview": "Preview",
-    "lace.runtime.session": "Outcome",
+    "lace.runtime.local.follow": "LocalFollow",
+    "lace.runtime.identity.keyring": "KeyEntry KeyRing",
+    "lace.runtime.node.node": "Hooks NodeLimits",
+    "lace.runtime.host.quotas": "Allowance Quotas",
+    "lace.runtime.local.preview": "Preview",
+    "lace.runtime.link.session": "Outcome",
     "lace.store.base": "StoreStat",
-    "lace.store.columns.salvage": "RepairReport",
+    "lace.store.columns.repair.salvage": "RepairReport",
     "lace.transports.base": "ByteStream TransportProof",
     "lace.transports.tls": "ClientTls ServerTls",
 }

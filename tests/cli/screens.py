@@ -206,7 +206,7 @@ def prepare(folder: Path) -> dict[str, str]:
     """Files for the scenes; the names that they use."""
     import lace
     from lace.porcelain.search import index
-    from lace.runtime.keyring import KeyRing
+    from lace.runtime.identity.keyring import KeyRing
 
     os.environ["LACE_HOME"] = str(folder / "home")
     secret = lace.SigningSecret.generate()
@@ -341,7 +341,7 @@ def load_everything() -> None:
     for entry in CATALOGUE:
         importlib.import_module(entry.module)
     for name in (
-        "lace.runtime.node",
+        "lace.runtime.node.node",
         "lace.datalog.engine",
         "lace.porcelain.exchange",
         "rich.console",

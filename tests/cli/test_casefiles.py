@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lace.cli.app import app
-from lace.datalog.annotations import read_annotated
+from lace.datalog.language.annotations import read_annotated
 from lace.errors import NotFound
 from lace.policy.exposure import Exposure
 from lace.policy.lint import doubts, profile_of

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lace.cli import cores
-from lace.cli.arguments import opened_for_rules
 from lace.cli.cores import read_ahead
+from lace.cli.options.arguments import opened_for_rules
 from lace.store import open_store
-from lace.store.columns.history import SegmentLog
+from lace.store.columns.segments.history import SegmentLog
 from store.samples import plex
 
 

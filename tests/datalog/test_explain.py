@@ -13,17 +13,17 @@ from datalog.proof_checker import Checker, absent_facts
 from executors import reference
 from executors.cases import NAMES, read_case
 from executors.programs import VALUES, Scenario, scenarios
-from lace.datalog.annotations import canonicalize
 from lace.datalog.engine import Base, evaluate
 from lace.datalog.engine.asking import AskedFacts, BaseFacts
 from lace.datalog.explain import Known, Proof, why, why_not
 from lace.datalog.explain.data import absence_json, proof_dot, proof_json, proof_nodes
 from lace.datalog.explain.text import format_absence, format_proof
-from lace.datalog.formatting import format_fact
-from lace.datalog.parser import parse_atom, parse_facts, parse_program
+from lace.datalog.language.annotations import canonicalize
+from lace.datalog.language.formatting import format_fact
+from lace.datalog.language.parser import parse_atom, parse_facts, parse_program
+from lace.datalog.language.syntax import Fact, Predicate, Program
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.datalog.source import MemorySource, Row
-from lace.datalog.syntax import Fact, Predicate, Program
-from lace.datalog.validate import RAW_PROFILE, check_program
 from lace.errors import LaceError, LimitExceeded, NotFound
 from lace.limits import EngineLimits, ExplainLimits
 from lace.porcelain.explain import explain

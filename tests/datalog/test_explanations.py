@@ -22,10 +22,10 @@ from lace.datalog.explain import Known, why, why_not
 from lace.datalog.explain.data import proof_nodes
 from lace.datalog.explain.known import _Index, bind_head, pattern_of, supports
 from lace.datalog.explain.text import format_absence, format_proof
-from lace.datalog.parser import parse_atom, parse_facts, parse_program
+from lace.datalog.language.parser import parse_atom, parse_facts, parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.datalog.source import MemorySource, Row
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, check_program
 from lace.errors import EvaluationStopped, LaceError, LimitExceeded
 from lace.limits import EngineLimits, ExplainLimits
 

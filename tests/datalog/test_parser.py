@@ -9,11 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.datalog import parser as parser_module
-from lace.datalog.formatting import format_program, format_rule
-from lace.datalog.parser import parse_all_errors, parse_atom, parse_facts, parse_program
-from lace.datalog.syntax import ANONYMOUS, Constant, Fact, Negated, Positive, Predicate, TrueLiteral, Unequal, Variable
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.language import parser as parser_module
+from lace.datalog.language.formatting import format_program, format_rule
+from lace.datalog.language.parser import parse_all_errors, parse_atom, parse_facts, parse_program
+from lace.datalog.language.syntax import (
+    ANONYMOUS,
+    Constant,
+    Fact,
+    Negated,
+    Positive,
+    Predicate,
+    TrueLiteral,
+    Unequal,
+    Variable,
+)
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog import parser as parser_module
-from lace.datalog.annotations import format_annotated, read_annotated, read_annotated_all
-from lace.datalog.diagnosis import lacegram_error, picture, wide_join_advice
-from lace.datalog.parser import _plain_facts, parse_all_errors, parse_atom, parse_facts, parse_program
-from lace.datalog.syntax import (
+from lace.datalog.language import parser as parser_module
+from lace.datalog.language.annotations import format_annotated, read_annotated, read_annotated_all
+from lace.datalog.language.diagnosis import lacegram_error, picture, wide_join_advice
+from lace.datalog.language.parser import _plain_facts, parse_all_errors, parse_atom, parse_facts, parse_program
+from lace.datalog.language.syntax import (
     NO_SOURCE,
     Atom,
     Cardinality,

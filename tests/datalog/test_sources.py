@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lace.datalog.engine import CombinedSource
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.source import FactSource, MemorySource
-from lace.datalog.syntax import Fact, Predicate
 from lace.errors import InvalidLacegram
 from lace.facts.predicates import FIELD, HAVE, RECORD_PREDICATES
 from lace.facts.views import ViewSource

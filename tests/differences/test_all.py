@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from differences.test_exchange import MODULES, Liar, Make, RealSide, control, fill, once, pair
 from interlace.pair import Pair, Side, config_of, group_module, plex
 from lace.facts.predicates import MAY_REQUEST
-from lace.interlace import compared
 from lace.interlace import inputs as given
 from lace.interlace.effects import SendListing, SendRecords
+from lace.interlace.loop import compared
 from lace.interlace.vocabulary import DIFFERENCE_ALL
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash

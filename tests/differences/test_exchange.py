@@ -19,7 +19,7 @@ from lace.interlace import inputs as given
 from lace.interlace.effects import Decode, Evaluate, Measure, Sketch, TakeDifference
 from lace.notation.fact import Fact
 from lace.policy.operand import Module
-from lace.runtime.host import LocalHost
+from lace.runtime.host.host import LocalHost
 from tries import tries
 
 # Listings that depend on listings: a blob is offered when the peer offers a record of the group.

@@ -10,17 +10,17 @@ import pytest
 from differences.test_exchange import MODULES, Liar, Make, RealSide, control, fill, flipped, once, pair
 from interlace.pair import Pair, Side, config_of, plex
 from interlace.scripted import limits_with
-from lace.cli.nodefile import read_node_file
-from lace.cli.serve import _file_choices
+from lace.cli.commands.serve import _file_choices
+from lace.cli.options.nodefile import read_node_file
 from lace.differences.choose import Choice, CompareLimits, Way
 from lace.errors import InvalidText
-from lace.interlace import comparing
 from lace.interlace import inputs as given
-from lace.interlace.agreement import own_hello
-from lace.interlace.blocks import BlockReader
 from lace.interlace.effects import EndBlock
+from lace.interlace.loop import comparing
+from lace.interlace.loop.blocks import BlockReader
 from lace.interlace.reasons import ProtocolAbort
-from lace.interlace.terms import Link
+from lace.interlace.setup.agreement import own_hello
+from lace.interlace.setup.terms import Link
 from lace.interlace.vocabulary import (
     DIFFERENCE_LACKS,
     DIFFERENCE_MORE,

@@ -13,18 +13,18 @@ from interlace.deciding import refuse
 from interlace.pair import ALL, EXPOSE_ALL, Pair, blob, config_of, group_module, plex
 from lace.datalog.engine import Materialized
 from lace.interlace import effects as asked
-from lace.interlace import partitions
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims import partitions
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.claims.partitions import AdvertisementSet, Partition
 from lace.interlace.host import Call, Cancelled
-from lace.interlace.partitions import AdvertisementSet, Partition
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime import keptsets, sends
-from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.generation import Generation
-from lace.runtime.host import LocalHost
-from lace.runtime.policybook import PolicyBook
-from lace.runtime.recordwise import Recordwise
+from lace.runtime.host.host import LocalHost
+from lace.runtime.rules import keptsets, sends
+from lace.runtime.rules.evaluate import StoreEvaluator
+from lace.runtime.rules.generation import Generation
+from lace.runtime.rules.policybook import PolicyBook
+from lace.runtime.rules.recordwise import Recordwise
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore

@@ -14,7 +14,7 @@ from lace.differences.keyed import derive_key
 from lace.differences.tree import PARTS, UNKNOWN, told_root, tree_root
 from lace.notation import b64a
 from lace.notation.digest import digest, key_deriver
-from lace.runtime.generation import Generation
+from lace.runtime.rules.generation import Generation
 from tries import tries
 
 

@@ -12,10 +12,10 @@ from engine.programs import random_facts, random_program
 from lace.datalog.engine import answering, evaluate, vector
 from lace.datalog.engine.base import Base, RowSource
 from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.datalog.meter import Meter
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, check_program
 from lace.limits import EngineLimits
 
 EDGE = Predicate("Edge", 2)

@@ -16,10 +16,10 @@ from executors.executors import Relations, run_embedded, run_incremental
 from executors.solvers import nemo_can_say, run_clingo, run_nemo
 from lace.datalog.engine import answering, evaluate
 from lace.datalog.explain import Proof
-from lace.datalog.formatting import format_atom, format_program
+from lace.datalog.language.formatting import format_atom, format_program
+from lace.datalog.language.syntax import Atom
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.source import Row
-from lace.datalog.syntax import Atom
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.limits import EngineLimits
 from lace.porcelain.explain import Explainer
 from tries import tries

@@ -15,10 +15,10 @@ from engine.columns import ArraySource
 from lace.datalog.binding import match
 from lace.datalog.engine import Meter, answering, evaluate, materialize
 from lace.datalog.engine.base import Facts
-from lace.datalog.parser import parse_atom, parse_program
+from lace.datalog.language.parser import parse_atom, parse_program
+from lace.datalog.language.syntax import Atom, Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.source import Row
-from lace.datalog.syntax import Atom, Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.limits import EngineLimits
 
 TEXT = Path(__file__).parent / "counted_work.txt"

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from engine.programs import BASE, LEVELS, VALUES, random_facts, random_program
 from engine.rankings import RANKED, rank_fact
 from executors import reference
-from lace.datalog.demand import demand
 from lace.datalog.engine import answering, evaluate
 from lace.datalog.engine.base import Base, RowSource
+from lace.datalog.language.parser import parse_atom, parse_program
+from lace.datalog.language.syntax import ANONYMOUS, Atom, Constant, Fact, Predicate, Term, Variable
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.meter import Meter
-from lace.datalog.parser import parse_atom, parse_program
-from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Fact, Predicate, Term, Variable
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.planning.demand import demand
 from lace.errors import LaceError, LimitExceeded
 from lace.limits import EngineLimits
 from tries import tries

@@ -20,9 +20,9 @@ from lace.datalog.engine import Materialized, Result, evaluate, materialize
 from lace.datalog.engine import follow as follow_module
 from lace.datalog.engine import moves as moves_module
 from lace.datalog.engine import table as table_module
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LaceError
 from tries import share, tries
 

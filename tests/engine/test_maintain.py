@@ -22,11 +22,11 @@ from lace.datalog.engine.path import Sight
 from lace.datalog.engine.runs import NO_SELECTION
 from lace.datalog.engine.sights import FixedSight
 from lace.datalog.engine.table import Table
-from lace.datalog.parser import parse_program
-from lace.datalog.plan import Version
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.planning.plan import Version
 from lace.datalog.source import ColumnSource, MemorySource
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
 from tries import tries

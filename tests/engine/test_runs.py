@@ -16,7 +16,7 @@ from lace.datalog.engine.difference import Overlap, among, difference, overlap
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.living import Dead, Living, WithRanks, place_of, places_of, rows_at, run_of
 from lace.datalog.engine.runs import NO_SELECTION, ColumnRun, Run, Selection, SourceRun, merge_runs
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.language.syntax import Fact, Predicate
 
 ROWS = [(0, 0), (1, 1), (0, 2), (2, 2), (0, 1)]
 

@@ -20,7 +20,7 @@ from lace.datalog.engine.living import Living, run_of
 from lace.datalog.engine.path import Sight
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, Run, Selection, SourceRun
 from lace.datalog.engine.table import Table
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.language.syntax import Fact, Predicate
 from tries import tries
 
 FEW, MORE = 3, 5  # codes when the columns were made, and codes by now

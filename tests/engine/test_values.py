@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from engine.columns import ArraySource
-from lace.datalog.comparisons import compare, text_shape
 from lace.datalog.engine import Base, evaluate, vector
 from lace.datalog.engine import dictionary as dictionary_module
 from lace.datalog.engine import texts as texts_module
@@ -20,10 +19,11 @@ from lace.datalog.engine.index import Codes
 from lace.datalog.engine.living import run_of
 from lace.datalog.engine.texts import TextColumn, in_text_order, json_lines, text_column
 from lace.datalog.engine.verdicts import Judged, Verdicts, distinct_codes, integer_ranks, text_ranks
-from lace.datalog.parser import parse_program
-from lace.datalog.plan import Test
-from lace.datalog.syntax import OPERATORS, Compare, Constant, Fact, Predicate, TextShape, Unequal, Variable
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.language.comparisons import compare, text_shape
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import OPERATORS, Compare, Constant, Fact, Predicate, TextShape, Unequal, Variable
+from lace.datalog.language.validate import RAW_PROFILE, check_program
+from lace.datalog.planning.plan import Test
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 

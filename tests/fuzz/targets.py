@@ -16,8 +16,8 @@ from websockets.server import ServerProtocol
 from iltp.promises import check_codec, check_session
 from interlace.pair import START_NS, blob, config_of
 from interop.harness import filled
-from lace.datalog.formatting import format_program
-from lace.datalog.parser import parse_all_errors, parse_facts, parse_program
+from lace.datalog.language.formatting import format_program
+from lace.datalog.language.parser import parse_all_errors, parse_facts, parse_program
 from lace.differences import wire
 from lace.errors import InvalidInput, InvalidRecord, LaceError, LimitExceeded
 from lace.iltp.address import WebSocketAddress

@@ -17,7 +17,7 @@ from lace.policy.origin import Viewer
 from lace.porcelain.exchange import exposures, interlace, selector
 from lace.porcelain.exposed import visible_records
 from lace.records.keys import SigningSecret
-from lace.runtime.keyring import KeyRing
+from lace.runtime.identity.keyring import KeyRing
 
 SIGNED = """SelectHave(P) :- Field(P,'Signed-By',_,_).
 SelectAdvertised(P,S) :- Advertised(P,S)."""

@@ -17,7 +17,7 @@ from lace.inspector.node import ask_node
 from lace.inspector.opened import open_all
 from lace.inspector.serving import inspecting
 from lace.interlace.vocabulary import Block
-from lace.runtime.telling import FACTS, KINDS
+from lace.runtime.trace.telling import FACTS, KINDS
 
 
 @pytest.fixture(scope="module")

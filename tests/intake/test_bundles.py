@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lace.datalog.syntax import Fact
+from lace.datalog.language.syntax import Fact
 from lace.errors import InvalidRecord, StoreError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import RECORD_PREDICATES

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from interlace.deciding import SOURCE
 from interlace.test_partitions import naive_root
 from lace.differences.ids import EMPTY, framed, ids_of_texts, joined, same_ids
-from lace.interlace import columns as columnwise
-from lace.interlace import partitions as partwise
-from lace.interlace.advertisement import Advertisement, FieldClaim, bare_claims, canonical_bytes, record_digest
-from lace.interlace.claims import PeerClaims
-from lace.interlace.columns import ColumnClaims, column_parts, packed
-from lace.interlace.cursor import AdvertisementCursor, decode_cursor
+from lace.interlace.claims import columns as columnwise
+from lace.interlace.claims import partitions as partwise
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, bare_claims, canonical_bytes, record_digest
+from lace.interlace.claims.claims import PeerClaims
+from lace.interlace.claims.columns import ColumnClaims, column_parts, packed
+from lace.interlace.claims.cursor import AdvertisementCursor, decode_cursor
+from lace.interlace.claims.packed import PackedClaims, Part, are_same, by_record, packed_as
+from lace.interlace.claims.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.claims.sharedroots import pack, split, unpack
 from lace.interlace.effects import Reconcile, SetHandle
 from lace.interlace.host import Call
-from lace.interlace.packed import PackedClaims, Part, are_same, by_record, packed_as
-from lace.interlace.partitions import AdvertisementSet, Partition, summarise
-from lace.interlace.sharedroots import pack, split, unpack
 from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from interlace.deciding import RECORDS, ROOT, SOURCE, reason_of, refuse
-from lace.interlace import reconciliation as reconciling
-from lace.interlace.advertise import RECORD_BYTES, SUMMARY_BYTES, Offers, measured_bytes, uses_partitions
-from lace.interlace.advertisement import (
+from lace.interlace.claims.advertisement import (
     bare_claims,
 )
+from lace.interlace.claims.partitions import Partition
 from lace.interlace.effects import SetHandle
 from lace.interlace.inputs import Evaluated
-from lace.interlace.negotiate import (
+from lace.interlace.loop import reconciliation as reconciling
+from lace.interlace.loop.advertise import RECORD_BYTES, SUMMARY_BYTES, Offers, measured_bytes, uses_partitions
+from lace.interlace.loop.reconciliation import Reconciliation, read_summaries
+from lace.interlace.setup.negotiate import (
     NO_FIELDS,
     FieldSchema,
 )
-from lace.interlace.partitions import Partition
-from lace.interlace.reconciliation import Reconciliation, read_summaries
 from lace.interlace.vocabulary import (
     ADVERTISEMENT_PARTITION,
     LIST_PARTITION,

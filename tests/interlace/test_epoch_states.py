@@ -9,11 +9,11 @@ import pytest
 from interlace.deciding import RECORDS
 from interlace.pair import blob, group_module
 from interlace.scripted import SECOND, Scripted
-from lace.interlace import carrying
 from lace.interlace.effects import Evaluate, KeepClaims, SetHandle
-from lace.interlace.epoch import Epoch
 from lace.interlace.events import Ticked
 from lace.interlace.inputs import ClaimsTaken, Evaluated
+from lace.interlace.loop import carrying
+from lace.interlace.loop.epoch import Epoch
 from lace.interlace.phases import Question
 from lace.limits import ExchangeLimits
 from lace.notation.tai import TAI

@@ -10,9 +10,9 @@ from interlace.scripted import Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import bare_claims
-from lace.interlace.blocks import BlockReader
-from lace.interlace.loop import Loop
+from lace.interlace.claims.advertisement import bare_claims
+from lace.interlace.loop.blocks import BlockReader
+from lace.interlace.loop.loop import Loop
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason

@@ -13,15 +13,15 @@ from interlace.deciding import record as record_id
 from lace.differences.compare import measured
 from lace.differences.ids import Ids, ids_of_texts
 from lace.differences.keyed import U64
-from lace.interlace import settling
-from lace.interlace.advertisement import Advertisement, FieldClaim, bare_claims
-from lace.interlace.claims import PeerClaims
-from lace.interlace.comparing import ASK, DROP, only, read_summary, summary_facts
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, bare_claims
+from lace.interlace.claims.claims import PeerClaims
+from lace.interlace.claims.likeness import Likeness, adds_up, as_theirs, measure_of
+from lace.interlace.claims.partitions import AdvertisementSet, Partition, summarise
 from lace.interlace.effects import Reconcile, SetHandle, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
 from lace.interlace.inputs import Measured
-from lace.interlace.likeness import Likeness, adds_up, as_theirs, measure_of
-from lace.interlace.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.loop import settling
+from lace.interlace.loop.comparing import ASK, DROP, only, read_summary, summary_facts
 from lace.interlace.vocabulary import DIFFERENCE_ROOT, DIFFERENCE_SUMMARY, DIFFERENCE_WITHDRAWN
 from lace.notation import b64a
 from lace.notation.digest import digest

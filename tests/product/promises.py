@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interop.harness import PATIENCE_S
-from lace.cli.failure import ExitCode
-from lace.cli.outcome import exit_code_of, incomplete_after
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.outcome import exit_code_of, incomplete_after
 from lace.errors import IncompleteContent, LaceError, NotFound
 from lace.iltp.address import parse_address
 from lace.interlace.result import InterlaceResult
@@ -22,9 +22,9 @@ from lace.porcelain.exchange import exposures, local_parties, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.why import WhySide, walk
 from lace.records.manifest import is_manifest
-from lace.runtime.local import ExchangeAborted, exchange
-from lace.runtime.node import Hooks, Node
-from lace.runtime.session import Outcome
+from lace.runtime.link.session import Outcome
+from lace.runtime.local.local import ExchangeAborted, exchange
+from lace.runtime.node.node import Hooks, Node
 from lace.transports.dial import TransportOptions
 from product.worlds import SideOfWorld, World
 

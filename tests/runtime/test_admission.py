@@ -14,8 +14,8 @@ from interlace.pair import VERIFIER_A, VERIFIER_B
 from lace.iltp.address import TcpAddress, UnixAddress
 from lace.limits import SECOND_NS
 from lace.notation.identifiers import Verifier
-from lace.runtime.admission import Admission, AdmissionLimits, PeerKind, Standing, peer_key
-from lace.runtime.metering import Rate
+from lace.runtime.node.admission import Admission, AdmissionLimits, PeerKind, Standing, peer_key
+from lace.runtime.node.metering import Rate
 from lace.transports.base import TransportProof
 from lace.transports.prefix import network_prefix
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from interlace.pair import plex
 from lace.differences.ids import EMPTY, ids_of_texts
 from lace.differences.idset import set_of
-from lace.interlace.advertisement import Advertisement, FieldClaim
-from lace.interlace.claims import PeerClaims
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.claims import PeerClaims
+from lace.interlace.claims.partitions import AdvertisementSet
 from lace.interlace.effects import TakeClaims
-from lace.interlace.partitions import AdvertisementSet
 from lace.records.validate import validate
-from lace.runtime import generation
-from lace.runtime.generation import Generation
+from lace.runtime.rules import generation
+from lace.runtime.rules.generation import Generation
 from tries import tries
 
 RECORDS = sorted(str(validate(plex(f"n/{number}")).hash) for number in range(30))

@@ -14,9 +14,9 @@ from differences.test_shared import questions
 from interlace.pair import ALL, EXPOSE_ALL, blob, config_of, plex
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import ALLOW_QUERY_RECORD, SELECT_ADVERTISED, SELECT_HAVE
-from lace.interlace.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.host import Call
-from lace.interlace.partitions import ClaimChanges
 from lace.notation.tai import TAI
 from lace.policy.exposure import Exposure, expose_selected
 from lace.policy.operand import Module
@@ -27,9 +27,9 @@ from lace.records.manifest import CHUNK_LINK, TOTAL_LENGTH
 from lace.records.model import Blob, Plex, ValidRecord, sorted_headers
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.partlinks import PartLinks
-from lace.runtime.recordwise import _HEAD_BYTES, _facts_of_blob
+from lace.runtime.host.partlinks import PartLinks
+from lace.runtime.rules.evaluate import StoreEvaluator
+from lace.runtime.rules.recordwise import _HEAD_BYTES, _facts_of_blob
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -180,7 +180,7 @@ def test_part_links_follow_the_store_and_know_their_limit() -> None:
 
 def test_more_links_than_may_be_held_are_evaluated_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     module, store = MODULES["a coordinate"], MemoryStore()
-    monkeypatch.setattr("lace.runtime.recordwise.part_links", lambda store: PartLinks(store, max_links=1))
+    monkeypatch.setattr("lace.runtime.rules.recordwise.part_links", lambda store: PartLinks(store, max_links=1))
     prepared, asked = questions(module)
     near = StoreEvaluator(store, config_of(0, module).terms)
     near.prepare(prepared)

@@ -13,14 +13,14 @@ from interlace.pair import ALL, blob, config_of, group_module, plex
 from lace.interlace import effects as asked
 from lace.interlace.host import Call
 from lace.interlace.inputs import HostAnswer, LocalChanged
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.policy.operand import Module
 from lace.policy.select import telling
 from lace.records.validate import validate
-from lace.runtime.bodies import RecentBodies
-from lace.runtime.host import LocalHost
-from lace.runtime.policybook import PolicyBook
-from lace.runtime.quickly import Quick
+from lace.runtime.host.host import LocalHost
+from lace.runtime.host.quickly import Quick
+from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.rules.policybook import PolicyBook
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink

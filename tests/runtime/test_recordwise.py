@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from differences.test_shared import questions
 from interlace.pair import ALL, blob, config_of, group_module, plex
-from lace.interlace.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.host import Call
-from lace.interlace.partitions import ClaimChanges
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime.evaluate import Delta, StoreEvaluator
+from lace.runtime.rules.evaluate import Delta, StoreEvaluator
 from lace.store.memory import MemoryStore
 from tries import tries
 

@@ -16,13 +16,13 @@ from interlace.pair import ALL, config_of, plex
 from lace.interlace.host import Call, Cancelled
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime import sends
 from lace.runtime.clock import SteadyTai, SystemClock
-from lace.runtime.evaluate import Delta, StoreEvaluator
-from lace.runtime.host import LocalHost
-from lace.runtime.hostcalls import HostCalls
-from lace.runtime.metering import LinkMeter, LinkRates
-from lace.runtime.policybook import PolicyBook
+from lace.runtime.host.host import LocalHost
+from lace.runtime.link.hostcalls import HostCalls
+from lace.runtime.node.metering import LinkMeter, LinkRates
+from lace.runtime.rules import sends
+from lace.runtime.rules.evaluate import Delta, StoreEvaluator
+from lace.runtime.rules.policybook import PolicyBook
 from lace.store.memory import MemoryStore
 
 

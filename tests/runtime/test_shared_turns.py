@@ -14,16 +14,16 @@ import pytest
 from differences.test_shared import JOINED, filled, questions
 from interlace.pair import ALL, config_of, group_module, plex
 from lace.interlace import effects as asked
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.host import Call, Cancelled
 from lace.records.validate import validate
-from lace.runtime import sends
-from lace.runtime.evaluate import Delta, StoreEvaluator
-from lace.runtime.fairness import FairDoor
-from lace.runtime.guesthouse import GuestHouse
-from lace.runtime.guests import GuestEvaluator
-from lace.runtime.host import LocalHost
-from lace.runtime.policybook import PolicyBook
+from lace.runtime.host.host import LocalHost
+from lace.runtime.node.fairness import FairDoor
+from lace.runtime.rules import sends
+from lace.runtime.rules.evaluate import Delta, StoreEvaluator
+from lace.runtime.rules.guesthouse import GuestHouse
+from lace.runtime.rules.guests import GuestEvaluator
+from lace.runtime.rules.policybook import PolicyBook
 from lace.store.memory import MemoryStore
 from siege.speech import bogus
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lace.interlace.host import Call, Cancelled
-from lace.runtime.spreading import Spreading
+from lace.runtime.node.spreading import Spreading
 
 
 class Slow:

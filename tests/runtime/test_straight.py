@@ -24,18 +24,18 @@ from lace.interlace.host import Call, Cancelled
 from lace.limits import MIB, SECOND_NS, ExchangeLimits
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime import judging, straight
-from lace.runtime.bodies import RecentBodies
-from lace.runtime.drive import Driver
-from lace.runtime.evaluate import FEW_RECORDS, StoreEvaluator
-from lace.runtime.guesthouse import GuestHouse
-from lace.runtime.host import LocalHost
-from lace.runtime.hostcalls import HostCalls
-from lace.runtime.links import NodeLimits
-from lace.runtime.metering import LinkRates, Rate
-from lace.runtime.policybook import PolicyBook
-from lace.runtime.recordwise import Recordwise
-from lace.runtime.sends import SharedSends
+from lace.runtime.host.host import LocalHost
+from lace.runtime.link import judging, straight
+from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.link.drive import Driver
+from lace.runtime.link.hostcalls import HostCalls
+from lace.runtime.node.links import NodeLimits
+from lace.runtime.node.metering import LinkRates, Rate
+from lace.runtime.rules.evaluate import FEW_RECORDS, StoreEvaluator
+from lace.runtime.rules.guesthouse import GuestHouse
+from lace.runtime.rules.policybook import PolicyBook
+from lace.runtime.rules.recordwise import Recordwise
+from lace.runtime.rules.sends import SharedSends
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore

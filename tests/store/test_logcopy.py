@@ -11,7 +11,7 @@ import pytest
 from lace.limits import KIB, MIB, StoreLimits
 from lace.records.validate import ValidRecord
 from lace.store import SQLiteStore, open_store
-from lace.store.columns.logcopy import LogCopier
+from lace.store.columns.file.logcopy import LogCopier
 from store.samples import blob, plex
 
 SOON = StoreLimits(copied_log_bytes=64 * KIB)

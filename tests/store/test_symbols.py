@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from lace.errors import StoreDamaged
 from lace.store import open_store
-from lace.store.columns import keyindex, keyruns, schema
-from lace.store.columns.bulkkeys import bulk_keys
-from lace.store.columns.keyindex import BULK, KEY_BITS
-from lace.store.columns.segments import as_codes
-from lace.store.columns.symbols import SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
+from lace.store.columns.dictionary import keyindex, keyruns
+from lace.store.columns.dictionary.bulkkeys import bulk_keys
+from lace.store.columns.dictionary.keyindex import BULK, KEY_BITS
+from lace.store.columns.dictionary.symbols import SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
+from lace.store.columns.file import schema
+from lace.store.columns.segments.segments import as_codes
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lace.datalog.annotations import read_annotated_all
-from lace.datalog.validate import Profile
+from lace.datalog.language.annotations import read_annotated_all
+from lace.datalog.language.validate import Profile
 from lace.errors import InvalidInput
 from lace.policy.exposure import EXPOSURE_PROFILE, Exposure, expose_selected
 from lace.policy.lint import doubts

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from lace.interlace.terms import Link, MachineConfig, Terms
+from lace.interlace.setup.terms import Link, MachineConfig, Terms
 from lace.limits import SECOND_NS, EngineLimits
 from lace.notation.digest import domain_digest
 from lace.notation.identifiers import RecordHash
@@ -21,8 +21,8 @@ from lace.porcelain.lace import Lace
 from lace.porcelain.opening import IN_MEMORY, open_lace
 from lace.records.keys import SigningKey, SigningSecret
 from lace.records.model import Blob, Plex, Record
-from lace.runtime.host import LocalHost
-from lace.runtime.session import Outcome, Session
+from lace.runtime.host.host import LocalHost
+from lace.runtime.link.session import Outcome, Session
 from lace_playground.scene import PEOPLE, Note, Scene, Side, Weather
 from lace_playground.wire import End, Passed, Plan, Wire, outcome_of, plan_for
 

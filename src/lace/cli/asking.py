@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.failure import ExitCode
-from lace.cli.interlace import exchange_once
-from lace.cli.links import LinkChoices, make_terms
-from lace.cli.outcome import exit_code_of, held_back_line, print_outcome
-from lace.cli.output import count_of, human_size, print_json, print_table, say
+from lace.cli.commands.interlace import exchange_once
+from lace.cli.options.links import LinkChoices, make_terms
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.outcome import exit_code_of, held_back_line, print_outcome
+from lace.cli.output.output import count_of, human_size, print_json, print_table, say
 from lace.cli.remote import selector_of
 from lace.errors import NotFound
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from lace.interlace.advertisement import Advertisement
-    from lace.interlace.terms import Terms
+    from lace.interlace.claims.advertisement import Advertisement
+    from lace.interlace.setup.terms import Terms
     from lace.notation.identifiers import RecordHash
     from lace.porcelain.held import NotExposed
     from lace.porcelain.lace import Lace
     from lace.porcelain.why import Gate, Walk, WhySide
-    from lace.runtime.preview import Preview
-    from lace.runtime.session import Outcome
+    from lace.runtime.link.session import Outcome
+    from lace.runtime.local.preview import Preview
     from lace.store.base import RecordStore
 
 
@@ -109,7 +109,7 @@ def walk_to_peer(here: WhySide, target: str, address: Any, choices: LinkChoices)
     from lace.porcelain.asked import tip_listed, walk_asked
     from lace.porcelain.why import known_target
     from lace.runtime.clock import SystemClock
-    from lace.runtime.preview import Preview
+    from lace.runtime.local.preview import Preview
 
     assert here.lace is not None
     terms = make_terms(here.module or select_all(), here.exposures, is_open=False)

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from lace.cli.arguments import LacePath, opened
-from lace.cli.failure import ExitCode
-from lace.cli.links import AddressType
-from lace.cli.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
-from lace.cli.output import metered, print_json, say
-from lace.cli.policies import chosen_exposures, named_selector
+from lace.cli.options.arguments import LacePath, opened
+from lace.cli.options.links import AddressType
+from lace.cli.options.policies import chosen_exposures, named_selector
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
+from lace.cli.output.output import metered, print_json, say
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
     from lace.policy.exposure import Exposure
     from lace.policy.operand import Module
     from lace.porcelain.lace import Lace
-    from lace.runtime.party import Party
+    from lace.runtime.local.party import Party
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,8 +87,8 @@ def exchange_locally(
 ) -> ExitCode:
     """A bounded exchange between two laces, with its notices, its progress and its summary."""
     from lace.porcelain.exchange import notices
-    from lace.runtime.local import ExchangeAborted, exchange
-    from lace.runtime.session import Outcome
+    from lace.runtime.link.session import Outcome
+    from lace.runtime.local.local import ExchangeAborted, exchange
 
     with opened(path, write=True) as first, opened(peer, write=True) as second:
         parties = make_parties(first, second, chosen)
@@ -176,7 +176,7 @@ def follow_locally(
 ) -> ExitCode:
     """An open exchange between two laces, event by event, until SIGTERM or Ctrl-C."""
     from lace.porcelain.exchange import notices
-    from lace.runtime.follow import LocalFollow
+    from lace.runtime.local.follow import LocalFollow
 
     with opened(path, write=True) as first, opened(peer, write=True) as second:
         parties = make_parties(first, second, chosen, is_open=True)
@@ -195,7 +195,7 @@ def follow_locally(
 
 
 async def _tell(events: Any, names: tuple[Path, Path], *, as_json: bool, ticks: bool) -> None:
-    from lace.cli.events import event_fields, event_text
+    from lace.cli.output.events import event_fields, event_text
     from lace.interlace.events import Ticked
 
     async for side, event in events:

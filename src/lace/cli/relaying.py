@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lace.cli.failure import ExitCode, print_failure
-from lace.cli.leaving import run_until_interrupted
-from lace.cli.links import LinkChoices, make_terms
-from lace.cli.outcome import exit_code_of, outcome_fields, print_rejected, sent_text
-from lace.cli.output import metered, print_fields, print_json, say
+from lace.cli.options.links import LinkChoices, make_terms
+from lace.cli.output.failure import ExitCode, print_failure
+from lace.cli.output.leaving import run_until_interrupted
+from lace.cli.output.outcome import exit_code_of, outcome_fields, print_rejected, sent_text
+from lace.cli.output.output import metered, print_fields, print_json, say
 from lace.errors import InvalidInput
 
 if TYPE_CHECKING:
     from lace.iltp.address import Address
     from lace.interlace.events import Event
     from lace.policy.operand import Module
-    from lace.runtime.session import Outcome
+    from lace.runtime.link.session import Outcome
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MIB = 1 << 20
@@ -71,7 +71,7 @@ def relay_between(
     """Stand between two peers until neither can get more."""
     from lace.iltp.address import StdioAddress
     from lace.runtime.clock import SystemClock
-    from lace.runtime.relay import RelayLimits, relay
+    from lace.runtime.local.relay import RelayLimits, relay
 
     for name, value in refused.items():
         if value:

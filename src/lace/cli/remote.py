@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lace.cli.failure import ExitCode
-from lace.cli.interlace import exchange_once
-from lace.cli.links import AddressType, LinkChoices, link_options, make_terms
-from lace.cli.outcome import exit_code_of, print_left_out, print_outcome
+from lace.cli.commands.interlace import exchange_once
+from lace.cli.options.links import AddressType, LinkChoices, link_options, make_terms
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.outcome import exit_code_of, print_left_out, print_outcome
 
 if TYPE_CHECKING:
     from lace.notation.identifiers import RecordHash

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.reached import reached
 from lace.datalog.source import FactSource
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import CheckedProgram
 from lace.errors import InvalidLacegram
 from lace.limits import EngineLimits
 from lace.notation.text import require_nfc

@@ -13,10 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from lace.datalog.formatting import format_rule
-from lace.datalog.names import authored_name, is_authored, is_for_asked
+from lace.datalog.language.formatting import format_rule
+from lace.datalog.language.syntax import (
+    NOWHERE,
+    Atom,
+    Cardinality,
+    Literal,
+    Negated,
+    Place,
+    Positive,
+    Predicate,
+    Program,
+    Rule,
+)
+from lace.datalog.planning.names import authored_name, is_authored, is_for_asked
 from lace.datalog.reached import reached
-from lace.datalog.syntax import NOWHERE, Atom, Cardinality, Literal, Negated, Place, Positive, Predicate, Program, Rule
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 

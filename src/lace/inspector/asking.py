@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import field
 from threading import Lock
 
-from lace.datalog.annotations import read_annotated_all
 from lace.datalog.engine import Base, Result, evaluate
-from lace.datalog.parser import parse_atom
+from lace.datalog.language.annotations import read_annotated_all
+from lace.datalog.language.parser import parse_atom
+from lace.datalog.language.syntax import Atom, Constant, Predicate, Variable
+from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_all, check_program
 from lace.datalog.source import Row
-from lace.datalog.syntax import Atom, Constant, Predicate, Variable
-from lace.datalog.validate import LOCAL_PROFILE, CheckedProgram, check_all, check_program
 from lace.errors import InvalidLacegram, LaceError, LimitExceeded
 from lace.inspector.opened import OpenedLace
 from lace.limits import EngineLimits, ExplainLimits

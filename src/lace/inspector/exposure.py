@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from lace.datalog.engine import evaluate
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import Atom, Positive, Predicate, Program, Variable
-from lace.datalog.unfold import unfold
-from lace.datalog.validate import CheckedProgram, check_program
+from lace.datalog.language.syntax import Atom, Positive, Predicate, Program, Variable
+from lace.datalog.language.validate import CheckedProgram, check_program
+from lace.datalog.planning.stratify import reachable
+from lace.datalog.planning.unfold import unfold
 from lace.errors import InvalidInput, LaceError
 from lace.facts.predicates import CAN_QUERY_RECORD, HAVE
 from lace.inspector.asking import TYPING_LIMITS
@@ -39,7 +39,7 @@ from lace.porcelain.exposed import runtime_facts
 from lace.porcelain.query import base_of
 from lace.porcelain.why import Walk
 from lace.runtime.clock import SystemClock
-from lace.runtime.keyring import KeyRing
+from lace.runtime.identity.keyring import KeyRing
 from lace.values import dataclass
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 from lace.facts.predicates import BLOB_HASH, RECORD_LINK
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import InspectorLimits, OpenedLace
@@ -17,7 +17,7 @@ from lace.inspector.words import empty, hash_link, link, short, table
 from lace.records.link import parse_link
 from lace.records.model import ValidRecord
 from lace.store.base import Snapshot
-from lace.store.columns.segments import as_codes, rows_holding
+from lace.store.columns.segments.segments import as_codes, rows_holding
 from lace.values import dataclass
 
 _WIDTH, _ROW, _BOX, _TALL = 720, 44, 190, 32

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from lace.datalog.engine.stats import Stats
-from lace.datalog.plan import chain
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.planning.plan import chain
 from lace.errors import InvalidInput, InvalidLacegram, LaceError
 from lace.inspector.asking import Answers, Asked
 from lace.inspector.browse import crumbs, record_url, summaries

@@ -14,7 +14,7 @@ from lace.inspector.html import Markup, join, tag
 from lace.inspector.opened import OpenedLace
 from lace.inspector.page import POSTED, Page
 from lace.inspector.words import copyable, empty, fields, instant, notice, url
-from lace.runtime.keyring import KeyRing
+from lace.runtime.identity.keyring import KeyRing
 
 HERE = "Put"
 _FIELDS = (("group", "Group", "u"), ("app", "App", "notes"), ("name", "Name", "books/reading"))

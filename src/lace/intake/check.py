@@ -18,7 +18,7 @@ from lace.records.keys import verify_batch
 from lace.records.model import ValidRecord
 from lace.records.sheet import Sheet, read_sheet
 from lace.records.validate import signature_tasks
-from lace.store.columns.encode import EncodedBatch, PackedColumns, encode_batch, encode_sheet
+from lace.store.columns.segments.encode import EncodedBatch, PackedColumns, encode_batch, encode_sheet
 from lace.values import dataclass
 from lace.workers.process import PIPE_BYTES
 

@@ -14,10 +14,10 @@ from lace.interlace.effects import Effect, EndBlock, HostEffect, Report, SendFac
 from lace.interlace.events import Event
 from lace.interlace.inputs import RulesChanged
 from lace.interlace.ledger import Ledger
+from lace.interlace.loop.refusals import RefusalBook
+from lace.interlace.loop.transfer import RequestBook
 from lace.interlace.phases import QUESTIONS, Move, Phase, Question, move
-from lace.interlace.refusals import RefusalBook
-from lace.interlace.terms import MachineConfig, Terms
-from lace.interlace.transfer import RequestBook
+from lace.interlace.setup.terms import MachineConfig, Terms
 from lace.notation.fact import Fact
 
 

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar, assert_never
 
 from lace.errors import LaceError, LimitExceeded, StoreError
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.effects import (
     Decode,
     Evaluate,
@@ -34,7 +34,7 @@ from lace.interlace.effects import (
     TakeClaims,
     TakeDifference,
 )
-from lace.interlace.refusals import Reason
+from lace.interlace.loop.refusals import Reason
 from lace.notation.identifiers import RecordHash
 
 Arrived = tuple[str, bytes]

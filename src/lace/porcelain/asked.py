@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from lace.facts.predicates import SIGNED_BY
 from lace.facts.predicates import TAI as TAI_FIELD
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.porcelain.preview import rows
 from lace.porcelain.why import Gate, Walk, WhySide, walk, walk_offer
 from lace.records.tip import TipPolicy, choose_tip, newest_first
-from lace.runtime.preview import Preview
+from lace.runtime.local.preview import Preview
 from lace.values import dataclass
 
 

@@ -25,9 +25,9 @@ from lace.porcelain.held import NotExposed, held_back
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
-from lace.runtime.follow import LocalFollow
-from lace.runtime.local import OnEvent, exchange
-from lace.runtime.party import Party, local_terms
+from lace.runtime.local.follow import LocalFollow
+from lace.runtime.local.local import OnEvent, exchange
+from lace.runtime.local.party import Party, local_terms
 from lace.values import dataclass
 
 Select = str | Module | Iterable["str | Module"] | None

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lace.datalog.annotations import Sidecar, read_annotated
 from lace.datalog.engine import Base, CombinedSource, Result, evaluate
 from lace.datalog.engine.asking import AskedFacts, BaseFacts
 from lace.datalog.explain import Absence, Known, Proof, why, why_not
 from lace.datalog.explain.data import Json, absence_json, proof_dot, proof_json
 from lace.datalog.explain.text import format_absence, format_proof
-from lace.datalog.formatting import format_atom
-from lace.datalog.limiting import stated_limits
+from lace.datalog.language.annotations import Sidecar, read_annotated
+from lace.datalog.language.formatting import format_atom
+from lace.datalog.language.limiting import stated_limits
+from lace.datalog.language.parser import parse_atom
+from lace.datalog.language.syntax import Atom, Fact
+from lace.datalog.language.validate import check_program
 from lace.datalog.meter import Interrupt, never
-from lace.datalog.parser import parse_atom
 from lace.datalog.source import FactSource
-from lace.datalog.syntax import Atom, Fact
-from lace.datalog.validate import check_program
 from lace.errors import NotFound
 from lace.limits import EngineLimits, ExplainLimits
 from lace.porcelain.query import HasStore, base_of, profile_of, require_known
@@ -105,7 +105,7 @@ def explain(
 ) -> Explanation:
     """Why a fact holds over a lace, a fact source or facts, or why it does not; limits are those of `lace.query`.
 
-    >>> from lace.datalog.parser import parse_facts
+    >>> from lace.datalog.language.parser import parse_facts
     >>> facts = list(parse_facts("Edge('a','b')"))
     >>> print(explain(facts, "Path(X,Y) :- Edge(X,Y).", "Path('b',Y)"), end="")
     Path('b',Y) does not hold

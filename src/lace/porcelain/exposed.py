@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from lace.datalog.syntax import Fact
+from lace.datalog.language.syntax import Fact
 from lace.errors import InvalidText
 from lace.facts.predicates import CAN_QUERY_RECORD, PEER, RECORD_PREDICATES, START_TAI, TICK_TAI
 from lace.facts.views import ViewSource

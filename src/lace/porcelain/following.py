@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Protocol, runtime_checkable
 
-from lace.datalog.annotations import read_annotated
 from lace.datalog.engine import LateRows, Materialized, Meter, RowSource, materialize
-from lace.datalog.limiting import stated_limits
+from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.limiting import stated_limits
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.source import FactSource, MemorySource, all_facts
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import CursorExpired, InvalidInput, NotFound
 from lace.limits import EngineLimits
 from lace.notation.decimal import natural

@@ -6,9 +6,9 @@ asked, since rules that see nothing cannot tell.
 
 from __future__ import annotations
 
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 from lace.facts.predicates import CAN_QUERY_RECORD, SELECT_HAVE
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import agree

@@ -40,7 +40,7 @@ from lace.records.model import ValidRecord
 from lace.records.tip import TipPolicy
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
-from lace.runtime.keyring import KeyRing
+from lace.runtime.identity.keyring import KeyRing
 from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:

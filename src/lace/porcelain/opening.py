@@ -12,7 +12,7 @@ from lace.limits import HORIZON_S, RecordLimits
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import Clock
-from lace.runtime.keyring import KeyRing
+from lace.runtime.identity.keyring import KeyRing
 from lace.store import MemoryStore, open_store
 
 IN_MEMORY = ":memory:"

@@ -26,7 +26,7 @@ from lace.records.keys import SigningKey
 from lace.records.link import link_header
 from lace.records.model import Header, Plex, Record, Seal
 from lace.runtime.clock import Clock
-from lace.runtime.keyring import KeyRing
+from lace.runtime.identity.keyring import KeyRing
 
 Headers = Mapping[str, str] | Iterable[Header]
 Links = Iterable[tuple[str, str]]

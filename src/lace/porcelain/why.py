@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
-from lace.datalog.formatting import format_program
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import Atom, Constant, Fact, Predicate, Program, Rule, TrueLiteral
+from lace.datalog.language.formatting import format_program
+from lace.datalog.language.syntax import Atom, Constant, Fact, Predicate, Program, Rule, TrueLiteral
+from lace.datalog.planning.stratify import reachable
 from lace.errors import InvalidInput, NotFound
 from lace.facts.derive import FieldOccurrence, field_occurrences
 from lace.facts.predicates import (

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lace.datalog.beyond import existence_counted
-from lace.datalog.demand import Demanded, demand, only_what_goals_read
 from lace.datalog.engine.base import Base, Facts, RowSource, admit, predicates_given
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.result import Result
+from lace.datalog.language.syntax import Atom, Constant, Fact, Predicate
+from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.meter import Meter
+from lace.datalog.planning.beyond import existence_counted
+from lace.datalog.planning.demand import Demanded, demand, only_what_goals_read
+from lace.datalog.planning.stratify import read_atom
 from lace.datalog.source import FactSource
-from lace.datalog.stratify import read_atom
-from lace.datalog.syntax import Atom, Constant, Fact, Predicate
-from lace.datalog.validate import CheckedProgram
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 

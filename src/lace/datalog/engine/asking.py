@@ -12,17 +12,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from lace.datalog.demand import Copy
 from lace.datalog.engine.answering import evaluate
 from lace.datalog.engine.base import Base
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.result import Result
 from lace.datalog.engine.runs import Run
 from lace.datalog.engine.verdicts import distinct_codes
+from lace.datalog.language.syntax import ANONYMOUS, Atom, Constant, Predicate, Variable
+from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.meter import Interrupt, Meter, never
+from lace.datalog.planning.demand import Copy
 from lace.datalog.source import Row
-from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Predicate, Variable
-from lace.datalog.validate import CheckedProgram
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 

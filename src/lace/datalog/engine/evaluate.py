@@ -15,14 +15,14 @@ from lace.datalog.engine.base import Base, RowSource
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.vector import Readable, VectorExecutor
+from lace.datalog.language.syntax import Constant, Predicate
+from lace.datalog.language.terms import literal_terms
+from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.meter import Meter
-from lace.datalog.plan import RulePlan, Scan, Version
-from lace.datalog.planner import plan_rounds, plan_start
-from lace.datalog.ranking import ranked_predicates
-from lace.datalog.stratify import Stratum
-from lace.datalog.syntax import Constant, Predicate
-from lace.datalog.terms import literal_terms
-from lace.datalog.validate import CheckedProgram
+from lace.datalog.planning.plan import RulePlan, Scan, Version
+from lace.datalog.planning.planner import plan_rounds, plan_start
+from lace.datalog.planning.ranking import ranked_predicates
+from lace.datalog.planning.stratify import Stratum
 
 _REPLAN_GROWTH = 16  # a stratum that grew this much is planned anew
 

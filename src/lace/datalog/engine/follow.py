@@ -24,9 +24,9 @@ from lace.datalog.engine.runs import CodeRow, Run
 from lace.datalog.engine.sights import FixedSight
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.triggers import Starts, StratumRules
+from lace.datalog.language.syntax import Predicate
 from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
-from lace.datalog.stratify import Stratum
-from lace.datalog.syntax import Predicate
+from lace.datalog.planning.stratify import Stratum
 
 SHARE = 0.4  # of what computing a stratum took: what following may take
 ALLOWANCE = 16_384  # rows touched that are always worth trying

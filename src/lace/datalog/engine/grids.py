@@ -17,7 +17,7 @@ from lace.datalog.engine.index import Codes, Mask
 from lace.datalog.engine.living import as_table
 from lace.datalog.engine.relation import distinct_rows
 from lace.datalog.engine.runs import CodeRow
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 from lace.values import dataclass
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lace.datalog.admission import admit_source, check_fact
-from lace.datalog.beyond import existence_counted
 from lace.datalog.engine.base import Base, Facts, RowSource, admit, predicates_given
 from lace.datalog.engine.changes import LateRows, RelationChanges, as_rows, count_rows
 from lace.datalog.engine.dictionary import Dictionary
@@ -25,11 +24,12 @@ from lace.datalog.engine.runs import CodeRow, Run
 from lace.datalog.engine.scalar import ScalarCompiler
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.triggers import StratumRules
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.meter import Meter
+from lace.datalog.planning.beyond import existence_counted
 from lace.datalog.reached import reached
 from lace.datalog.source import FactSource, MemorySource, Row
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import CheckedProgram
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 

@@ -27,10 +27,10 @@ from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.vector import Readable, VectorExecutor
 from lace.datalog.engine.verdicts import Verdicts
+from lace.datalog.language.syntax import Atom, Predicate, Rule, Term, Variable
 from lace.datalog.meter import STEP_ROWS, Meter
-from lace.datalog.names import MARK, PredicateNames
-from lace.datalog.plan import RulePlan, Version
-from lace.datalog.syntax import Atom, Predicate, Rule, Term, Variable
+from lace.datalog.planning.names import MARK, PredicateNames
+from lace.datalog.planning.plan import RulePlan, Version
 from lace.values import dataclass
 
 _FEW = 12  # rows that are followed one by one

@@ -1,6 +1,7 @@
 """Counting by sorting (030-CARD-12, P31): how many candidates stand beyond each candidate.
 
-Rule: the number is exactly the count of the facts that the ordering rules would derive; see `lace.datalog.ranking`.
+Rule: the number is exactly the count of the facts that the ordering rules would derive; see
+`lace.datalog.planning.ranking`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from lace.datalog.engine.index import Codes, pack
 from lace.datalog.engine.runs import Run
 from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.engine.verdicts import Ranks, Verdicts, distinct_codes
-from lace.datalog.plan import Rank
-from lace.datalog.ranking import ID, KEY
+from lace.datalog.planning.plan import Rank
+from lace.datalog.planning.ranking import ID, KEY
 
 Counts = npt.NDArray[np.int64]
 

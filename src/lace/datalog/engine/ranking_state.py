@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.path import Path, Sight
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.table import Table
-from lace.datalog.plan import Rank
-from lace.datalog.ranking import ID, KEY
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.comparisons import integer_key
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.planning.plan import Rank
+from lace.datalog.planning.ranking import ID, KEY
 from lace.values import dataclass
 
 Place = tuple[Any, str, int]  # key in its own order, identity text where ties count, identity

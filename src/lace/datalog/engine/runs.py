@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from lace.datalog.engine.index import NO_ROWS, Codes, Compared, Index, Mask, Rows, build_index, is_dense, matching
 from lace.datalog.engine.sorting import numbered, sorted_unique
+from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import ColumnSource
-from lace.datalog.syntax import Predicate
 
 CodeRow = tuple[int, ...]
 Selection = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]  # constants, equal positions

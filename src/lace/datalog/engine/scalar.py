@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from lace.datalog.comparisons import cardinality_holds
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.path import Path, Sight
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.verdicts import Verdicts, holds
+from lace.datalog.language.comparisons import cardinality_holds
+from lace.datalog.language.syntax import Constant, Operator, Predicate, Term, Variable
+from lace.datalog.language.terms import variable_names
 from lace.datalog.meter import Meter
-from lace.datalog.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Version, Without, chain
-from lace.datalog.syntax import Constant, Operator, Predicate, Term, Variable
-from lace.datalog.terms import variable_names
+from lace.datalog.planning.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Version, Without, chain
 
 Assignment = list[int]
 Step = Callable[[Assignment], None]

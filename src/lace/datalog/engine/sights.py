@@ -8,7 +8,7 @@ from __future__ import annotations
 from lace.datalog.engine.path import Sight
 from lace.datalog.engine.runs import Run, Selection, merge_runs
 from lace.datalog.engine.table import Table
-from lace.datalog.plan import Version
+from lace.datalog.planning.plan import Version
 
 _JOINED_ROWS = 1 << 16  # of several runs: making them one takes less than asking each of them in every round
 

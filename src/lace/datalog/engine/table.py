@@ -25,7 +25,7 @@ from lace.datalog.engine.living import Living, WithRanks, place_of, places_of, r
 from lace.datalog.engine.path import Path, Sight
 from lace.datalog.engine.relation import empty_run
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, ColumnRun, Run, Selection
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 from lace.values import dataclass
 
 _BULK_ROWS = 64  # from here on rows are looked up as columns

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.moves import Mover, TurnedRule
 from lace.datalog.engine.path import Sight
@@ -17,13 +16,25 @@ from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule
 from lace.datalog.engine.vector import VectorExecutor
-from lace.datalog.formatting import format_literal
-from lace.datalog.names import MARK, VariableNames
-from lace.datalog.plan import Rank, Scan, Version
-from lace.datalog.planner import free_place, plan_from, scan_of, sorted_rules
-from lace.datalog.stratify import Stratum, read_atom
-from lace.datalog.syntax import Atom, Cardinality, Constant, Literal, Negated, Positive, Predicate, Rule, Term, Variable
-from lace.datalog.terms import variable_names
+from lace.datalog.language.comparisons import integer_key
+from lace.datalog.language.formatting import format_literal
+from lace.datalog.language.syntax import (
+    Atom,
+    Cardinality,
+    Constant,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Rule,
+    Term,
+    Variable,
+)
+from lace.datalog.language.terms import variable_names
+from lace.datalog.planning.names import MARK, VariableNames
+from lace.datalog.planning.plan import Rank, Scan, Version
+from lace.datalog.planning.planner import free_place, plan_from, scan_of, sorted_rules
+from lace.datalog.planning.stratify import Stratum, read_atom
 from lace.values import dataclass
 
 Starts = list[tuple["Trigger", list[CodeRow]]]

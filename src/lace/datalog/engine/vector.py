@@ -12,8 +12,6 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from lace.datalog.comparisons import integer_key
-from lace.datalog.diagnosis import wide_join_advice
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, Rows, spread
 from lace.datalog.engine.rank import Counts, ranked_counts
@@ -21,9 +19,11 @@ from lace.datalog.engine.runs import Run, Selection
 from lace.datalog.engine.sorting import numbered
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import Verdicts, ordered
+from lace.datalog.language.comparisons import integer_key
+from lace.datalog.language.diagnosis import wide_join_advice
+from lace.datalog.language.syntax import Constant, Predicate, Term, Variable
 from lace.datalog.meter import STEP_ROWS, Meter, plain_predicate
-from lace.datalog.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Version, Without
-from lace.datalog.syntax import Constant, Predicate, Term, Variable
+from lace.datalog.planning.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Version, Without
 from lace.values import dataclass
 
 _BATCH_ROWS = 1 << 21

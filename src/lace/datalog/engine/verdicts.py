@@ -1,7 +1,7 @@
 """Builtins over columns of codes (030, built-ins).
 
-Rule: `lace.datalog.comparisons` decides, once per distinct value or pair of values; columns only look verdicts up.
-No rule makes a value, so a verdict found once stays true.
+Rule: `lace.datalog.language.comparisons` decides, once per distinct value or pair of values; columns only look
+verdicts up. No rule makes a value, so a verdict found once stays true.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
-from lace.datalog.comparisons import HOLDS, compare, integer_key, text_shape
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, pack
 from lace.datalog.engine.sorting import numbered, sorted_unique
-from lace.datalog.plan import Test
-from lace.datalog.syntax import Compare, Constant, Operator, Term, TextShape, Unequal, Variable
-from lace.datalog.terms import variable_names
+from lace.datalog.language.comparisons import HOLDS, compare, integer_key, text_shape
+from lace.datalog.language.syntax import Compare, Constant, Operator, Term, TextShape, Unequal, Variable
+from lace.datalog.language.terms import variable_names
+from lace.datalog.planning.plan import Test
 
 _UNKNOWN, _TRUE, _FALSE = 0, 1, 2
 Ranks = npt.NDArray[np.int64]

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.errors import LimitExceeded
-from lace.interlace.advertisement import Advertisement, Claims, bare_claims
-from lace.interlace.claims import PeerClaims
+from lace.interlace.claims.advertisement import Advertisement, Claims, bare_claims
+from lace.interlace.claims.claims import PeerClaims
+from lace.interlace.claims.likeness import Likeness, OwnSet, as_theirs
+from lace.interlace.claims.partitions import Partition, top_prefix
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
-from lace.interlace.likeness import Likeness, OwnSet, as_theirs
-from lace.interlace.partitions import Partition, top_prefix
 from lace.spark.peer.listing import ArchiveListing
 
 Summaries = dict[str, Partition]

@@ -18,24 +18,24 @@ from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
-from lace.store.columns.bodies import BodyTable
-from lace.store.columns.checksum import checksum, require_sum
-from lace.store.columns.coordinates import CoordinateIndex, Space, in_tip_order, paged
-from lace.store.columns.file import StoreFile
-from lace.store.columns.history import SegmentLog, Totals
-from lace.store.columns.net import net_changes
-from lace.store.columns.packing import pack, unpack
-from lace.store.columns.segments import Segment, as_codes, as_ids, translate, without
-from lace.store.columns.settings import SettingTable
-from lace.store.columns.state import StoreState
-from lace.store.columns.symbols import SymbolTable, keyed_hash
-from lace.store.columns.view import SegmentView
+from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash
+from lace.store.columns.file.bodies import BodyTable
+from lace.store.columns.file.checksum import checksum, require_sum
+from lace.store.columns.file.coordinates import CoordinateIndex, Space, in_tip_order, paged
+from lace.store.columns.file.file import StoreFile
+from lace.store.columns.file.settings import SettingTable
+from lace.store.columns.file.state import StoreState
+from lace.store.columns.segments.history import SegmentLog, Totals
+from lace.store.columns.segments.net import net_changes
+from lace.store.columns.segments.packing import pack, unpack
+from lace.store.columns.segments.segments import Segment, as_codes, as_ids, translate, without
+from lace.store.columns.segments.view import SegmentView
 from lace.store.news import StoreNews
 from lace.store.search import SearchIndex
 
 if TYPE_CHECKING:
     from lace.records.model import ValidRecord
-    from lace.store.columns.encode import EncodedBatch
+    from lace.store.columns.segments.encode import EncodedBatch
 
 HASHES_PER_READ = 4096
 SMALL_WRITE_BYTES = 1 << 20
@@ -106,7 +106,7 @@ class SQLiteStore(Closing):
             self.news.tell(self.cursor())
 
     def put(self, records: Iterable[ValidRecord]) -> list[PutResult]:
-        from lace.store.columns.encode import encode_batch  # reading needs nothing of what makes records
+        from lace.store.columns.segments.encode import encode_batch  # reading needs nothing of what makes records
 
         given = list(records)
         batch = encode_batch(given)
@@ -389,7 +389,7 @@ class SQLiteStore(Closing):
         self._file.keep_log_short()
 
     def check_integrity(self) -> list[str]:
-        from lace.store.columns.inspection import Inspection
+        from lace.store.columns.repair.inspection import Inspection
 
         with self._file.reading() as connection:
             try:
