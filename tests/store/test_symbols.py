@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from lace.errors import StoreDamaged
 from lace.store import open_store
-from lace.store.columns.dictionary import keyindex, keyruns
-from lace.store.columns.dictionary.bulkkeys import bulk_keys
+from lace.store.columns.dictionary import bulk as runs
+from lace.store.columns.dictionary import keyindex
+from lace.store.columns.dictionary.bulk import bulk_keys
 from lace.store.columns.dictionary.keyindex import BULK, KEY_BITS
 from lace.store.columns.dictionary.symbols import SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
-from lace.store.columns.file import schema
-from lace.store.columns.segments.segments import as_codes
+from lace.store.columns.segments.segment import as_codes
+from lace.store.columns.tables import schema
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 
@@ -127,7 +128,7 @@ def filed(modulus: int | None, monkeypatch: pytest.MonkeyPatch, bulk: int, fanou
     """A dictionary whose batches of `bulk` texts are runs already, folded two by two."""
     monkeypatch.setattr(keyindex, "BULK", bulk)
     monkeypatch.setattr(keyindex, "FANOUT", fanout)
-    monkeypatch.setattr(keyruns, "PAGE_KEYS", 3)
+    monkeypatch.setattr(runs, "PAGE_KEYS", 3)
     return table_with(modulus)
 
 
@@ -212,7 +213,7 @@ def test_runs_that_another_connection_wrote_are_seen(tmp_path: Path, monkeypatch
 
 
 def test_more_runs_than_are_held_are_read_as_they_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyruns, "MAX_HELD_KEYS", 15)
+    monkeypatch.setattr(runs, "MAX_HELD_KEYS", 15)
     table = filed(None, monkeypatch, bulk=10, fanout=100)
     texts = [f"text {number}" for number in range(50)]
     for start in range(0, 50, 10):

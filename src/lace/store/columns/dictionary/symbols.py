@@ -14,8 +14,8 @@ from typing import Any
 
 from lace.datalog.source import Codes
 from lace.store.columns.dictionary.keyindex import BULK, KEY_BITS, KeyIndex
-from lace.store.columns.file.checksum import checksum, damaged, require_sum
-from lace.store.columns.segments.segments import SEPARATOR, as_codes
+from lace.store.columns.segments.segment import SEPARATOR, as_codes
+from lace.store.columns.tables.checksum import checksum, damaged, require_sum
 
 BLOCK_BITS = 8
 BLOCK = 1 << BLOCK_BITS
@@ -60,7 +60,7 @@ def keyed_hash(secret: bytes) -> KeyFunction:
 
     def keys_of(texts: Sequence[str]) -> Sequence[int]:
         if len(texts) >= BULK:
-            from lace.store.columns.dictionary.bulkkeys import bulk_keys
+            from lace.store.columns.dictionary.bulk import bulk_keys
 
             return bulk_keys(texts, prime)
         return plain_keys(texts, prime)
