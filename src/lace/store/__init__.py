@@ -6,7 +6,7 @@
 - *store record id*: the order in which a record was stored; never used twice. *Cursor*: a moment of a store.
 - *snapshot*: the facts of one moment. *Changes*: what came and went between two, net.
 - *entry*: a stored Plex or Seal as its coordinate lists it.
-- *news*: tells listeners in this process that something was stored. *Ledger*: what each source has stored here.
+- *news*: tells listeners in this process that something was stored. *Ledger*: how much each peer has brought.
 - *bundle*: a file of records. *Browser*: pages for people who look around. *Search*: an index of words, if it is on.
 
 Never: a record is stored that was not judged; a put returns before its batch is durable.

@@ -1,6 +1,6 @@
 """stdio, unix sockets, TCP and WebSocket: a byte stream each, and what it proves about the peer (060).
 
-- *address*: where a peer is (`lace.iltp.address`); *network*: the part of it that one attacker has at hand (`networks`).
+- *address*: where a peer is (`lace.iltp.address`); *network*: the part of it that one attacker has at hand.
 - *stream*: bytes in order, both ways. *Listener*: gives the streams of those who dial.
 - *proof*: what is known about the peer of a stream: its verifier if it signed, whether the stream is encrypted.
 - *claim*: the signed header of a WebSocket upgrade, which proves a verifier (`proof`).

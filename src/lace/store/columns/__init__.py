@@ -6,7 +6,7 @@
 - *dictionary*: every value of a fact once, as a text with a code. A *key* is a keyed hash of a text, under which the
   index finds its code. A *run* is keys in order, written once.
 - *segments*: the facts of some records as columns of codes. A *group* is the rows of one kind or one field name; an
-  encoded *batch* is a segment under codes of its own, made before any store is touched; a *view* shows segments as facts.
+  encoded *batch* is a segment under codes of its own, made before any store is touched; a *view* shows them as facts.
 - *tombstone*: a deleted record whose facts are still in a segment. *Removal*: the facts of a deletion, for followers.
 - *generation*: what codes mean; a file that was rebuilt has another.
 - *repair*: the integrity check, salvage from a damaged file, backup, restore, compaction.
