@@ -30,10 +30,10 @@ from lace.runtime.link.bodies import RecentBodies
 from lace.runtime.link.session import Outcome
 from lace.runtime.node.links import Hooks, LinkInfo, NodeLimits
 from lace.runtime.node.node import Node
-from lace.runtime.rules.evaluate import Evaluator
+from lace.runtime.rules.evaluator import Evaluator
+from lace.runtime.rules.followedset import Sends, SharedSet
 from lace.runtime.rules.generation import Generation
 from lace.runtime.rules.policybook import PolicyBook, SharingKey
-from lace.runtime.rules.sends import Sends, SharedSends
 from lace.store import MemoryStore
 from lace.store.base import StoreCursor
 from lace.transports.base import READ_BYTES, TransportProof, prepare_socket
@@ -61,16 +61,16 @@ class _Overlay:
         return None if now is None else self._upon(now)
 
     def refresh(self, call: Call) -> None:
-        if isinstance(self._above, SharedSends):
+        if isinstance(self._above, SharedSet):
             self._above.refresh(call)
 
     def refresh_shortly(self, call: Call) -> None:
-        if isinstance(self._above, SharedSends):
+        if isinstance(self._above, SharedSet):
             self._above.refresh_shortly(call)
 
     @property
     def is_current(self) -> bool:
-        return isinstance(self._above, SharedSends) and self._above.is_current
+        return isinstance(self._above, SharedSet) and self._above.is_current
 
     @property
     def is_ready(self) -> bool:

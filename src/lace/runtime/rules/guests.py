@@ -24,7 +24,7 @@ from lace.interlace.host import Call
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.setup.terms import Terms
 from lace.policy.lower import LoweredPolicy
-from lace.runtime.rules.evaluate import Delta, Records, StoreEvaluator
+from lace.runtime.rules.evaluator import Delta, Records, StoreEvaluator
 from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, NotNow, Room, confine
 from lace.store import open_store
 from lace.store.base import RecordStore, StoreCursor

@@ -27,9 +27,9 @@ from lace.records.manifest import CHUNK_LINK, TOTAL_LENGTH
 from lace.records.model import Blob, Plex, ValidRecord, sorted_headers
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.host.partlinks import PartLinks
-from lace.runtime.rules.evaluate import StoreEvaluator
-from lace.runtime.rules.recordwise import _HEAD_BYTES, _facts_of_blob
+from lace.runtime.rules.byrecord import _HEAD_BYTES, _facts_of_blob
+from lace.runtime.rules.evaluator import StoreEvaluator
+from lace.runtime.rules.partlinks import PartLinks
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -180,7 +180,7 @@ def test_part_links_follow_the_store_and_know_their_limit() -> None:
 
 def test_more_links_than_may_be_held_are_evaluated_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     module, store = MODULES["a coordinate"], MemoryStore()
-    monkeypatch.setattr("lace.runtime.rules.recordwise.part_links", lambda store: PartLinks(store, max_links=1))
+    monkeypatch.setattr("lace.runtime.rules.byrecord.part_links", lambda store: PartLinks(store, max_links=1))
     prepared, asked = questions(module)
     near = StoreEvaluator(store, config_of(0, module).terms)
     near.prepare(prepared)

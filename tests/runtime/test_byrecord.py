@@ -15,7 +15,7 @@ from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.host import Call
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime.rules.evaluate import Delta, StoreEvaluator
+from lace.runtime.rules.evaluator import Delta, StoreEvaluator
 from lace.store.memory import MemoryStore
 from tries import tries
 

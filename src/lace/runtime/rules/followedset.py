@@ -22,9 +22,9 @@ from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.host import Call, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.runtime.host.claims import Feeding
 from lace.runtime.node.bounds import MANY_CLAIMS
-from lace.runtime.rules.evaluate import Delta, Evaluator
+from lace.runtime.rules.evaluator import Delta, Evaluator
+from lace.runtime.rules.feeding import Feeding
 from lace.runtime.rules.generation import Generation
 from lace.runtime.rules.keptsets import keep, keep_roots, recall
 from lace.store.base import RecordStore, StoreCursor
@@ -49,7 +49,7 @@ class _LongAnswer:
     found: list[str]
 
 
-class Sends(Protocol):
+class FollowedSet(Protocol):
     """What a link may send and request."""
 
     @property
@@ -99,7 +99,7 @@ def _advertise(evaluator: Evaluator, records: Iterable[str]) -> list[Advertiseme
     return evaluator.advertise(dict.fromkeys(records))
 
 
-class PrivateSends(_Generations):
+class PrivateSet(_Generations):
     """Of one link: claims of its peer, or the time, decide what it may send."""
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
@@ -141,7 +141,7 @@ class ForAll(Call):
         return all(call.is_cancelled for call in list(self._asking.values()))
 
 
-class SharedSends(_Generations):
+class SharedSet(_Generations):
     """Of any number of links, each in its own thread.
 
     An evaluation that all of them use is paid by all of them in equal parts, no matter which asked first

@@ -37,8 +37,8 @@ from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.recordwise import looks_at_one_record
 from lace.records.validate import reread
-from lace.runtime.host.claims import ClaimBook, feeding_of
-from lace.runtime.rules.recordwise import Recordwise, claimed
+from lace.runtime.rules.byrecord import ByRecord, claimed
+from lace.runtime.rules.feeding import ClaimBook, feeding_of
 from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass
 
@@ -122,7 +122,7 @@ class StoreEvaluator:
         self._terms = terms
         self._max_followed = max_followed_facts
         self._keeps_sets = True
-        self._recordwise: Recordwise | None = None  # where nothing has to be remembered to follow the store
+        self._recordwise: ByRecord | None = None  # where nothing has to be remembered to follow the store
         self.policy: LoweredPolicy | None = None
         self._schema = NO_FIELDS
         self._watch = _Watch()
@@ -180,7 +180,7 @@ class StoreEvaluator:
         self._keeps_sets = False
         self._recordwise = None
         if self.is_recordwise:
-            self._recordwise = Recordwise(self.store, self.lowered, self._terms.engine_limits)
+            self._recordwise = ByRecord(self.store, self.lowered, self._terms.engine_limits)
 
     def resume(self, at: StoreCursor) -> bool:
         """Whether changes can be followed from a moment at which the caller knows what may be sent; its rules read no
@@ -309,7 +309,7 @@ class StoreEvaluator:
             request_removed=_without(request, self._request),
         )
 
-    def _follow_records(self, recordwise: Recordwise, runtime: frozenset[Fact]) -> Delta | None:
+    def _follow_records(self, recordwise: ByRecord, runtime: frozenset[Fact]) -> Delta | None:
         """The same, by the records that came and went."""
         if not self._is_begun or runtime != self._runtime:
             return None
