@@ -31,7 +31,7 @@ from lace.runtime.link.session import Outcome
 from lace.runtime.node.links import Hooks, LinkInfo, NodeLimits
 from lace.runtime.node.node import Node
 from lace.runtime.rules.evaluator import Evaluator
-from lace.runtime.rules.followedset import Sends, SharedSet
+from lace.runtime.rules.followedset import FollowedSet, SharedSet
 from lace.runtime.rules.generation import Generation
 from lace.runtime.rules.policybook import PolicyBook, SharingKey
 from lace.store import MemoryStore
@@ -44,7 +44,7 @@ from lace.transports.pipe import DEFAULT_LIMITS, PipeStream
 class _Overlay:
     """What a store's rules select, and what the follower had before."""
 
-    def __init__(self, above: Sends, base: Generation) -> None:
+    def __init__(self, above: FollowedSet, base: Generation) -> None:
         self._above = above
         self._seen = above.all_of([])
         self._newest = base
@@ -105,7 +105,7 @@ class _Book(PolicyBook):
 
     def take(
         self, evaluator: Evaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
-    ) -> tuple[Sends, SharingKey | None]:
+    ) -> tuple[FollowedSet, SharingKey | None]:
         sends, key = super().take(evaluator, terms, wanted, runtime)
         base = Generation(1, set_of(self._base), lambda records: evaluator.advertise(dict.fromkeys(records)), 1024)
         return _Overlay(sends, base), key

@@ -115,7 +115,7 @@ def test_following_parts_gives_what_whole_evaluations_give(
             store.delete(*(RECORDS[n].hash for n in sorted(which)))
         delta = near.evaluate(asked.runtime, ClaimChanges([], []), Call())
         if delta.whole is not None:
-            held = set(delta.whole)
+            held = set(delta.whole.texts())
         assert delta.send_removed.keys().isdisjoint(delta.send_added)
         held = (held - delta.send_removed.keys()) | delta.send_added.keys()
         whole = StoreEvaluator(store, terms)
@@ -188,7 +188,8 @@ def test_more_links_than_may_be_held_are_evaluated_whole(monkeypatch: pytest.Mon
     near.evaluate(asked.runtime, ClaimChanges([], []), Call())
     store.put([OURS, CHUNKS[0]])
     delta = near.evaluate(asked.runtime, ClaimChanges([], []), Call())
-    assert set(delta.whole or ()) == {str(OURS.hash), str(CHUNKS[0].hash)}
+    assert delta.whole is not None
+    assert set(delta.whole.texts()) == {str(OURS.hash), str(CHUNKS[0].hash)}
     assert near.requestable_freely([claim(CHUNKS[1])], prepared.peer_source, Call()) is None
 
 

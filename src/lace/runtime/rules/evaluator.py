@@ -16,6 +16,7 @@ from lace.datalog.engine import Materialized, evaluate, materialize
 from lace.datalog.language.syntax import Atom, Variable
 from lace.datalog.meter import Meter
 from lace.datalog.source import ColumnSource, all_facts
+from lace.differences.ids import Ids, ids_of_lines, ids_of_texts
 from lace.errors import LocalProtocolError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, HAVE
@@ -59,14 +60,15 @@ class Delta:
     send_removed: Records = field(default_factory=dict)
     request_added: Records = field(default_factory=dict)
     request_removed: Records = field(default_factory=dict)
-    whole: Sequence[str] | None = None  # all that may be sent, instead of what changed
+    whole: Ids | None = None  # all that may be sent, instead of what changed: in columns, for it may be millions
 
     def then(self, later: Delta) -> Delta:
         """Both changes, one after the other, as one."""
         if later.whole is not None:
             return later
         if self.whole is not None:
-            return Delta(whole=list(_without(dict.fromkeys(self.whole), later.send_removed) | later.send_added))
+            went, came = ids_of_texts(later.send_removed), ids_of_texts(later.send_added)
+            return Delta(whole=self.whole.without(went).with_(came))
         return Delta(
             _without(self.send_added, later.send_removed) | _without(later.send_added, self.send_removed),
             _without(self.send_removed, later.send_added) | _without(later.send_removed, self.send_added),
@@ -295,7 +297,7 @@ class StoreEvaluator:
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
         if not self._keeps_sets:
-            whole = self._derived.values(policy.sendable)
+            whole = ids_of_lines(self._derived.value_lines(policy.sendable))
             if self._recordwise is not None:  # what was derived is not needed to follow from here
                 self._derived.close()
                 self._derived, self._is_begun = None, True

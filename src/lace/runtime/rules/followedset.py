@@ -16,6 +16,7 @@ from time import thread_time
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from lace.differences.ids import ids_of_texts
 from lace.differences.idset import IdSet, set_of
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.claims import PeerClaims
@@ -80,7 +81,7 @@ class _Generations:
 
     def all_of(self, records: Sequence[str]) -> Generation:
         """Any records of the store, advertised as those that may be sent are."""
-        return self._newest.anew(records)
+        return self._newest.anew(ids_of_texts(records))
 
     def leave(self, payer: Payer | None) -> None:
         """A link has no part in it any more."""
@@ -277,7 +278,7 @@ class SharedSet(_Generations):
         delta = self._evaluator.evaluate(runtime, ClaimChanges([], []), call)
         self._forget_answers(before)
         followed = self._recalled is None or self._is_resumed
-        whole = delta.whole if followed or delta.whole is not None else list(delta.send_added)
+        whole = delta.whole if followed or delta.whole is not None else ids_of_texts(delta.send_added)
         self._recalled = None
         if whole is not None:
             self.is_ready = False

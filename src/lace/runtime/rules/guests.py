@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from lace.differences.ids import ids_of_texts
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
@@ -249,7 +250,7 @@ class GuestEvaluator:
         answer = room.ask(EvaluateGuest(facts, ClaimChanges(list(self._claims.values()), [])))
         room.is_fresh = False
         if self._tells_all:
-            return replace(answer, delta=Delta(whole=list(answer.delta.send_added)))
+            return replace(answer, delta=Delta(whole=ids_of_texts(answer.delta.send_added)))
         return replace(answer, delta=self._difference(answer.delta))
 
     def _held_bytes(self) -> int:
