@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 from lace.differences.ids import ids_of_texts
 from lace.differences.idset import IdSet, set_of
 from lace.interlace.claims.advertisement import Advertisement
-from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.partitions import ClaimChanges
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Call, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.node.bounds import MANY_CLAIMS
