@@ -73,6 +73,22 @@ def test_a_thousand_texts_cross_blocks() -> None:
     assert table.texts(as_codes([512, 1, 512])) == [texts[511], texts[0], texts[511]]
 
 
+@given(runs=st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 600)), max_size=6))
+def test_lines_are_the_texts_whether_blocks_are_asked_for_whole_or_in_parts(runs: list[tuple[int, int]]) -> None:
+    table = table_with(None)
+    table.assign([f"text {number} é" for number in range(1000)], 1)
+    codes = as_codes(code for start, length in runs for code in range(start, min(start + length, 1001)))
+    assert table.lines(codes).decode() == "".join(f"{text}\n" for text in table.texts(codes))
+
+
+def test_a_code_without_a_text_gives_no_lines() -> None:
+    table = table_with(None)
+    table.assign([f"text {number}" for number in range(300)], 1)
+    for code in (301, 2000):
+        with pytest.raises(StoreDamaged):
+            table.lines(as_codes([1, code]))
+
+
 def test_two_stores_do_not_share_index_keys() -> None:
     secrets = {new_secret() for _ in range(20)}
     assert len({keyed_hash(secret)(["the same text"])[0] for secret in secrets}) == 20

@@ -344,6 +344,10 @@ class SQLiteStore(Closing):
         with self._file.reading():
             return self._symbols.texts(codes)
 
+    def lines(self, codes: Codes) -> bytes:
+        with self._file.reading():
+            return self._symbols.lines(codes)
+
     # --- words
 
     @property

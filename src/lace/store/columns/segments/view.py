@@ -40,6 +40,7 @@ class TextCodes(Protocol):
 
     def codes(self, texts: Sequence[str]) -> list[int]: ...
     def texts(self, codes: Codes) -> list[str]: ...
+    def lines(self, codes: Codes) -> bytes: ...
 
 
 class LateColumns(Sequence[Codes]):
@@ -99,6 +100,9 @@ class SegmentView:
 
     def texts(self, codes: Codes) -> list[str]:
         return self._dictionary.texts(codes)
+
+    def lines(self, codes: Codes) -> bytes:
+        return self._dictionary.lines(codes)
 
     def predicates(self) -> Iterable[Predicate]:
         return RECORD_PREDICATES
