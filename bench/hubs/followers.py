@@ -15,7 +15,7 @@ from lace.differences.ids import Ids
 from lace.differences.idset import set_of
 from lace.iltp.address import TcpAddress
 from lace.interlace import events as ev
-from lace.interlace.claims.claims import PeerClaims
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call, Payer
 from lace.interlace.runtimefacts import RuntimeFacts

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from differences.sets import KEY, random_ids
-from lace.differences.compare import measured
-from lace.differences.few import measure_few
 from lace.differences.ids import (
     EMPTY,
     Ids,
@@ -24,6 +22,8 @@ from lace.differences.ids import (
 )
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import keyed_ids
+from lace.differences.scalarsums import measure_few
+from lace.differences.setview import measured
 from lace.differences.sums import measure
 from lace.errors import InvalidText
 from lace.notation import b64a

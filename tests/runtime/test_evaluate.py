@@ -15,7 +15,7 @@ from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.effects import Evaluate, PreparePolicy
 from lace.interlace.host import Call, perform
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import ALL_FIELDS, NO_FIELDS, FieldSchema
+from lace.interlace.setup.hello import ALL_FIELDS, NO_FIELDS, FieldSchema
 from lace.interlace.setup.terms import Terms
 from lace.limits import EngineLimits
 from lace.notation.tai import TAI

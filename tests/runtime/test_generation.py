@@ -12,8 +12,8 @@ from interlace.pair import plex
 from lace.differences.ids import EMPTY, ids_of_texts
 from lace.differences.idset import set_of
 from lace.interlace.claims.advertisement import Advertisement, FieldClaim
-from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.partitions import AdvertisementSet
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.effects import TakeClaims
 from lace.records.validate import validate
 from lace.runtime.rules import generation

@@ -22,7 +22,7 @@ from lace.errors import EvaluationStopped, LaceError, LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.host import Call
-from lace.interlace.setup.negotiate import NO_FIELDS
+from lace.interlace.setup.hello import NO_FIELDS
 from lace.interlace.setup.terms import Terms
 from lace.policy.compile import agree
 from lace.policy.exposure import expose_all

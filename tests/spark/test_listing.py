@@ -15,7 +15,7 @@ from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import ALL_FIELDS
+from lace.interlace.setup.hello import ALL_FIELDS
 from lace.interlace.setup.terms import Terms
 from lace.notation.factline import format_fact
 from lace.notation.tai import TAI

@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from lace.differences.compare import SetView, measured, measured_set
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.peel import Peeler
+from lace.differences.setview import SetView, measured, measured_set
 from lace.differences.sketch import Symbols
 from lace.differences.tree import told_root
-from lace.interlace.claims.claims import PeerClaims
-from lace.interlace.claims.likeness import OwnSet, holds
+from lace.interlace.claims.peerclaims import PeerClaims
+from lace.interlace.claims.relative import OwnSet, holds
 from lace.interlace.effects import Decode, Measure, Sketch, TakeChange, TakeDifference
 from lace.interlace.host import Call
 from lace.interlace.inputs import Decoded, DifferenceTaken, Measured, Sketched

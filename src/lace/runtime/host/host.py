@@ -16,13 +16,13 @@ from lace.intake.received import JudgedBatch, judge_received, received_from
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement
-from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.partitions import summarise
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Arrived, Call, Loaded, NotNow, Payer
 from lace.interlace.loop.advertise import RECORD_BYTES
 from lace.interlace.loop.refusals import NOTHING_HELD_BACK
-from lace.interlace.loop.transfer import choose_requests
-from lace.interlace.setup.negotiate import NO_FIELDS
+from lace.interlace.loop.requests import choose_requests
+from lace.interlace.setup.hello import NO_FIELDS
 from lace.interlace.setup.terms import Terms
 from lace.limits import MIB
 from lace.records.keys import verify_batch

@@ -30,7 +30,7 @@ from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import NO_FIELDS
+from lace.interlace.setup.hello import NO_FIELDS
 from lace.interlace.setup.terms import Terms
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash

@@ -14,7 +14,7 @@ from lace.facts.predicates import TICK_TAI
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Payer
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import NO_FIELDS, FieldSchema
+from lace.interlace.setup.hello import NO_FIELDS, FieldSchema
 from lace.interlace.setup.terms import Terms
 from lace.limits import EngineLimits
 from lace.notation.digest import digest

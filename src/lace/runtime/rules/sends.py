@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 
 from lace.differences.idset import IdSet, set_of
 from lace.interlace.claims.advertisement import Advertisement
-from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.partitions import ClaimChanges
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Call, NotNow, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.host.claims import Feeding

@@ -13,9 +13,9 @@ from dataclasses import replace
 from lace.differences.keyed import U64, DifferenceKey
 from lace.errors import LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement, Claims, bare_claims
-from lace.interlace.claims.claims import PeerClaims
-from lace.interlace.claims.likeness import Likeness, OwnSet, as_theirs
 from lace.interlace.claims.partitions import Partition, top_prefix
+from lace.interlace.claims.peerclaims import PeerClaims
+from lace.interlace.claims.relative import OwnSet, RelativeClaims, as_theirs
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
@@ -34,7 +34,7 @@ class ArchiveClaims(PeerClaims):
         self._settled: Summaries = {}  # that the peer's claims were last told by, if all of them are known
         self._offered: Summaries = {}  # those that are being reconciled
         self._same: dict[str, int] = {}  # of these the partitions that are ours or as they were, with their counts
-        self._were: Likeness | None = None  # how those that are as they were differ from ours
+        self._were: RelativeClaims | None = None  # how those that are as they were differ from ours
         self._pending: set[Partition] = set()  # and those that cannot be named yet
 
     def __len__(self) -> int:
@@ -116,7 +116,7 @@ class ArchiveClaims(PeerClaims):
             kept = {prefix: count for prefix, count in kept.items() if prefix not in self._same}
             self._same |= kept
             absent = [record for record in were.absent if top_prefix(record) in kept]
-            self._were = Likeness(
+            self._were = RelativeClaims(
                 listing.own, absent, [claim for claim in were.foreign.values() if top_prefix(claim.hash) in kept]
             )
         return bool(self._same) or were is not None
@@ -136,7 +136,7 @@ class ArchiveClaims(PeerClaims):
                 absent |= self._were.absent
                 beyond += self._were.foreign.values()
             self._held.replace_all(())
-            self._like = Likeness(listing.own, absent, beyond)
+            self._like = RelativeClaims(listing.own, absent, beyond)
         else:
             self._require_few()
             self._held.put_all(self._spelled(listing))

@@ -26,7 +26,7 @@ from lace.interlace.claims.advertisement import Advertisement, advertisement_fac
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import FieldSchema
+from lace.interlace.setup.hello import FieldSchema
 from lace.interlace.setup.terms import Terms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.rewrite import body_atoms

@@ -1,7 +1,7 @@
 """The peer's claims as a host holds them (050, P16).
 
-Rule: what a peer lists is checked against its summaries before it is used; what it need not list (`settling`) is held
-as the very parts of our own set, so that a million claims that are ours too take no room and no look.
+Rule: what a peer lists is checked against its summaries before it is used; what it need not list (`recognition`) is
+held as the very parts of our own set, so that a million claims that are ours too take no room and no look.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import replace
 from lace.differences.ids import joined
 from lace.differences.keyed import U64, DifferenceKey
 from lace.interlace.claims.advertisement import Advertisement, Claims, bare_claims
-from lace.interlace.claims.columns import apart, column_parts, packed
+from lace.interlace.claims.columns import apart, column_parts, pack_columns
 from lace.interlace.claims.cursor import AdvertisementCursor
-from lace.interlace.claims.likeness import Likeness, OwnSet, adds_up, as_theirs, holds, measure_of
-from lace.interlace.claims.packed import Part
+from lace.interlace.claims.partclaims import Part
 from lace.interlace.claims.partitions import START_LENGTH, AdvertisementSet, ClaimChanges, Partition, summarise
+from lace.interlace.claims.recognition import OwnListing, Recognition, WorkOut
+from lace.interlace.claims.relative import OwnSet, RelativeClaims, adds_up, as_theirs, holds, measure_of
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Lacking, Reconciled
-from lace.interlace.loop.settling import OwnListing, Settling, WorkOut
 
 
 class PeerClaims:
@@ -31,26 +31,26 @@ class PeerClaims:
         self._max_line_bytes = max_line_bytes
         self._work_out = work_out
         self._held = AdvertisementSet(max_line_bytes)
-        self._like: Likeness | None = None  # 070: what is held instead
+        self._relative: RelativeClaims | None = None  # 070: what is held instead
         self._measured: U64 | None = None  # what the peer claims now, as it told itself
         self._seen: Mapping[str, Part] = {}  # the claims as the evaluator was last given them
         self._unknown: set[str] = set()  # claimed, but by which fields stood in facts of ours that are gone
 
     def __len__(self) -> int:
-        return len(self._held) if self._like is None else len(self._like)
+        return len(self._held) if self._relative is None else len(self._relative)
 
     def among(self, records: Iterable[str]) -> list[str]:
         """Those of some records that the peer claims to have."""
-        return self._held.among(records) if self._like is None else self._like.among(records)
+        return self._held.among(records) if self._relative is None else self._relative.among(records)
 
     def about(self, record: str) -> Advertisement | None:
         """The claim about a record that is not ours, if there is one."""
-        return self._held.get(record) if self._like is None else self._like.foreign.get(record)
+        return self._held.get(record) if self._relative is None else self._relative.foreign.get(record)
 
     @property
     def is_relative(self) -> bool:
         """Whether they are known as ours but for what differs."""
-        return self._like is not None
+        return self._relative is not None
 
     @property
     def are_known(self) -> bool:
@@ -65,15 +65,15 @@ class PeerClaims:
 
     def has_beyond(self, own: OwnSet, most: int) -> bool:
         """Whether any of them is about a record that is not in this set of ours, or that takes longer to say."""
-        if self._like is None or len(self._like.foreign) > most:
+        if self._relative is None or len(self._relative.foreign) > most:
             return True
-        foreign = list(self._like.foreign)
+        foreign = list(self._relative.foreign)
         return bool(foreign) and len(own.among(foreign)) < len(foreign)
 
     def beyond(self, own: OwnSet) -> list[Advertisement]:
         """The claims about records that are not in our set."""
-        if self._like is not None:
-            return list(self._like.foreign.values())
+        if self._relative is not None:
+            return list(self._relative.foreign.values())
         if (spelled := own.spelled_out) is not None:
             return self._held.beyond(spelled)
         listing = self._held.listing()
@@ -85,20 +85,20 @@ class PeerClaims:
     def is_left_by(self, own: OwnSet) -> bool:
         """Whether the peer claims records that are not in this set of ours and were in the one before: what it claims
         about them has to be read from the store."""
-        moved = self._like.moved(own) if self._like is not None else None
-        return self._like is not None and (moved is None or bool(moved.left))
+        moved = self._relative.moved(own) if self._relative is not None else None
+        return self._relative is not None and (moved is None or bool(moved.left))
 
     def follow(self, own: OwnSet, *, keeps_fields: bool) -> None:
         """Our set is another one now."""
-        like = self._like
-        if like is None:
+        relative = self._relative
+        if relative is None:
             return
-        moved = like.moved(own)
+        moved = relative.moved(own)
         if moved is None:
             self._spell_out()
             return
-        before, left = like.own, moved.left
-        like.follow(
+        before, left = relative.own, moved.left
+        relative.follow(
             own, moved, self._as_theirs(before, before.some(left)) if left and keeps_fields else bare_claims(left)
         )
         self._unknown.difference_update(moved.came)
@@ -111,14 +111,14 @@ class PeerClaims:
 
     def _spell_out(self) -> None:
         """Hold every claim as an object: the caller needs them one by one."""
-        like, self._like = self._like, None
-        if like is not None:
-            self._held.replace_all([*self._as_theirs(like.own, like.shared()), *like.foreign.values()])
+        relative, self._relative = self._relative, None
+        if relative is not None:
+            self._held.replace_all([*self._as_theirs(relative.own, relative.shared()), *relative.foreign.values()])
 
     def forget(self) -> None:
         """Know of no claim: the peer says again what it has."""
         self._unknown.clear()
-        self._like = self._measured = None
+        self._relative = self._measured = None
         self._held.replace_all(())
 
     def listing(self) -> list[Advertisement]:
@@ -165,9 +165,9 @@ class PeerClaims:
         Where sets are compared, `own` is ours: if nothing is in it and nothing held, a listing is what differs.
         """
         if own is not None and not len(own) and wanted.is_whole and wanted.added and not len(self):
-            self._like, self._measured = Likeness(own, (), wanted.added), None
+            self._relative, self._measured = RelativeClaims(own, (), wanted.added), None
             self._unknown.clear()
-            lacking = Lacking((), sorted(self._like.foreign)) if len(self) <= wanted.max_named else None
+            lacking = Lacking((), sorted(self._relative.foreign)) if len(self) <= wanted.max_named else None
             return ClaimsTaken(len(self), changed=True, lacking=lacking)
         self._spell_out()
         self._measured = None
@@ -207,16 +207,16 @@ class PeerClaims:
         self._forget_absent(wanted)
         if wanted.parents is None and isinstance(own, AdvertisementSet):
             self._held.share(own, self.source)
-        settling = Settling(self._held, own, self.source, self._max_line_bytes, call)
-        settling.know_roots(wanted, self._work_out)
+        recognition = Recognition(self._held, own, self.source, self._max_line_bytes, call)
+        recognition.know_roots(wanted, self._work_out)
         unknown: dict[Partition, int] = {}
         named: dict[Partition, Sequence[Advertisement]] = {}
         for partition in wanted.offered:
-            if settling.is_held(partition):
+            if recognition.is_held(partition):
                 continue
-            claims = settling.name(partition)
+            claims = recognition.name(partition)
             if claims is None:
-                unknown[partition] = settling.known_count(partition)
+                unknown[partition] = recognition.known_count(partition)
             else:
                 named[partition] = claims
         self._take_over(named)
@@ -229,8 +229,8 @@ class PeerClaims:
         listed = [claim.hash for claim in claims]
         if not adds_up(ours, absent, listed, told, key) or own.among(listed):  # P35: nothing about records of ours
             return DifferenceTaken(agrees=False)
-        before, self._like = self._like, Likeness(own, absent, claims)
-        changed = before is None or before.absent != self._like.absent or before.foreign != self._like.foreign
+        before, self._relative = self._relative, RelativeClaims(own, absent, claims)
+        changed = before is None or before.absent != self._relative.absent or before.foreign != self._relative.foreign
         self._measured = told
         self._unknown.clear()
         return DifferenceTaken(agrees=True, absent=absent, count=len(self), changed=changed)
@@ -257,25 +257,25 @@ class PeerClaims:
 
     def _measure(self, key: DifferenceKey) -> U64 | None:
         if self._measured is None:
-            like = self._like
-            self._measured = measure_of(self._held, key) if like is None else like.measure(key)
+            relative = self._relative
+            self._measured = measure_of(self._held, key) if relative is None else relative.measure(key)
         return self._measured
 
     def _change(self, added: Claims, removed: Sequence[str], sent: Claims) -> None:
         """Take over a change that was checked; `sent` is what the peer claims about records that it has from us."""
-        like = self._like
-        if like is None:
+        relative = self._relative
+        if relative is None:
             self._held.drop_all(removed)
             self._held.put_all([*added, *sent])
             return
         for record in removed:
-            if like.foreign.pop(record, None) is None:
-                like.absent.add(record)
+            if relative.foreign.pop(record, None) is None:
+                relative.absent.add(record)
         for claim in (*added, *sent):
-            if claim.hash in like.absent:
-                like.absent.discard(claim.hash)
+            if claim.hash in relative.absent:
+                relative.absent.discard(claim.hash)
             else:
-                like.foreign[claim.hash] = claim
+                relative.foreign[claim.hash] = claim
 
     def _take_listed(self, promised: Sequence[Partition], claims: Claims) -> None:
         parts = _sort_out(promised, claims)
@@ -297,7 +297,7 @@ class PeerClaims:
     def _take_over(self, named: Mapping[Partition, Sequence[Advertisement]]) -> None:
         """Hold the claims of some partitions; they were checked against their roots, which need not be worked out
         again."""
-        self._held.replace_under({partition.prefix: claims for partition, claims in named.items()}, packed)
+        self._held.replace_under({partition.prefix: claims for partition, claims in named.items()}, pack_columns)
         self._held.remember(self.source, named)
 
 

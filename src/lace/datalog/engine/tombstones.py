@@ -21,7 +21,7 @@ _FEW_ROWS = 6  # and from here on if there is an index of whole rows
 _MARKS_FROM = 256  # one row in so many: from here on marks are worth their memory
 
 
-class Dead:
+class Tombstones:
     """Numbers of rows that left: a sorted list while they are few, marks once they are many."""
 
     def __init__(self, rows: int) -> None:
@@ -29,8 +29,8 @@ class Dead:
         self._places: Rows = np.empty(0, np.int64)
         self._marks: Mask | None = None
 
-    def copy(self) -> Dead:
-        made = Dead(self._rows)
+    def copy(self) -> Tombstones:
+        made = Tombstones(self._rows)
         made._places, made._marks = self._places, None if self._marks is None else self._marks.copy()
         return made
 
@@ -59,14 +59,14 @@ class Dead:
         return len(self._places) if self._marks is None else int(np.count_nonzero(self._marks))
 
 
-class Living(Run):
+class LiveRows(Run):
     """The rows of a run that are not dead. Row numbers of its indexes are those of the run: read them with `at`."""
 
-    def __init__(self, inner: Run, arity: int, dead: Dead | None = None) -> None:
+    def __init__(self, inner: Run, arity: int, dead: Tombstones | None = None) -> None:
         super().__init__(inner.rows, inner.domain)
         self._inner = inner
         self._arity = arity  # of the rows that are handed in; a run may have columns beyond it
-        self.dead = Dead(inner.rows) if dead is None else dead.copy()
+        self.dead = Tombstones(inner.rows) if dead is None else dead.copy()
         self._compact: RunView | None = None
         self._dead_run: RunView | None = None
         self._recount()
@@ -87,7 +87,7 @@ class Living(Run):
 
     def index(self, positions: tuple[int, ...]) -> Index:
         inner = self._inner.index(positions)
-        return LivingIndex(inner, self, positions) if self.rows < self._inner.rows else inner
+        return LiveIndex(inner, self, positions) if self.rows < self._inner.rows else inner
 
     def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
         return self.index(positions)  # a view that follows changes asks again and again
@@ -130,10 +130,10 @@ class Living(Run):
         return self.compact().select(selection)
 
 
-class LivingIndex:
+class LiveIndex:
     """An index that does not tell of dead rows."""
 
-    def __init__(self, inner: Index, living: Living, positions: tuple[int, ...]) -> None:
+    def __init__(self, inner: Index, living: LiveRows, positions: tuple[int, ...]) -> None:
         self._inner = inner
         self._living = living
         self._positions = positions

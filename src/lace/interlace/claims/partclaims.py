@@ -36,7 +36,7 @@ class PackedClaims(Sequence[Advertisement]):
         """Whether these are the same claims."""
 
     @abstractmethod
-    def anew(self, records: Collection[str]) -> PackedClaims | None:
+    def with_records(self, records: Collection[str]) -> PackedClaims | None:
         """Claims about these records, packed as these are; None if they cannot be."""
 
 
@@ -82,4 +82,4 @@ def packed_as(before: Part, claims: ByRecord) -> Part:
     """The claims packed if those before were and these can be."""
     if not isinstance(before, PackedClaims) or not claims or any(claim.fields for claim in claims.values()):
         return claims
-    return before.anew(claims.keys()) or claims
+    return before.with_records(claims.keys()) or claims

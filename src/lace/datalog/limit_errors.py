@@ -19,10 +19,10 @@ _ADVICE = {
 _NOT_OURS = {"max_peer_rows_touched": "the peer's rules ask for more work than it is given"}
 
 
-def reached(limit: str, allowed: int, detail: str = "", *, rule: str = "", advice: str = "") -> LimitExceeded:
+def limit_reached(limit: str, allowed: int, detail: str = "", *, rule: str = "", advice: str = "") -> LimitExceeded:
     """The error of a limit that something met; advice of one's own stands in place of the usual.
 
-    >>> print(reached("max_rules", 256, "club.lace:257"))
+    >>> print(limit_reached("max_rules", 256, "club.lace:257"))
     limit max_rules = 256 exceeded: club.lace:257 (use fewer rules, or raise the limit)
     """
     usual = f"{_ADVICE[limit]}, or raise the limit" if limit in _ADVICE else _NOT_OURS.get(limit, "")

@@ -17,14 +17,14 @@ from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.grids import Grid, SomeRows, grid_of, merged, tuples
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.living import run_of
-from lace.datalog.engine.path import Sight
 from lace.datalog.engine.relation import distinct_rows
+from lace.datalog.engine.row_lookup import Visibility
 from lace.datalog.engine.runs import CodeRow, ColumnRun, Run, Selection
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule, TooManyRows
-from lace.datalog.engine.sights import TableSight
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.table import Table
+from lace.datalog.engine.table_views import TableView
+from lace.datalog.engine.tombstones import run_of
 from lace.datalog.engine.vector import Readable, VectorExecutor
 from lace.datalog.engine.verdicts import Verdicts
 from lace.datalog.language.syntax import Atom, Predicate, Rule, Term, Variable
@@ -47,7 +47,7 @@ class TurnedRule:
 
     origin: Rule
     plan: RulePlan
-    sight: Sight
+    visibility: Visibility
     read_ranks: int
     asks_rank: bool
     scalar: ScalarRule
@@ -95,7 +95,7 @@ class _Start:
         return [self.run.select(selection)]
 
 
-class Mover:
+class RuleRunner:
     """Runs moves over tables."""
 
     def __init__(
@@ -115,16 +115,16 @@ class Mover:
         self._starts: dict[int, Predicate] = {}  # by arity
         self._unranked: dict[Predicate, Predicate] = {}
         self.executors = {
-            sight: VectorExecutor(self._reader(sight), evaluation.dictionary, verdicts, meter, Stats())
-            for sight in Sight
+            visibility: VectorExecutor(self._reader(visibility), evaluation.dictionary, verdicts, meter, Stats())
+            for visibility in Visibility
         }
         if evaluation.ranks:
-            self.executors[Sight.NEW].count_ranks_by(compiler.count_of)
+            self.executors[Visibility.NEW].count_ranks_by(compiler.count_of)
 
-    def _reader(self, sight: Sight) -> Callable[[Predicate], Readable]:
+    def _reader(self, visibility: Visibility) -> Callable[[Predicate], Readable]:
         def relation(predicate: Predicate) -> Readable:
             is_start = self._starts.get(predicate.arity) == predicate
-            return self._start if is_start else TableSight(self.table(predicate), sight)
+            return self._start if is_start else TableView(self.table(predicate), visibility)
 
         return relation
 
@@ -207,7 +207,7 @@ class Mover:
             self._start.run = ColumnRun(rows.columns, len(rows), domain)
         else:
             self._start.run = run_of(rows, len(rows[0]), domain)
-        for columns, count in self.executors[move.sight].head_rows(move.plan.root):
+        for columns, count in self.executors[move.visibility].head_rows(move.plan.root):
             terms, ranks = move.settle(columns, count, below=below)
             self._meter.touch(_HANDED_ROWS * len(ranks))
             yield Grid([*terms, ranks])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lace.differences.few import MOST, measure_few
 from lace.differences.ids import EMPTY, Ids
 from lace.differences.idset import IdSet
 from lace.differences.keyed import U64, DifferenceKey, keyed_ids
+from lace.differences.scalarsums import MOST, measure_few
 from lace.differences.sketch import Symbols, sketch
-from lace.differences.sums import COUNTERS, measure
+from lace.differences.sums import measure, nothing
 
 
 def measured(ids: Ids, key: DifferenceKey) -> U64:
@@ -21,11 +21,6 @@ def measured(ids: Ids, key: DifferenceKey) -> U64:
     if len(ids) > MOST:
         return measure(keyed_ids(ids, key))
     return measure_few(ids, key) if len(ids) else nothing()
-
-
-def nothing() -> U64:
-    """The measure of the empty set."""
-    return np.zeros(3 + COUNTERS, np.uint64)
 
 
 def measured_set(held: IdSet, key: DifferenceKey) -> U64:
@@ -57,8 +52,3 @@ class SetView:
         if len(hits) != len(short):
             return None
         return self._ids.take(hits)
-
-
-def agrees(expected: U64, told: U64) -> bool:
-    """Whether count and both sums are the ones that were told (070-END-01)."""
-    return bool((expected[:3] == told[:3]).all())

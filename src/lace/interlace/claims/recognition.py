@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from lace.interlace.claims.advertisement import Advertisement, record_digests
-from lace.interlace.claims.likeness import as_theirs
 from lace.interlace.claims.merkle import roots_without_one
-from lace.interlace.claims.packed import PackedClaims, by_hash
+from lace.interlace.claims.partclaims import PackedClaims, by_hash
 from lace.interlace.claims.partitions import START_LENGTH, AdvertisementSet, Partition, Parts
+from lace.interlace.claims.relative import as_theirs
 from lace.interlace.effects import Reconcile
 from lace.interlace.host import Call
 from lace.notation import b64a
@@ -78,7 +78,7 @@ class _KnownClaims:
         )
 
 
-class Settling:
+class Recognition:
     """Which partitions of a peer are claims that we can name: one call's worth of comparing."""
 
     def __init__(self, held: AdvertisementSet, own: OwnListing, source: str, max_line_bytes: int, call: Call) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from lace.differences.compare import agrees, measured
 from lace.differences.ids import Ids, ids_of_texts
 from lace.differences.keyed import U64, DifferenceKey
+from lace.differences.setview import measured
+from lace.differences.sums import agrees
 from lace.errors import InvalidText
 from lace.interlace.claims.advertisement import Advertisement, Claims, sendable_fields
 from lace.interlace.claims.partitions import AdvertisementSet
@@ -42,7 +43,7 @@ class OwnMoved(NamedTuple):
     left: list[str]  # those of them that went and that the peer claims
 
 
-class Likeness:
+class RelativeClaims:
     """A peer's claims relative to our set."""
 
     def __init__(self, own: OwnSet, absent: Iterable[str], claims: Claims) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Key = tuple[int, ...]
 
 
-class Sight(Enum):
+class Visibility(Enum):
     """Which rows a rule sees while a change is worked through."""
 
     NEW = "new"
@@ -34,7 +34,7 @@ def _key_at(positions: tuple[int, ...]) -> Callable[[CodeRow], Key]:
     return lambda row: tuple([row[n] for n in positions])
 
 
-class Path:
+class RowLookup:
     """Rows that match a selection, by key."""
 
     def __init__(self, table: Table, selection: Selection, positions: tuple[int, ...]) -> None:
@@ -90,17 +90,17 @@ class Path:
             if not self._extra[key]:
                 del self._extra[key]
 
-    def find(self, key: Key, sight: Sight) -> list[CodeRow]:
+    def find(self, key: Key, visibility: Visibility) -> list[CodeRow]:
         """The rows of a key, with their ranks where the table has them."""
         table = self._table
         rows = self._main_rows(key)
         if table.hides_some:
             arity = table.predicate.arity
-            rows = [row for row in rows if not table.hides(row[:arity], sight)]
+            rows = [row for row in rows if not table.hides(row[:arity], visibility)]
         extra = self._extra.get(key)
         if extra:
-            rows = rows + [full for row, full in extra.items() if table.shows(row, sight)]
-        if sight is Sight.EITHER and table.has_ghosts:
+            rows = rows + [full for row, full in extra.items() if table.shows(row, visibility)]
+        if visibility is Visibility.EITHER and table.has_ghosts:
             rows = rows + self._ghosts_of(key)
         return rows
 
@@ -128,5 +128,5 @@ class Path:
     def count(self, key: Key) -> int:
         """How many rows of the new state a key has."""
         if self._positions or self._table.hides_some or self._extra:
-            return len(self.find(key, Sight.NEW))
+            return len(self.find(key, Visibility.NEW))
         return self._main().rows

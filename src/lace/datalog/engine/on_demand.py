@@ -32,7 +32,7 @@ _GLANCE_ROWS = 10_000  # what a fact that is only nice to have may cost
 _KEPT_RESULTS = 64
 
 
-class AskedFacts:
+class FactsOnDemand:
     """The derived facts of a program over base facts, derived when they are asked for."""
 
     def __init__(self, checked: CheckedProgram, base: Base, limits: EngineLimits, interrupt: Interrupt = never) -> None:
