@@ -23,7 +23,7 @@ from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
-from lace.runtime.host.comparer import Comparer
+from lace.runtime.host.setcomparer import Comparer
 from lace.runtime.rules.generation import Generation
 from lace.store.base import RecordStore
 

@@ -22,8 +22,8 @@ from lace.policy.select import telling
 from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
 from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.rules.followedset import NO_CLAIMS, SharedSet
 from lace.runtime.rules.policybook import PolicyBook
-from lace.runtime.rules.sends import NO_CLAIMS, SharedSends
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
@@ -180,7 +180,7 @@ def test_bytes_that_were_sent_are_few() -> None:
 def test_a_set_that_the_store_has_left_behind_is_not_told_now() -> None:
     hub = Hub(ALL, [{0, 1, 2}, {0, 1, 2}], quick=True, links=1)
     sends = hub.links[0].ends[1].host.shared
-    assert isinstance(sends, SharedSends)
+    assert isinstance(sends, SharedSet)
 
     def now() -> int:
         return len(sends.current(RUNTIME, NO_CLAIMS, Call(may_wait=False)))

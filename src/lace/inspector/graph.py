@@ -17,7 +17,7 @@ from lace.inspector.words import empty, hash_link, link, short, table
 from lace.records.link import parse_link
 from lace.records.model import ValidRecord
 from lace.store.base import Snapshot
-from lace.store.columns.segments.segments import as_codes, rows_holding
+from lace.store.columns.segments.segment import as_codes, rows_holding
 from lace.values import dataclass
 
 _WIDTH, _ROW, _BOX, _TALL = 720, 44, 190, 32

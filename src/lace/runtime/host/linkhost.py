@@ -18,9 +18,9 @@ from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.claims.relative import OwnSet
 from lace.interlace.host import Call, Shared, committed
 from lace.interlace.setup.terms import Terms
-from lace.runtime.host.comparer import SetComparer
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.quotas import QuotaGate
+from lace.runtime.host.setcomparer import SetComparer
 
 Own = TypeVar("Own", bound=OwnSet)
 Claims = TypeVar("Claims", bound=PeerClaims)

@@ -16,15 +16,16 @@ from time import thread_time
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from lace.differences.ids import ids_of_texts
 from lace.differences.idset import IdSet, set_of
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Call, NotNow, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.runtime.host.claims import Feeding
 from lace.runtime.node.bounds import MANY_CLAIMS
-from lace.runtime.rules.evaluate import Delta, Evaluator
+from lace.runtime.rules.evaluator import Delta, Evaluator
+from lace.runtime.rules.feeding import Feeding
 from lace.runtime.rules.generation import Generation
 from lace.runtime.rules.keptsets import keep, keep_roots, recall
 from lace.store.base import RecordStore, StoreCursor
@@ -49,7 +50,7 @@ class _LongAnswer:
     found: list[str]
 
 
-class Sends(Protocol):
+class FollowedSet(Protocol):
     """What a link may send and request."""
 
     @property
@@ -77,7 +78,7 @@ class _Generations:
 
     def all_of(self, records: Sequence[str]) -> Generation:
         """Any records of the store, advertised as those that may be sent are."""
-        return self._newest.anew(records)
+        return self._newest.anew(ids_of_texts(records))
 
     def leave(self, payer: Payer | None) -> None:
         """A link has no part in it any more."""
@@ -96,7 +97,7 @@ def _advertise(evaluator: Evaluator, records: Iterable[str]) -> list[Advertiseme
     return evaluator.advertise(dict.fromkeys(records))
 
 
-class PrivateSends(_Generations):
+class PrivateSet(_Generations):
     """Of one link: claims of its peer, or the time, decide what it may send."""
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
@@ -131,7 +132,7 @@ class ForAll(Call):
         return all(call.is_cancelled for call in list(self._asking.values()))
 
 
-class SharedSends(_Generations):
+class SharedSet(_Generations):
     """Of any number of links, each in its own thread.
 
     An evaluation that all of them use is paid by all of them in equal parts, no matter which asked first
@@ -271,7 +272,7 @@ class SharedSends(_Generations):
         delta = self._evaluator.evaluate(runtime, ClaimChanges([], []), call)
         self._forget_answers(before)
         followed = self._recalled is None or self._is_resumed
-        whole = delta.whole if followed or delta.whole is not None else list(delta.send_added)
+        whole = delta.whole if followed or delta.whole is not None else ids_of_texts(delta.send_added)
         self._recalled = None
         if whole is not None:
             self.is_ready = False

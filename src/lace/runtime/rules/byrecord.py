@@ -5,7 +5,7 @@ answer that an evaluation over the whole store would; `lace.policy.recordwise` s
 under such rules costs its ids and no derived facts, and what it costs to follow does not grow with the store.
 
 A part of content hangs on the manifests above it: these are looked at with it, and when a manifest comes or goes, what
-is stored of its parts is looked at again (`lace.runtime.host.partlinks`).
+is stored of its parts is looked at again (`lace.runtime.rules.partlinks`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from lace.policy.lower import LoweredPolicy
 from lace.records.frame import blob_length
 from lace.records.manifest import CHUNK_LINK
 from lace.records.validate import reread
-from lace.runtime.host.partlinks import part_links
 from lace.runtime.rules.fewfacts import FewFacts
+from lace.runtime.rules.partlinks import part_links
 from lace.store.base import Changes, RecordStore, StoreCursor
 from lace.values import dataclass
 
@@ -48,7 +48,7 @@ class Moved:
     cursor: StoreCursor
 
 
-class Recordwise:
+class ByRecord:
     """The two questions, asked of a few records."""
 
     def __init__(self, store: RecordStore, policy: LoweredPolicy, limits: EngineLimits) -> None:

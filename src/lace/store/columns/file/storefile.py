@@ -17,11 +17,12 @@ from weakref import finalize
 
 from lace.errors import StoreError, StoreFull, StoreReplaced
 from lace.limits import StoreLimits
-from lace.store.columns.file import openers, state
+from lace.store.columns.file import openers
 from lace.store.columns.file.connect import connect, store_errors
 from lace.store.columns.file.logcopy import LogCopier
 from lace.store.columns.file.reserve import Reserve
-from lace.store.columns.file.state import StoreState
+from lace.store.columns.tables import state
+from lace.store.columns.tables.state import StoreState
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from lace.iltp.address import WEBSOCKET_PATH, WebSocketAddress, parse_address
 from lace.transports.base import Hears
 from lace.transports.door import Visitor
 from lace.transports.frames import PacedConnection
-from lace.transports.prefix import is_literal, is_loopback
+from lace.transports.networks import is_literal, is_loopback
 
 _BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -34,7 +34,7 @@ class Refused(Exception):
         self.retry_after_s = retry_after_s
 
 
-class Doorway:
+class RequestCheck:
     """Judges requests."""
 
     def __init__(self, origins: Sequence[str], names: Sequence[WebSocketAddress]) -> None:

@@ -1,6 +1,6 @@
 """Many records as columns of their parts, and the fast way from bytes to them for records that are all alike (010).
 
-Rule: as `fastparse`: it may decline anything (None), but what it accepts, `validate` accepts record by record with
+Rule: as `headpattern`: it may decline anything (None), but what it accepts, `validate` accepts record by record with
 equal parts; a property test holds it. An import brings the like by the thousand, and one object for each record and
 each check costs more than reading it.
 """
@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from lace.limits import RecordLimits
 from lace.notation.digest import digest_tails
-from lace.records.fastparse import (
+from lace.records.frame import MARKLINE_BYTES
+from lace.records.headpattern import (
     ASCII_HEADS,
     LENGTH_BYTES,
     LETTER,
@@ -21,14 +22,13 @@ from lace.records.fastparse import (
     extra_headers,
     spell,
 )
-from lace.records.frame import MARKLINE_BYTES
 from lace.records.model import Header, Parts, ValidRecord
 
 _BEFORE_BLOB = {b"S": (MARKLINE_BYTES, SEALED_PLEX_START), b"P": (MARKLINE_BYTES,)}  # where payloads begin
 _PLEX_GROUPS = 8  # of the pattern for the head of a Plex; that of a Seal has three more in front
 
 
-class Sheet(NamedTuple):
+class PartColumns(NamedTuple):
     """The `Parts` of some records, a column for each."""
 
     hash: Sequence[str]
@@ -45,13 +45,13 @@ class Sheet(NamedTuple):
     data_start: Sequence[int]
 
 
-def sheet_of(valids: Iterable[ValidRecord]) -> Sheet:
+def columns_of(valids: Iterable[ValidRecord]) -> PartColumns:
     """The parts of records that were read one by one."""
     rows = [valid.parts for valid in valids]
-    return Sheet._make(zip(*rows, strict=True) if rows else [()] * len(Parts._fields))
+    return PartColumns._make(zip(*rows, strict=True) if rows else [()] * len(Parts._fields))
 
 
-def read_sheet(frames: Sequence[bytes], limits: RecordLimits) -> Sheet | None:
+def parse_alike(frames: Sequence[bytes], limits: RecordLimits) -> PartColumns | None:
     """The parts of Seals or Plexes of the common shape, signatures not yet verified.
 
     None where `validate` has to look at each: when they are not all of one type, or anything is unusual about any.
@@ -73,7 +73,7 @@ def read_sheet(frames: Sequence[bytes], limits: RecordLimits) -> Sheet | None:
         return None
     nothing = ("",) * len(frames)
     signed_by, signature = columns[1:3] if letter == b"S" else (nothing, nothing)
-    return Sheet(
+    return PartColumns(
         hashes[0], group, app, name, tai, headers, blob_hash, hashes[-2], digests[-2], signed_by, signature,
         heads.data_starts,
     )  # fmt: skip

@@ -15,12 +15,12 @@ from lace.errors import StoreError
 from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import reread
-from lace.store.columns.file import state
 from lace.store.columns.file.connect import connect, store_errors
-from lace.store.columns.file.placing import put_in_place, real, upkeep
+from lace.store.columns.repair.placing import put_in_place, real, upkeep
 from lace.store.columns.repair.rebuild import SCRATCH, Kept, adopt_all, expire_cursors, new_generation
-from lace.store.columns.segments.segments import as_codes
+from lace.store.columns.segments.segment import as_codes
 from lace.store.columns.store import SQLiteStore
+from lace.store.columns.tables import state
 
 PAGES_PER_STEP = 1024
 SWAPPED_PAGES = 8  # in the first step: fewer than the emptiest store has, so that there is a second one

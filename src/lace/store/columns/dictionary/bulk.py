@@ -1,20 +1,25 @@
-"""Runs of the symbol index by the thousand keys, in numpy.
+"""The index of the dictionary by the thousand keys, in numpy: keys of texts, and runs of keys.
 
-Rule: as `bulkkeys`: loaded for long batches and for many questions only. What is held of a run is what the file has,
-for runs never change; the filter may say too often that a key could be there, and never that it is not when it is.
+Rule: `bulk_keys` gives what `symbols.plain_keys` gives, in a third of the time. What is held of a run is what the file
+has, for runs never change; the filter may say too often that a key could be there, and never that it is not when it is.
+This module is loaded for long batches and for many questions only: loading numpy takes as long as some thousand texts.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lace.store.columns.dictionary.keyindex import ENTRY_BYTES, KEY_BITS, WHAT, require_page
-from lace.store.columns.file.checksum import checksum, damaged
+from lace.store.columns.dictionary.symbols import plain_keys
+from lace.store.columns.segments.segment import SEPARATOR
+from lace.store.columns.tables.checksum import checksum, damaged
 
 Keys = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.intp]
@@ -23,6 +28,47 @@ PAGE_KEYS = 337  # four rows of so many fill one page of the file
 MAX_HELD_KEYS = 1 << 23  # 96 MiB; runs beyond these are read each time they are searched
 FILTER_BITS = 23  # of a key; a byte for each value, set where a run may have such a key
 ROWS_AT_ONCE = 1 << 16
+FEW = 256  # texts of one length that are not worth a matrix
+
+
+def bulk_keys(texts: Sequence[str], prime: int) -> memoryview:
+    """The bytes of each text as a number, modulo the prime."""
+    data = np.frombuffer((SEPARATOR.join(texts) + SEPARATOR).encode(), np.uint8)
+    ends = np.flatnonzero(data == ord(SEPARATOR))
+    if len(ends) != len(texts):  # no value of a record holds one, but a question may
+        return memoryview(array("Q", plain_keys(texts, prime)))
+    starts = np.concatenate((np.zeros(1, ends.dtype), ends[:-1] + 1))
+    lengths = ends - starts
+    order = np.argsort(lengths, kind="stable")
+    keys = np.zeros(len(texts), np.uint64)
+    for rows in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
+        length = int(lengths[rows[0]])
+        if len(rows) < FEW:
+            keys[rows] = plain_keys([texts[row] for row in rows], prime)
+        elif length:
+            letters = np.lib.stride_tricks.sliding_window_view(data, length)[starts[rows]]
+            keys[rows] = _remainders(letters, prime)
+    return keys.data
+
+
+def _remainders(letters: npt.NDArray[np.uint8], prime: int) -> npt.NDArray[np.uint64]:
+    """Rows of bytes as numbers, modulo a prime of 44 bits: 4,096 products of 52 bits fit into 64."""
+    total = np.zeros(len(letters), np.uint64)
+    weights = _powers(letters.shape[1], prime)
+    for start in range(0, letters.shape[1], 4096):
+        part = slice(start, start + 4096)
+        products = np.einsum("ij,j->i", letters[:, part], weights[part], dtype=np.uint64, casting="unsafe")
+        total = (total + products % np.uint64(prime)) % np.uint64(prime)
+    return total
+
+
+@lru_cache(maxsize=256)
+def _powers(length: int, prime: int) -> npt.NDArray[np.uint64]:
+    """What a byte counts at each place, the highest first."""
+    powers = [1]
+    while len(powers) < length:
+        powers.append(powers[-1] * 256 % prime)
+    return np.array(powers[::-1], np.uint64)
 
 
 class KeyRun(NamedTuple):

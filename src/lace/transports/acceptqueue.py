@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from lace.errors import TransportError
 from lace.transports.base import TransportProof
 from lace.transports.fairqueue import FairQueue
-from lace.transports.prefix import network_of
+from lace.transports.networks import network_of
 
 _CLOSED, _CLOSED_THERE = 7, 8  # of the states of a TCP connection: closed, and closed by the other side
 

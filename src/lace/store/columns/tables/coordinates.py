@@ -17,8 +17,8 @@ from lace.notation.identifiers import RecordHash
 from lace.records.tip import newest_first, tip_order
 from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.dictionary.symbols import SymbolTable
-from lace.store.columns.file.checksum import checksum, damaged, plain_sum, require_sum
-from lace.store.columns.segments.segments import NO_SIGNER, as_codes
+from lace.store.columns.segments.segment import NO_SIGNER, as_codes
+from lace.store.columns.tables.checksum import checksum, damaged, plain_sum, require_sum
 
 if TYPE_CHECKING:
     from lace.store.columns.segments.encode import EncodedBatch

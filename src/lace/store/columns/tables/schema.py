@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable
 
 from lace.errors import StoreDamaged, StoreError
 from lace.store.columns.dictionary.symbols import keyed_hash, new_secret
-from lace.store.columns.file.checksum import checksum
-from lace.store.columns.file.state import read_unchecked, save
+from lace.store.columns.tables.checksum import checksum
+from lace.store.columns.tables.state import read_unchecked, save
 from lace.store.search import CREATE as CREATE_SEARCH
 from lace.store.search import SHADOWS as SEARCH_SHADOWS
 from lace.store.search import TABLE as SEARCH_TABLE

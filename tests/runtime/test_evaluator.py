@@ -24,9 +24,9 @@ from lace.policy.exposure import Exposure, expose_all
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer
 from lace.records.validate import validate
-from lace.runtime.host.claims import feeding_of
 from lace.runtime.host.host import LocalHost
-from lace.runtime.rules.evaluate import StoreEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
+from lace.runtime.rules.feeding import feeding_of
 from lace.store.memory import MemoryStore
 
 RECORDS = [blob(bytes([n])) for n in range(5)] + [plex(f"n{n}", group="uvw"[n % 3], app="ab"[n % 2]) for n in range(12)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from lace.store.columns.file.checksum import checksum, require_sum
+from lace.store.columns.tables.checksum import checksum, require_sum
 
 
 class SettingTable:

@@ -13,7 +13,7 @@ import pytest
 
 from lace.errors import TransportError
 from lace.iltp.address import TcpAddress, WebSocketAddress
-from lace.transports.accepted import AcceptQueue
+from lace.transports.acceptqueue import AcceptQueue
 from lace.transports.base import HeardStream, TransportProof
 from lace.transports.dial import listen
 from lace.transports.door import ACCEPTED_AT_ONCE

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.peel import Peeler
-from lace.differences.setview import SetView, measured, measured_set
+from lace.differences.setview import SetView, measured
 from lace.differences.sketch import Symbols
 from lace.differences.tree import told_root
 from lace.interlace.claims.peerclaims import PeerClaims
@@ -84,13 +84,14 @@ class SetComparer(ABC, Generic[Own]):
             return claims.take_change(wanted, own, self._key)
         call.charge(rows=len(wanted.absent) + len(wanted.claims))
         absent = wanted.absent if wanted.named is None else self._named(own, wanted.named, call)
-        self.forget()
         if absent is None:  # a short id that names nothing of ours, or two records
+            self.forget()
             return DifferenceTaken(agrees=False)
         if wanted.is_equal:
             self._measured = own, wanted.told
         elif self._measured is None or self._measured[0] is not own:
             self._measured = own, self._whole(own, call, will_sketch=False)
+        self.forget()
         taken = claims.take_difference(own, absent, wanted.claims, wanted.told, self._measured[1], self._key)
         return taken if holds(own, wanted.crossed) else replace(taken, holds_crossed=False)
 
@@ -136,9 +137,7 @@ class Comparer(SetComparer[Generation]):
 
     def _whole(self, own: Generation, call: Call, *, will_sketch: bool) -> U64:
         call.charge(rows=len(own))
-        if not will_sketch:
-            return measured_set(own.ids, self._key)
-        view = SetView(own.ids, self._key, sums=True)  # a sketch needs the same keyed ids
+        view = SetView(own.ids, self._key, sums=True)  # a sketch needs the same keyed ids, if one is asked for
         self._view = own, view
         return view.measured
 

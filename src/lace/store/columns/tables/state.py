@@ -9,7 +9,7 @@ import sqlite3
 from typing import NamedTuple
 
 from lace.store.base import StoreCursor, StoreRecordId
-from lace.store.columns.file.checksum import checksum, require_sum
+from lace.store.columns.tables.checksum import checksum, require_sum
 
 
 class StoreState(NamedTuple):

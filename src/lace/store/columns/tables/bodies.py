@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from lace.notation.identifiers import RecordHash
 from lace.store.base import StoreRecordId
-from lace.store.columns.file.checksum import damaged
+from lace.store.columns.tables.checksum import damaged
 
 PAGE_RECORDS = 256
 PAGE_BYTES = 8 << 20  # bodies in memory at once while they are read in order

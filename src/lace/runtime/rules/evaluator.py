@@ -16,6 +16,7 @@ from lace.datalog.engine import Materialized, evaluate, materialize
 from lace.datalog.language.syntax import Atom, Variable
 from lace.datalog.meter import Meter
 from lace.datalog.source import ColumnSource, all_facts
+from lace.differences.ids import Ids, ids_of_lines, ids_of_texts
 from lace.errors import LocalProtocolError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, HAVE
@@ -37,8 +38,8 @@ from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.recordwise import looks_at_one_record
 from lace.records.validate import reread
-from lace.runtime.host.claims import ClaimBook, feeding_of
-from lace.runtime.rules.recordwise import Recordwise, claimed
+from lace.runtime.rules.byrecord import ByRecord, claimed
+from lace.runtime.rules.feeding import ClaimBook, feeding_of
 from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass
 
@@ -59,14 +60,15 @@ class Delta:
     send_removed: Records = field(default_factory=dict)
     request_added: Records = field(default_factory=dict)
     request_removed: Records = field(default_factory=dict)
-    whole: Sequence[str] | None = None  # all that may be sent, instead of what changed
+    whole: Ids | None = None  # all that may be sent, instead of what changed: in columns, for it may be millions
 
     def then(self, later: Delta) -> Delta:
         """Both changes, one after the other, as one."""
         if later.whole is not None:
             return later
         if self.whole is not None:
-            return Delta(whole=list(_without(dict.fromkeys(self.whole), later.send_removed) | later.send_added))
+            went, came = ids_of_texts(later.send_removed), ids_of_texts(later.send_added)
+            return Delta(whole=self.whole.without(went).with_(came))
         return Delta(
             _without(self.send_added, later.send_removed) | _without(later.send_added, self.send_removed),
             _without(self.send_removed, later.send_added) | _without(later.send_removed, self.send_added),
@@ -122,7 +124,7 @@ class StoreEvaluator:
         self._terms = terms
         self._max_followed = max_followed_facts
         self._keeps_sets = True
-        self._recordwise: Recordwise | None = None  # where nothing has to be remembered to follow the store
+        self._recordwise: ByRecord | None = None  # where nothing has to be remembered to follow the store
         self.policy: LoweredPolicy | None = None
         self._schema = NO_FIELDS
         self._watch = _Watch()
@@ -180,7 +182,7 @@ class StoreEvaluator:
         self._keeps_sets = False
         self._recordwise = None
         if self.is_recordwise:
-            self._recordwise = Recordwise(self.store, self.lowered, self._terms.engine_limits)
+            self._recordwise = ByRecord(self.store, self.lowered, self._terms.engine_limits)
 
     def resume(self, at: StoreCursor) -> bool:
         """Whether changes can be followed from a moment at which the caller knows what may be sent; its rules read no
@@ -295,7 +297,7 @@ class StoreEvaluator:
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
         if not self._keeps_sets:
-            whole = self._derived.values(policy.sendable)
+            whole = ids_of_lines(self._derived.value_lines(policy.sendable))
             if self._recordwise is not None:  # what was derived is not needed to follow from here
                 self._derived.close()
                 self._derived, self._is_begun = None, True
@@ -309,7 +311,7 @@ class StoreEvaluator:
             request_removed=_without(request, self._request),
         )
 
-    def _follow_records(self, recordwise: Recordwise, runtime: frozenset[Fact]) -> Delta | None:
+    def _follow_records(self, recordwise: ByRecord, runtime: frozenset[Fact]) -> Delta | None:
         """The same, by the records that came and went."""
         if not self._is_begun or runtime != self._runtime:
             return None

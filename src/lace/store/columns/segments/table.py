@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import NamedTuple
 
-from lace.store.columns.file.checksum import checksum, damaged, require_sum
 from lace.store.columns.segments.packing import pack, unpack
-from lace.store.columns.segments.segments import Segment, merge, picked, without
+from lace.store.columns.segments.segment import Segment, merge, picked, without
+from lace.store.columns.tables.checksum import checksum, damaged, require_sum
 
 FANOUT = 8
 FOLDED_RECORDS = 1 << 16  # a segment of so many records is not folded further
@@ -47,7 +47,7 @@ class Totals(NamedTuple):
     tombstone_sums: int
 
 
-class SegmentLog:
+class SegmentTable:
     """Reads and writes segments; its caller holds the connection's lock and transaction, and begins with `expect`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -27,9 +27,9 @@ from lace.records.manifest import CHUNK_LINK, TOTAL_LENGTH
 from lace.records.model import Blob, Plex, ValidRecord, sorted_headers
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.host.partlinks import PartLinks
-from lace.runtime.rules.evaluate import StoreEvaluator
-from lace.runtime.rules.recordwise import _HEAD_BYTES, _facts_of_blob
+from lace.runtime.rules.byrecord import _HEAD_BYTES, _facts_of_blob
+from lace.runtime.rules.evaluator import StoreEvaluator
+from lace.runtime.rules.partlinks import PartLinks
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -115,7 +115,7 @@ def test_following_parts_gives_what_whole_evaluations_give(
             store.delete(*(RECORDS[n].hash for n in sorted(which)))
         delta = near.evaluate(asked.runtime, ClaimChanges([], []), Call())
         if delta.whole is not None:
-            held = set(delta.whole)
+            held = set(delta.whole.texts())
         assert delta.send_removed.keys().isdisjoint(delta.send_added)
         held = (held - delta.send_removed.keys()) | delta.send_added.keys()
         whole = StoreEvaluator(store, terms)
@@ -180,7 +180,7 @@ def test_part_links_follow_the_store_and_know_their_limit() -> None:
 
 def test_more_links_than_may_be_held_are_evaluated_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     module, store = MODULES["a coordinate"], MemoryStore()
-    monkeypatch.setattr("lace.runtime.rules.recordwise.part_links", lambda store: PartLinks(store, max_links=1))
+    monkeypatch.setattr("lace.runtime.rules.byrecord.part_links", lambda store: PartLinks(store, max_links=1))
     prepared, asked = questions(module)
     near = StoreEvaluator(store, config_of(0, module).terms)
     near.prepare(prepared)
@@ -188,7 +188,8 @@ def test_more_links_than_may_be_held_are_evaluated_whole(monkeypatch: pytest.Mon
     near.evaluate(asked.runtime, ClaimChanges([], []), Call())
     store.put([OURS, CHUNKS[0]])
     delta = near.evaluate(asked.runtime, ClaimChanges([], []), Call())
-    assert set(delta.whole or ()) == {str(OURS.hash), str(CHUNKS[0].hash)}
+    assert delta.whole is not None
+    assert set(delta.whole.texts()) == {str(OURS.hash), str(CHUNKS[0].hash)}
     assert near.requestable_freely([claim(CHUNKS[1])], prepared.peer_source, Call()) is None
 
 
