@@ -16,8 +16,8 @@ import pytest
 from datalog.derived import AllDerived
 from datalog.test_explain import Explained, explained
 from lace.datalog.engine import Base
-from lace.datalog.engine import asking as asking_module
-from lace.datalog.engine.asking import AskedFacts, BaseFacts, first_row, found_rows
+from lace.datalog.engine import on_demand as asking_module
+from lace.datalog.engine.on_demand import BaseFacts, FactsOnDemand, first_row, found_rows
 from lace.datalog.explain import Known, why, why_not
 from lace.datalog.explain.data import proof_nodes
 from lace.datalog.explain.known import _Index, bind_head, pattern_of, supports
@@ -188,8 +188,8 @@ def test_supports_come_with_the_rows_they_took() -> None:
 # facts that are derived when asked for
 
 
-def asked_facts(rules: str, facts: str, limits: EngineLimits = EngineLimits()) -> AskedFacts:  # noqa: B008
-    return AskedFacts(check_program(parse_program(rules), RAW_PROFILE), Base(list(parse_facts(facts))), limits)
+def asked_facts(rules: str, facts: str, limits: EngineLimits = EngineLimits()) -> FactsOnDemand:  # noqa: B008
+    return FactsOnDemand(check_program(parse_program(rules), RAW_PROFILE), Base(list(parse_facts(facts))), limits)
 
 
 FACTS = "Edge('a','b')\nEdge('b','c')\nEdge('c','d')\nEdge('x','y')\nEdge('y','y')"

@@ -14,8 +14,8 @@ from lace.datalog.engine import evaluate, materialize
 from lace.datalog.language.parser import parse_atom, parse_facts, parse_program
 from lace.datalog.language.syntax import ANONYMOUS, Atom, Constant, Fact, Positive, Predicate, Program, Rule, Variable
 from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
-from lace.datalog.planning.beyond import existence_counted
 from lace.datalog.planning.demand import demand, only_what_goals_read
+from lace.datalog.planning.existence import existence_counted
 from lace.datalog.planning.names import (
     MARK,
     PredicateNames,

@@ -16,8 +16,8 @@ from lace.datalog.language.formatting import format_fact, format_rule
 from lace.datalog.language.parser import parse_atom, parse_program
 from lace.datalog.language.syntax import Predicate, Program, Rule
 from lace.datalog.language.validate import RAW_PROFILE, check_program
-from lace.datalog.planning.beyond import existence_counted
 from lace.datalog.planning.demand import demand, only_what_goals_read
+from lace.datalog.planning.existence import existence_counted
 from lace.datalog.planning.plan import Scan, Version
 from lace.datalog.planning.planner import plan_from, plan_rounds, plan_rule, plan_start
 from lace.datalog.planning.ranking import ranked_predicates

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from differences.sets import KEY, random_ids
-from lace.differences import compare, ids, tree
-from lace.differences.choose import Choice, CompareLimits, Way, choose, may_pay, more_symbols
-from lace.differences.compare import SetView, agrees, measured
-from lace.differences.few import MOST
+from lace.differences import ids, setview, tree
 from lace.differences.ids import EMPTY, Ids, columnar, distinct, ids_of_bytes, ids_of_texts
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import U64, keyed_ids
 from lace.differences.peel import Peeler
+from lace.differences.scalarsums import MOST
+from lace.differences.setview import SetView, measured
 from lace.differences.sketch import Symbols, sketch
-from lace.differences.sums import COUNTERS
+from lace.differences.sketchsize import Choice, CompareLimits, Way, choose, may_pay, more_symbols
+from lace.differences.sums import COUNTERS, agrees
 from lace.differences.tree import UNKNOWN
 from lace.differences.wire import decode_short_ids, decode_summary, decode_symbols, encode_short_ids
 from lace.errors import InvalidText
@@ -199,7 +199,7 @@ def test_a_measure_of_a_set_asks_for_no_part_that_is_empty() -> None:
 
 
 def test_few_ids_are_measured_one_by_one_and_many_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "measure_few", refuse)
+    monkeypatch.setattr(setview, "measure_few", refuse)
     assert int(measured(ALL.take(slice(0, MOST + 1)), KEY)[0]) == MOST + 1
     assert not measured(EMPTY, KEY).any()
     with pytest.raises(AssertionError):

@@ -12,7 +12,7 @@ from interlace.pair import Pair, Side, config_of, plex
 from interlace.scripted import limits_with
 from lace.cli.commands.serve import _file_choices
 from lace.cli.options.nodefile import read_node_file
-from lace.differences.choose import Choice, CompareLimits, Way
+from lace.differences.sketchsize import Choice, CompareLimits, Way
 from lace.errors import InvalidText
 from lace.interlace import inputs as given
 from lace.interlace.effects import EndBlock

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from differences.onpaper import siphash
 from differences.sets import KEY, random_ids
 from lace.differences import peel
-from lace.differences.choose import CompareLimits, Way, choose, more_symbols
-from lace.differences.compare import SetView, agrees, measured, measured_set
 from lace.differences.ids import EMPTY, digests_of
 from lace.differences.idset import set_of
 from lace.differences.keyed import derive_key, keyed_ids
 from lace.differences.peel import Difference, Peeler
+from lace.differences.setview import SetView, measured, measured_set
 from lace.differences.sketch import Symbols, sketch
-from lace.differences.sums import estimate, measure
+from lace.differences.sketchsize import CompareLimits, Way, choose, more_symbols
+from lace.differences.sums import agrees, estimate, measure
 
 POOL = random_ids(3_000, seed=7)
 

@@ -15,7 +15,7 @@ from lace.datalog.engine import evaluate
 from lace.datalog.language.parser import parse_program
 from lace.datalog.language.syntax import Fact, Predicate, Program
 from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
-from lace.datalog.planning.beyond import existence_counted
+from lace.datalog.planning.existence import existence_counted
 from lace.datalog.planning.ranking import ranked_predicates
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits

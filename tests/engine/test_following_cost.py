@@ -18,8 +18,8 @@ from engine.rankings import RANKED, rank_fact
 from executors.cases import NAMES, read_case
 from lace.datalog.engine import Materialized, Result, evaluate, materialize
 from lace.datalog.engine import follow as follow_module
-from lace.datalog.engine import moves as moves_module
 from lace.datalog.engine import table as table_module
+from lace.datalog.engine import turned_rules as turned_rules_module
 from lace.datalog.language.parser import parse_program
 from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
@@ -124,8 +124,8 @@ def follow_all_ways(program: CheckedProgram, facts: set[Fact], random: Random, m
         expected.append(anew(program, now))
     for few, followed in ((0, 0), (2, 3), (32, 2048)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(moves_module, "_FEW", few)
-            patch.setattr(moves_module, "_FOLLOWED", followed)
+            patch.setattr(turned_rules_module, "_FEW", few)
+            patch.setattr(turned_rules_module, "_FOLLOWED", followed)
             patch.setattr(follow_module, "SHARE", 1000)  # no way out
             patch.setattr(table_module, "_FLUSH_FROM", random.choice((0, 4, 16_384)))
             m = materialize(program, sorted(facts))
@@ -140,11 +140,11 @@ def ranks_are_sound(m: Materialized, program: CheckedProgram) -> None:
     for rules in m.get_ready():
         if rules.stratum.recursive:
             for predicate in rules.stratum.predicates:
-                ranks = {row[:-1]: row[-1] for row in m.table(predicate).path(((), ()), ()).find((), _NEW)}
+                ranks = {row[:-1]: row[-1] for row in m.table(predicate).lookup(((), ()), ()).find((), _NEW)}
                 assert not m.unproven(rules, predicate, ranks)
 
 
-_NEW = table_module.Sight.NEW
+_NEW = table_module.Visibility.NEW
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -261,7 +261,7 @@ def star(name: str) -> list[Fact]:
 def test_what_rests_on_several_new_facts_is_found_from_one_of_them(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
     collect = follow_module.Follower._collect
-    monkeypatch.setattr(moves_module, "_FEW", few)
+    monkeypatch.setattr(turned_rules_module, "_FEW", few)
     monkeypatch.setattr(follow_module, "SHARE", 1000)  # no way out
     monkeypatch.setattr(
         follow_module.Follower,
@@ -279,7 +279,7 @@ def test_what_rests_on_several_new_facts_is_found_from_one_of_them(few: int, mon
 def test_a_fact_that_goes_and_comes_in_one_change_stands_for_what_comes_with_it(
     few: int, late: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moves_module, "_FEW", few)
+    monkeypatch.setattr(turned_rules_module, "_FEW", few)
     monkeypatch.setattr(follow_module, "SHARE", 1000)  # no way out
     facts = star("s")
     missing = facts.pop(late)

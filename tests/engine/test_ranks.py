@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from lace.datalog.engine.dictionary import Dictionary
-from lace.datalog.engine.living import run_of
-from lace.datalog.engine.rank import ranked_counts
+from lace.datalog.engine.rank_counts import ranked_counts
 from lace.datalog.engine.ranking_state import RankState, RankStates
 from lace.datalog.engine.runs import CodeRow, Run
 from lace.datalog.engine.table import Table
+from lace.datalog.engine.tombstones import run_of
 from lace.datalog.engine.verdicts import Verdicts
 from lace.datalog.language.comparisons import compare
 from lace.datalog.language.syntax import OPERATORS, Operator, Predicate

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from lace.datalog.engine import evaluate
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.rank import _key_ranks
+from lace.datalog.engine.rank_counts import _key_ranks
 from lace.datalog.engine.relation import BitmapSeen, HashedSeen, Packing, Seen, SortedSeen
 from lace.datalog.engine.runs import ColumnRun, SourceRun
 from lace.datalog.engine.table import Table

@@ -16,8 +16,8 @@ from lace.datalog.engine import verdicts as verdicts_module
 from lace.datalog.engine.changes import LateRows, RelationChanges
 from lace.datalog.engine.dictionary import Dictionary, check_texts
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.living import run_of
 from lace.datalog.engine.texts import TextColumn, in_text_order, json_lines, text_column
+from lace.datalog.engine.tombstones import run_of
 from lace.datalog.engine.verdicts import Judged, Verdicts, distinct_codes, integer_ranks, text_ranks
 from lace.datalog.language.comparisons import compare, text_shape
 from lace.datalog.language.parser import parse_program

@@ -12,18 +12,18 @@ from lace.facts.predicates import FIELD
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
-from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.cursor import decode_cursor
 from lace.interlace.claims.partitions import AdvertisementSet
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Arrived, Call, Loaded
-from lace.interlace.loop.transfer import choose_requests
+from lace.interlace.loop.requests import choose_requests
 from lace.interlace.setup.terms import Terms
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
-from lace.runtime.host.comparer import Comparer
+from lace.runtime.host.setcomparer import Comparer
 from lace.runtime.rules.generation import Generation
 from lace.store.base import RecordStore
 

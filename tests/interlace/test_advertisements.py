@@ -32,7 +32,7 @@ from lace.interlace.claims.advertisement import (
 from lace.interlace.loop.blocks import BlockReader
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.setup.negotiate import ALL_FIELDS
+from lace.interlace.setup.hello import ALL_FIELDS
 from lace.interlace.vocabulary import Block
 from lace.notation.fact import Fact
 from lace.notation.factline import format_fact, parse_fact

@@ -16,7 +16,7 @@ from lace.interlace.inputs import Evaluated
 from lace.interlace.loop import reconciliation as reconciling
 from lace.interlace.loop.advertise import RECORD_BYTES, SUMMARY_BYTES, Offers, measured_bytes, uses_partitions
 from lace.interlace.loop.reconciliation import Reconciliation, read_summaries
-from lace.interlace.setup.negotiate import (
+from lace.interlace.setup.hello import (
     NO_FIELDS,
     FieldSchema,
 )

@@ -7,11 +7,11 @@ import pytest
 from interlace.deciding import RECORDS, reason_of
 from lace.interlace.effects import Evaluate
 from lace.interlace.ledger import Ledger, keep_newest
+from lace.interlace.loop.requests import RequestBook, choose_requests
 from lace.interlace.loop.ticks import TickState
-from lace.interlace.loop.transfer import RequestBook, choose_requests
 from lace.interlace.reasons import AbortReason
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import (
+from lace.interlace.setup.hello import (
     COMPRESSION,
     DIFFERENCES,
     HOLDS_NOTHING,

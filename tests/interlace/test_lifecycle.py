@@ -17,7 +17,7 @@ from lace.interlace.loop.ticks import TickState
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.phases import MOVES, Move, Phase, move
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.setup.negotiate import FieldSchema
+from lace.interlace.setup.hello import FieldSchema
 from lace.limits import ExchangeLimits
 from lace.notation.tai import TAI
 from lace.policy.operand import Module

@@ -13,17 +13,17 @@ from interlace.scripted import Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement, canonical_bytes
-from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.cursor import AdvertisementCursor, decode_cursor
 from lace.interlace.claims.merkle import EMPTY, partition_roots, roots_without_one
 from lace.interlace.claims.partitions import AdvertisementSet, Partition
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.effects import EndBlock, Finish, SendFacts, SetHandle, Summarise, TakeClaims
 from lace.interlace.host import Call
 from lace.interlace.loop.advertise import Offers
 from lace.interlace.loop.reconciliation import Reconciliation
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
-from lace.interlace.setup.negotiate import FieldSchema
+from lace.interlace.setup.hello import FieldSchema
 from lace.limits import ExchangeLimits
 from lace.notation.digest import digest, domain_digest
 from lace.notation.factline import format_fact

@@ -13,7 +13,7 @@ from lace.interlace.claims.partitions import Partition
 from lace.interlace.effects import SetHandle
 from lace.interlace.loop.reconciliation import Reconciliation, read_summaries
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.setup.negotiate import FieldSchema
+from lace.interlace.setup.hello import FieldSchema
 from lace.interlace.vocabulary import ADVERTISEMENT_PARTITION
 from lace.notation import b64a
 from lace.notation.digest import digest

@@ -15,7 +15,7 @@ from lace.interlace.machine import InterlaceMachine
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.setup.agreement import own_hello
-from lace.interlace.setup.negotiate import ALL_FIELDS, FieldSchema, agree, link_id, offered_limits, read_hello
+from lace.interlace.setup.hello import ALL_FIELDS, FieldSchema, agree, link_id, offered_limits, read_hello
 from lace.interlace.setup.terms import Link
 from lace.limits import ExchangeLimits
 from lace.notation.digest import digest

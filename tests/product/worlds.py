@@ -14,7 +14,7 @@ from time import monotonic_ns
 from typing import Any
 
 import lace
-from lace.differences.choose import CompareLimits
+from lace.differences.sketchsize import CompareLimits
 from lace.interlace.setup.terms import Terms
 from lace.limits import HORIZON_S, KIB, MIB, SECOND_NS, RecordLimits
 from lace.notation.tai import TAI

@@ -17,7 +17,7 @@ from lace.interlace.events import HoldingBack, RefusedByPeer, Taken
 from lace.interlace.loop.refusals import MAX_DECLINED_NAMED, Reason, RefusalBook, most_requests
 from lace.interlace.reasons import AbortReason
 from lace.interlace.setup.agreement import own_hello
-from lace.interlace.setup.negotiate import Hello, agree
+from lace.interlace.setup.hello import Hello, agree
 from lace.limits import ExchangeLimits
 from lace.policy.compile import agree as compile_operands
 from lace.policy.operand import Module

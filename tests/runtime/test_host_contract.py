@@ -22,7 +22,7 @@ from lace.interlace.claims.advertisement import Advertisement, FieldClaim, bare_
 from lace.interlace.claims.partitions import AdvertisementSet, Partition
 from lace.interlace.host import Call, Cancelled, Host, ListingMismatch, perform, store
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import NO_FIELDS, FieldSchema
+from lace.interlace.setup.hello import NO_FIELDS, FieldSchema
 from lace.interlace.setup.terms import Terms
 from lace.limits import RecordLimits
 from lace.notation.tai import TAI

@@ -19,8 +19,8 @@ from lace.interlace.host import Call, Cancelled
 from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
 from lace.runtime.node.fairness import FairDoor
-from lace.runtime.rules import sends
-from lace.runtime.rules.evaluate import Delta, StoreEvaluator
+from lace.runtime.rules import followedset
+from lace.runtime.rules.evaluator import Delta, StoreEvaluator
 from lace.runtime.rules.guesthouse import GuestHouse
 from lace.runtime.rules.guests import GuestEvaluator
 from lace.runtime.rules.policybook import PolicyBook
@@ -50,9 +50,9 @@ class Links:
         return self.hosts[name].evaluate(question, Call())
 
     @property
-    def shared(self) -> sends.SharedSends:
+    def shared(self) -> followedset.SharedSet:
         found = self.hosts[LONE].sends
-        assert isinstance(found, sends.SharedSends)
+        assert isinstance(found, followedset.SharedSet)
         assert found is self.hosts[CROWD].sends
         return found
 

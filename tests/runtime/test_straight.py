@@ -31,11 +31,11 @@ from lace.runtime.link.drive import Driver
 from lace.runtime.link.hostcalls import HostCalls
 from lace.runtime.node.links import NodeLimits
 from lace.runtime.node.metering import LinkRates, Rate
-from lace.runtime.rules.evaluate import FEW_RECORDS, StoreEvaluator
+from lace.runtime.rules.byrecord import ByRecord
+from lace.runtime.rules.evaluator import FEW_RECORDS, StoreEvaluator
+from lace.runtime.rules.followedset import SharedSet
 from lace.runtime.rules.guesthouse import GuestHouse
 from lace.runtime.rules.policybook import PolicyBook
-from lace.runtime.rules.recordwise import Recordwise
-from lace.runtime.rules.sends import SharedSends
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -60,7 +60,7 @@ class Following:
         self.host.evaluate(self._question, Call())
 
     @property
-    def sends(self) -> SharedSends:
+    def sends(self) -> SharedSet:
         assert self.host.shared_sends is not None
         return self.host.shared_sends
 
@@ -137,7 +137,7 @@ def test_what_was_broken_off_is_not_what_the_next_one_finds(broken: Exception, m
         raise broken
 
     with monkeypatch.context() as patch:
-        patch.setattr(Recordwise, "follow", fails)
+        patch.setattr(ByRecord, "follow", fails)
         with pytest.raises(type(broken)):
             following.sends.refresh_shortly(Call())
     assert following.current is None

@@ -14,7 +14,7 @@ from interlace.pair import ALL, EXPOSE_ALL, hash_of
 from lace.interlace import effects as asked
 from lace.interlace.claims.advertisement import Advertisement, FieldClaim
 from lace.interlace.host import Call
-from lace.interlace.setup.negotiate import FieldSchema
+from lace.interlace.setup.hello import FieldSchema
 from lace.interlace.setup.terms import Terms
 from lace.policy.operand import Module
 from lace.store.memory import MemoryStore

@@ -15,7 +15,7 @@ from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import ALL_FIELDS
+from lace.interlace.setup.hello import ALL_FIELDS
 from lace.interlace.setup.terms import Terms
 from lace.notation.factline import format_fact
 from lace.notation.tai import TAI
@@ -25,7 +25,7 @@ from lace.policy.lower import lower
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer
 from lace.records.model import Blob, ValidRecord
-from lace.runtime.rules.evaluate import StoreEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.listing import parsed_lines, require_sound, require_utf8
 from lace.spark.pipeline import Pipeline, PipelineSettings

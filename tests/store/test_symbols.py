@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from lace.errors import StoreDamaged
 from lace.store import open_store
-from lace.store.columns.dictionary import keyindex, keyruns
-from lace.store.columns.dictionary.bulkkeys import bulk_keys
+from lace.store.columns.dictionary import bulk as runs
+from lace.store.columns.dictionary import keyindex
+from lace.store.columns.dictionary.bulk import bulk_keys
 from lace.store.columns.dictionary.keyindex import BULK, KEY_BITS
 from lace.store.columns.dictionary.symbols import SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
-from lace.store.columns.file import schema
-from lace.store.columns.segments.segments import as_codes
+from lace.store.columns.segments.segment import as_codes
+from lace.store.columns.tables import schema
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 
@@ -70,6 +71,22 @@ def test_a_thousand_texts_cross_blocks() -> None:
     assert table.assign([*texts[600:], "0"], 701) == [*range(601, 1001), 0]
     assert table.texts(as_codes(range(1001))) == ["0", *texts]
     assert table.texts(as_codes([512, 1, 512])) == [texts[511], texts[0], texts[511]]
+
+
+@given(runs=st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 600)), max_size=6))
+def test_lines_are_the_texts_whether_blocks_are_asked_for_whole_or_in_parts(runs: list[tuple[int, int]]) -> None:
+    table = table_with(None)
+    table.assign([f"text {number} é" for number in range(1000)], 1)
+    codes = as_codes(code for start, length in runs for code in range(start, min(start + length, 1001)))
+    assert table.lines(codes).decode() == "".join(f"{text}\n" for text in table.texts(codes))
+
+
+def test_a_code_without_a_text_gives_no_lines() -> None:
+    table = table_with(None)
+    table.assign([f"text {number}" for number in range(300)], 1)
+    for code in (301, 2000):
+        with pytest.raises(StoreDamaged):
+            table.lines(as_codes([1, code]))
 
 
 def test_two_stores_do_not_share_index_keys() -> None:
@@ -127,7 +144,7 @@ def filed(modulus: int | None, monkeypatch: pytest.MonkeyPatch, bulk: int, fanou
     """A dictionary whose batches of `bulk` texts are runs already, folded two by two."""
     monkeypatch.setattr(keyindex, "BULK", bulk)
     monkeypatch.setattr(keyindex, "FANOUT", fanout)
-    monkeypatch.setattr(keyruns, "PAGE_KEYS", 3)
+    monkeypatch.setattr(runs, "PAGE_KEYS", 3)
     return table_with(modulus)
 
 
@@ -212,7 +229,7 @@ def test_runs_that_another_connection_wrote_are_seen(tmp_path: Path, monkeypatch
 
 
 def test_more_runs_than_are_held_are_read_as_they_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyruns, "MAX_HELD_KEYS", 15)
+    monkeypatch.setattr(runs, "MAX_HELD_KEYS", 15)
     table = filed(None, monkeypatch, bulk=10, fanout=100)
     texts = [f"text {number}" for number in range(50)]
     for start in range(0, 50, 10):

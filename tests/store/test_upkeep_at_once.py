@@ -17,10 +17,10 @@ import lace
 from lace.errors import StoreError, StoreReplaced
 from lace.limits import RecordLimits
 from lace.store import SQLiteStore, open_store
-from lace.store.columns.file import placing
-from lace.store.columns.repair import upkeep
+from lace.store.columns.repair import copies as upkeep
+from lace.store.columns.repair import placing
+from lace.store.columns.repair.copies import backup, compact, restore
 from lace.store.columns.repair.salvage import repair
-from lace.store.columns.repair.upkeep import backup, compact, restore
 from store.samples import assortment, plex
 from store.test_openers import kill_a_writer
 from store.test_upkeep import contents_of, filled, laces_in
@@ -358,7 +358,7 @@ def test_whoever_opens_a_file_that_is_replaced_right_then_is_told(
     for file in (path, other):
         with open_store(file, create=True) as store:
             store.put(assortment())
-    from lace.store.columns.file import file as opening
+    from lace.store.columns.file import storefile as opening
 
     connect = opening.connect
 

@@ -26,8 +26,8 @@ from lace.datalog.language.syntax import (
     Program,
     Rule,
 )
+from lace.datalog.limit_errors import limit_reached
 from lace.datalog.planning.names import authored_name, is_authored, is_for_asked
-from lace.datalog.reached import reached
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 
@@ -141,7 +141,7 @@ class Meter:
 
     def exceeded(self, limit: str, allowed: int, detail: str = "", advice: str = "") -> LimitExceeded:
         """The error of a limit that the rule which runs now has met."""
-        return reached(limit, allowed, detail, rule=self._shown_rule(), advice=advice)
+        return limit_reached(limit, allowed, detail, rule=self._shown_rule(), advice=advice)
 
     def _require(self, limit: str, allowed: int, used: int) -> None:
         if used > allowed:

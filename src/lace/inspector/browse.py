@@ -35,7 +35,7 @@ from lace.records.coordinate import Coordinate
 from lace.records.validate import validate
 from lace.store.base import Entry
 from lace.store.browsing import Child
-from lace.store.columns.file.coordinates import Space
+from lace.store.columns.tables.coordinates import Space
 
 HERE = "Browse"
 RECENT = "Recent"

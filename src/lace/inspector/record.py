@@ -34,7 +34,7 @@ from lace.notation.factline import format_fact
 from lace.records.link import parse_link
 from lace.records.model import ValidRecord
 from lace.store.base import Snapshot
-from lace.store.columns.segments.segments import as_codes, rows_holding
+from lace.store.columns.segments.segment import as_codes, rows_holding
 from lace.values import dataclass
 
 KINDS = {"B": "Blob", "P": "Plex", "S": "Seal"}

@@ -16,7 +16,7 @@ from lace.interlace.events import Event
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import FieldSchema
+from lace.interlace.setup.hello import FieldSchema
 from lace.notation.fact import Fact
 from lace.policy.compile import ExchangePlan
 from lace.policy.exposure import Exposure

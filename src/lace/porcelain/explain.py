@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lace.datalog.engine import Base, CombinedSource, Result, evaluate
-from lace.datalog.engine.asking import AskedFacts, BaseFacts
+from lace.datalog.engine.on_demand import BaseFacts, FactsOnDemand
 from lace.datalog.explain import Absence, Known, Proof, why, why_not
 from lace.datalog.explain.data import Json, absence_json, proof_dot, proof_json
 from lace.datalog.explain.text import format_absence, format_proof
@@ -76,7 +76,7 @@ class Explainer:
         annotated = read_annotated(rules, name=name, limits=limits)
         self.annotations = annotated.sidecar
         self.checked = check_program(annotated.program, profile_of(self._base), limits)
-        self._derived = AskedFacts(self.checked, self._base, limits, interrupt)
+        self._derived = FactsOnDemand(self.checked, self._base, limits, interrupt)
         in_columns = self._base.columns is not None
         source: FactSource = CombinedSource(self._base.parts) if in_columns else BaseFacts(self._base)
         most = {} if in_columns else {"max_indexed_rows": 0}
@@ -107,9 +107,9 @@ def explain(
 
     >>> from lace.datalog.language.parser import parse_facts
     >>> facts = list(parse_facts("Edge('a','b')"))
-    >>> print(explain(facts, "Path(X,Y) :- Edge(X,Y).", "Path('b',Y)"), end="")
-    Path('b',Y) does not hold
-    └─ Path(X,Y) :- Edge(X,Y).
+    >>> print(explain(facts, "RowLookup(X,Y) :- Edge(X,Y).", "RowLookup('b',Y)"), end="")
+    RowLookup('b',Y) does not hold
+    └─ RowLookup(X,Y) :- Edge(X,Y).
           U.UtqFv_rGAYyTiI1em8IExr5dKAbWmov3uOMItorCByx
           failed at Edge(X,Y): 1 binding got there, none further
           with X = 'b'

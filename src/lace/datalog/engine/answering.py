@@ -17,8 +17,8 @@ from lace.datalog.engine.result import Result
 from lace.datalog.language.syntax import Atom, Constant, Fact, Predicate
 from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.meter import Meter
-from lace.datalog.planning.beyond import existence_counted
 from lace.datalog.planning.demand import Demanded, demand, only_what_goals_read
+from lace.datalog.planning.existence import existence_counted
 from lace.datalog.planning.stratify import read_atom
 from lace.datalog.source import FactSource
 from lace.errors import LimitExceeded

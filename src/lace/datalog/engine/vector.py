@@ -14,7 +14,7 @@ import numpy as np
 
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, Rows, spread
-from lace.datalog.engine.rank import Counts, ranked_counts
+from lace.datalog.engine.rank_counts import Counts, ranked_counts
 from lace.datalog.engine.runs import Run, Selection
 from lace.datalog.engine.sorting import numbered
 from lace.datalog.engine.stats import Stats

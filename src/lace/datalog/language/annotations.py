@@ -15,7 +15,7 @@ from lace.datalog.language.diagnosis import lacegram_error
 from lace.datalog.language.lineparser import LineParser
 from lace.datalog.language.syntax import Place, Program, Rule, SourceText
 from lace.datalog.language.validate import LOCAL_PROFILE, Profile, check_program
-from lace.datalog.reached import reached
+from lace.datalog.limit_errors import limit_reached
 from lace.errors import InvalidLacegram, InvalidText
 from lace.limits import EngineLimits
 from lace.notation.identifiers import RuleId
@@ -166,7 +166,7 @@ class _Reader:
 
     def _rule(self, number: int, line: str) -> None:
         if len(self.entries) + len(self.errors) >= self.limits.max_rules:
-            raise reached("max_rules", self.limits.max_rules, f"{self.source.name}:{number}")
+            raise limit_reached("max_rules", self.limits.max_rules, f"{self.source.name}:{number}")
         comments, annotation = self.comments, self.annotation
         self.comments, self.annotation, self.pending = [], {}, None
         rule = LineParser(self.source, number, line, self.limits).rule()

@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from lace.datalog.language.lineparser import NO_PREDICATE, PREDICATE_NAME, LineParser
 from lace.datalog.language.syntax import Atom, Fact, Predicate, Program, Rule, SourceText
-from lace.datalog.reached import reached
+from lace.datalog.limit_errors import limit_reached
 from lace.errors import InvalidLacegram
 from lace.limits import EngineLimits
 from lace.notation.fact import facts_of
@@ -41,7 +41,7 @@ def parse_all_errors(
     errors: list[InvalidLacegram] = []
     for number, line in rule_lines(text):
         if len(rules) + len(errors) >= limits.max_rules:
-            raise reached("max_rules", limits.max_rules, f"{name}:{number}")
+            raise limit_reached("max_rules", limits.max_rules, f"{name}:{number}")
         try:
             rules.append(LineParser(source, number, line, limits).rule())
         except InvalidLacegram as error:

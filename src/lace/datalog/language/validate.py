@@ -33,8 +33,8 @@ from lace.datalog.language.syntax import (
     Variable,
 )
 from lace.datalog.language.terms import literal_terms
+from lace.datalog.limit_errors import limit_reached
 from lace.datalog.planning.stratify import Stratum, forbidden_cycles, read_atom, strata
-from lace.datalog.reached import reached
 from lace.errors import InvalidLacegram
 from lace.limits import EngineLimits
 from lace.values import dataclass
@@ -137,17 +137,17 @@ def _error(program: Program, lines: list[str], finding: _Finding) -> InvalidLace
 
 def _check_limits(program: Program, limits: EngineLimits) -> None:
     if len(program.rules) > limits.max_rules:  # 030-LIM-05
-        raise reached("max_rules", limits.max_rules, f"{len(program.rules)} rules")
+        raise limit_reached("max_rules", limits.max_rules, f"{len(program.rules)} rules")
     for rule in program.rules:
         if len(rule.body) > limits.max_rule_literals:
             detail = f"{len(rule.body)} in a rule for {rule.head.predicate}"
-            raise reached("max_rule_literals", limits.max_rule_literals, detail)
+            raise limit_reached("max_rule_literals", limits.max_rule_literals, detail)
         for atom in (rule.head, *(found[0] for found in map(read_atom, rule.body) if found)):
             if atom.predicate.arity > limits.max_tuple_arity:
-                raise reached("max_tuple_arity", limits.max_tuple_arity, str(atom.predicate))
+                raise limit_reached("max_tuple_arity", limits.max_tuple_arity, str(atom.predicate))
         for value in _constants(rule):
             if len(value.encode()) > limits.max_value_bytes:
-                raise reached("max_value_bytes", limits.max_value_bytes, f"a constant for {rule.head.predicate}")
+                raise limit_reached("max_value_bytes", limits.max_value_bytes, f"a constant for {rule.head.predicate}")
 
 
 def _constants(rule: Rule) -> Iterator[str]:

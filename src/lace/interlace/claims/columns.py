@@ -17,7 +17,7 @@ from typing import overload
 from lace.differences.ids import Ids, columnar, framed, ids_of_texts, partition_sizes, same_ids
 from lace.errors import InvalidText
 from lace.interlace.claims.advertisement import Advertisement, bare_claims, bare_frame
-from lace.interlace.claims.packed import ByRecord, PackedClaims, Part, in_order
+from lace.interlace.claims.partclaims import ByRecord, PackedClaims, Part, in_order
 from lace.notation import b64a
 from lace.notation.digest import digest_each
 
@@ -68,7 +68,7 @@ class ColumnClaims(PackedClaims):
         """Whether these are the same ids."""
         return isinstance(other, ColumnClaims) and same_ids(self.ids(), other.ids())
 
-    def anew(self, records: Collection[str]) -> PackedClaims | None:
+    def with_records(self, records: Collection[str]) -> PackedClaims | None:
         """Claims about other records, as columns of their own."""
         return _columns(records)
 
@@ -85,7 +85,7 @@ def column_parts(ids: Ids) -> dict[str, PackedClaims]:
     }
 
 
-def packed(before: Part, claims: ByRecord) -> Part:
+def pack_columns(before: Part, claims: ByRecord) -> Part:
     """The claims of a partition as columns, if there are enough of them and none needs more than its id."""
     if len(claims) < _FEWEST_PACKED or any(claim.fields for claim in claims.values()):
         return claims

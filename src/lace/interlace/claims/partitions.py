@@ -1,7 +1,7 @@
 """A set of advertisements, split into partitions whose Merkle roots are remembered (050, P16).
 
 Rule: a root is recomputed only where the set changed since it was last asked for; roots are kept per source label,
-because the label is inside every digest. A part is a value (`packed`): a change puts another one in its place.
+because the label is inside every digest. A part is a value (`partclaims`): a change puts another one in its place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lace.interlace.claims.advertisement import Advertisement, bare_size, canonical_bytes, record_digests
 from lace.interlace.claims.merkle import partition_roots
-from lace.interlace.claims.packed import (
+from lace.interlace.claims.partclaims import (
     ByRecord,
     Pack,
     PackedClaims,

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import IO
 
 from lace.interlace.claims.advertisement import Advertisement, Fields, bare_claims
-from lace.interlace.claims.packed import PackedClaims
+from lace.interlace.claims.partclaims import PackedClaims
 from lace.interlace.claims.partitions import Partition, Parts, summarise
 from lace.values import dataclass
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from lace.differences.compare import agrees
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
+from lace.differences.sums import agrees
 from lace.errors import LocalProtocolError, excerpt
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace.claims.advertisement import Claims

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from lace.differences.choose import Way, choose, may_pay, more_symbols
 from lace.differences.keyed import U64
 from lace.differences.sketch import MAX_SYMBOLS, Symbols
+from lace.differences.sketchsize import Way, choose, may_pay, more_symbols
 from lace.differences.wire import (
     SYMBOLS_PER_LINE,
     decode_root,
@@ -33,7 +33,7 @@ from lace.interlace.loop.blocks import BlockReader
 from lace.interlace.loop.epoch import Epoch
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.setup.negotiate import is_canonical_decimal
+from lace.interlace.setup.hello import is_canonical_decimal
 from lace.interlace.vocabulary import (
     DIFFERENCE_ASK,
     DIFFERENCE_DROP,

@@ -30,8 +30,7 @@ from lace.interlace.loop.comparing import DROP
 from lace.interlace.loop.epoch import TICK_ROOM, Epoch
 from lace.interlace.loop.reconciliation import Reconciliation, read_summaries
 from lace.interlace.loop.refusals import NOTHING_HELD_BACK, TELLS_DECLINED, read_held_back, read_refused
-from lace.interlace.loop.refusing import accept_refusals
-from lace.interlace.loop.transfer import request_bytes
+from lace.interlace.loop.requests import request_bytes
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.notation.fact import Fact
@@ -326,7 +325,7 @@ class Loop(ComparedLoop):
         if self._settle_doubts(block):
             return
         self.peer_requests = self._requested_of_us(block)
-        accept_refusals(self._core, read_refused(block.facts))
+        self._core.accept_refusals(read_refused(block.facts))
         self._core.refusals.held_back_by_peer = read_held_back(block.facts)
         self._confirm_sent()
         self._core.received = True

@@ -16,7 +16,7 @@ from lace.interlace.claims.partitions import START_LENGTH, Partition
 from lace.interlace.effects import Reconcile, SetHandle
 from lace.interlace.loop.advertise import RECORD_BYTES, SUMMARY_BYTES
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.setup.negotiate import FieldSchema, is_canonical_decimal
+from lace.interlace.setup.hello import FieldSchema, is_canonical_decimal
 from lace.interlace.vocabulary import LIST_PARTITION, NARROW_PARTITION
 from lace.limits import ExchangeLimits
 from lace.notation import b64a

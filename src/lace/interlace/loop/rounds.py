@@ -14,10 +14,10 @@ from lace.interlace.core import Core
 from lace.interlace.ending import Ending
 from lace.interlace.events import FixedPoint, Received, Rejected
 from lace.interlace.loop.blocks import BlockReader
-from lace.interlace.loop.carrying import Transfer
 from lace.interlace.loop.epoch import Epoch
 from lace.interlace.loop.loop import Loop, LoopEnd
 from lace.interlace.loop.refusals import Reason
+from lace.interlace.loop.transfer import Transfer
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import Block

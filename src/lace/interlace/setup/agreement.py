@@ -11,7 +11,7 @@ from lace.errors import InvalidInput, LaceError
 from lace.facts.predicates import DATA_LENGTH
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.negotiate import (
+from lace.interlace.setup.hello import (
     ALL_FIELDS,
     MOST_REFUSALS,
     FieldSchema,

@@ -24,7 +24,7 @@ from lace.interlace.setup.agreement import (
     own_setup,
     settle,
 )
-from lace.interlace.setup.negotiate import Hello, hello_text, read_hello
+from lace.interlace.setup.hello import Hello, hello_text, read_hello
 from lace.interlace.setup.setup import Setup, read_setup
 from lace.interlace.vocabulary import EXCHANGE_OPERAND, require_at_most_once
 from lace.policy.compile import ExchangePlan

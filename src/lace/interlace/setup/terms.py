@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
-from lace.differences.choose import CompareLimits
-from lace.interlace.setup.negotiate import FieldSchema
+from lace.differences.sketchsize import CompareLimits
+from lace.interlace.setup.hello import FieldSchema
 from lace.limits import MIB, SECOND_NS, EngineLimits, ExchangeLimits, RecordLimits, StreamLimits
 from lace.notation.identifiers import H3, Verifier
 from lace.policy.exposure import Exposure

@@ -16,21 +16,21 @@ from lace.intake.received import JudgedBatch, judge_received, received_from
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement
-from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.partitions import summarise
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Arrived, AtOnce, Call, Loaded, Payer
 from lace.interlace.loop.advertise import RECORD_BYTES
 from lace.interlace.loop.refusals import NOTHING_HELD_BACK
-from lace.interlace.loop.transfer import choose_requests
-from lace.interlace.setup.negotiate import NO_FIELDS
+from lace.interlace.loop.requests import choose_requests
+from lace.interlace.setup.hello import NO_FIELDS
 from lace.interlace.setup.terms import Terms
 from lace.limits import MIB
 from lace.records.keys import verify_batch
-from lace.runtime.host.comparer import Comparer
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.linkhost import Agreed, LinkHost
 from lace.runtime.host.quickly import FEW, Quick
 from lace.runtime.host.quotas import GateRules, QuotaGate
+from lace.runtime.host.setcomparer import Comparer
 from lace.runtime.link.bodies import RecentBodies
 from lace.runtime.link.loading import stored_batches
 from lace.runtime.node.bounds import MANY_CLAIMS
@@ -41,9 +41,9 @@ from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass
 
 if TYPE_CHECKING:
-    from lace.runtime.rules.evaluate import Evaluator
+    from lace.runtime.rules.evaluator import Evaluator
+    from lace.runtime.rules.followedset import FollowedSet, SharedSet
     from lace.runtime.rules.guesthouse import GuestHouse
-    from lace.runtime.rules.sends import Sends, SharedSends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._guest = guest
         self._evaluator: Evaluator | None = None  # until the first evaluation
         self._own_policies = policies is None
-        self._sends: Sends | None = None
+        self._sends: FollowedSet | None = None
         self._sharing: SharingKey | None = None
         self._payer: Payer | None = None  # of what is evaluated for this link
         self._bodies = bodies  # that links over this store share
@@ -135,7 +135,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         return self.evaluated(sends, sends.current(wanted.runtime, policy.claims, call), wanted, call)
 
     def evaluated(
-        self, sends: Sends, own: Generation, wanted: asked.Evaluate, call: Call, *, lacks_nothing: bool = False
+        self, sends: FollowedSet, own: Generation, wanted: asked.Evaluate, call: Call, *, lacks_nothing: bool = False
     ) -> given.Evaluated:
         """The answer, where it is known what may be sent, and perhaps that the peer claims nothing that we lack."""
         policy = self._prepared()
@@ -170,7 +170,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             return contextlib.nullcontext()
         return self._house.here(True, self._guest, call)
 
-    def _sends_under(self, wanted: asked.Evaluate, call: Call) -> Sends:
+    def _sends_under(self, wanted: asked.Evaluate, call: Call) -> FollowedSet:
         """What other links with this policy use too, found when the runtime facts are known."""
         if self._sends is None:
             if self._evaluator is None:
@@ -188,14 +188,14 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         return self._agreed
 
     @property
-    def sends(self) -> Sends | None:
+    def sends(self) -> FollowedSet | None:
         """What may be sent under the policy, once that was asked for."""
         return self._sends
 
     @property
-    def shared_sends(self) -> SharedSends | None:
+    def shared_sends(self) -> SharedSet | None:
         """The same, if other links may use it too."""
-        return cast("SharedSends", self._sends) if self._sharing is not None else None
+        return cast("SharedSet", self._sends) if self._sharing is not None else None
 
     def _let_go(self) -> None:
         if self._sharing is not None:
@@ -341,7 +341,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 def _make_evaluator(store: RecordStore, terms: Terms, house: GuestHouse | None, guest: str) -> Evaluator:
     # Loaded here: the engine takes its time, and meanwhile the peer works.
     if house is None:
-        from lace.runtime.rules.evaluate import StoreEvaluator
+        from lace.runtime.rules.evaluator import StoreEvaluator
 
         return StoreEvaluator(store, terms)
     from lace.runtime.rules.guests import GuestEvaluator

@@ -13,14 +13,14 @@ from lace.errors import LocalProtocolError
 from lace.intake.received import JudgedBatch
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.claims.claims import PeerClaims
 from lace.interlace.claims.cursor import decode_cursor
-from lace.interlace.claims.likeness import OwnSet
+from lace.interlace.claims.peerclaims import PeerClaims
+from lace.interlace.claims.relative import OwnSet
 from lace.interlace.host import AtOnce, Call, committed
 from lace.interlace.setup.terms import Terms
-from lace.runtime.host.comparer import SetComparer
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.quotas import QuotaGate
+from lace.runtime.host.setcomparer import SetComparer
 
 Own = TypeVar("Own", bound=OwnSet)
 Claims = TypeVar("Claims", bound=PeerClaims)

@@ -18,8 +18,8 @@ from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.host import Call, Loaded, Shared
 from lace.interlace.loop.advertise import RECORD_BYTES
-from lace.interlace.setup.negotiate import NO_FIELDS
-from lace.runtime.host.comparer import Comparer
+from lace.interlace.setup.hello import NO_FIELDS
+from lace.runtime.host.setcomparer import Comparer
 from lace.runtime.link.bodies import RecentBodies
 from lace.runtime.rules.generation import Generation
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from lace.differences.compare import measured_set
 from lace.differences.ids import Ids, columnar, ids_of_texts, in_text_order
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import U64, DifferenceKey
+from lace.differences.setview import measured_set
 from lace.differences.tree import UNKNOWN, Tree
 from lace.errors import InvalidText
 from lace.interlace.claims.advertisement import Advertisement, bare_claims, canonical_bytes
@@ -197,9 +197,9 @@ class Generation:
             self.number + 1, ids, self._advertise, self._max_line_bytes, tree, is_bare=self.is_bare, roots=roots
         )
 
-    def anew(self, records: Sequence[str]) -> Generation:
+    def anew(self, records: Ids) -> Generation:
         """The next one, of these records; this one if they are the same."""
-        ids = set_of(ids_of_texts(records))
+        ids = set_of(records)
         came, went = ids.since(self.ids)
         if not len(came) and not len(went):
             return self

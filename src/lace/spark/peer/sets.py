@@ -21,7 +21,7 @@ from lace.errors import LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement, bare_claims, canonical_bytes
 from lace.interlace.claims.partitions import START_LENGTH, Partition
 from lace.interlace.host import Call
-from lace.interlace.setup.negotiate import NO_FIELDS, FieldSchema
+from lace.interlace.setup.hello import NO_FIELDS, FieldSchema
 from lace.limits import StreamLimits
 from lace.notation.digest import digest
 from lace.spark.archive import tables

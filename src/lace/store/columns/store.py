@@ -19,17 +19,16 @@ from lace.notation.identifiers import RecordHash
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash
-from lace.store.columns.file.bodies import BodyTable
-from lace.store.columns.file.checksum import checksum, require_sum
-from lace.store.columns.file.coordinates import CoordinateIndex, Space, in_tip_order, paged
-from lace.store.columns.file.file import StoreFile
-from lace.store.columns.file.settings import SettingTable
-from lace.store.columns.file.state import StoreState
-from lace.store.columns.segments.history import SegmentLog, Totals
-from lace.store.columns.segments.net import net_changes
+from lace.store.columns.file.storefile import StoreFile
 from lace.store.columns.segments.packing import pack, unpack
-from lace.store.columns.segments.segments import Segment, as_codes, as_ids, translate, without
-from lace.store.columns.segments.view import SegmentView
+from lace.store.columns.segments.segment import Segment, as_codes, as_ids, translate, without
+from lace.store.columns.segments.table import SegmentTable, Totals
+from lace.store.columns.segments.view import SegmentView, net_changes
+from lace.store.columns.tables.bodies import BodyTable
+from lace.store.columns.tables.checksum import checksum, require_sum
+from lace.store.columns.tables.coordinates import CoordinateIndex, Space, in_tip_order, paged
+from lace.store.columns.tables.settings import SettingTable
+from lace.store.columns.tables.state import StoreState
 from lace.store.news import StoreNews
 from lace.store.search import SearchIndex
 
@@ -68,7 +67,7 @@ class SQLiteStore(Closing):
         connection = self._file.connection
         self._symbols = SymbolTable(connection, keyed_hash(self._file.secret))
         self._coordinates = CoordinateIndex(connection, self._symbols)
-        self._log = SegmentLog(connection)
+        self._log = SegmentTable(connection)
         self._bodies = BodyTable(connection)
         self._search = SearchIndex(connection)
         self._settings = SettingTable(connection)
@@ -344,6 +343,10 @@ class SQLiteStore(Closing):
     def texts(self, codes: Codes) -> list[str]:
         with self._file.reading():
             return self._symbols.texts(codes)
+
+    def lines(self, codes: Codes) -> bytes:
+        with self._file.reading():
+            return self._symbols.lines(codes)
 
     # --- words
 

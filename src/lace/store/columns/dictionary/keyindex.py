@@ -5,7 +5,7 @@ Rule: a key has one code, in the tree or in one run; a run never changes, it is 
 Keys are spread evenly, so a batch of many touches every page of a tree, and the longer the index the more pages are
 written again for each batch. A run is written once, and once more each time eight of its size become one. What the tree
 holds moves into the next run, so bulk imports find it empty. A run stands in rows of some hundred keys, by their first:
-a key is found without reading it whole, and for many lookups `keyruns` holds the runs in memory.
+a key is found without reading it whole, and for many lookups `dictionary.bulk` holds the runs in memory.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
-from lace.store.columns.file.checksum import damaged, require_sum
 from lace.store.columns.segments.packing import native
+from lace.store.columns.tables.checksum import damaged, require_sum
 
 if TYPE_CHECKING:
-    from lace.store.columns.dictionary.keyruns import HeldRuns
+    from lace.store.columns.dictionary.bulk import HeldRuns
 
 KEY_BITS = 44
 PACKED_BITS = 16  # of an ordinal beside its key in one 63-bit integer
@@ -92,7 +92,7 @@ class KeyIndex:
 
     def _hold(self, runs: Mapping[int, int]) -> HeldRuns:
         """The runs, to be searched in memory."""
-        from lace.store.columns.dictionary.keyruns import HeldRuns
+        from lace.store.columns.dictionary.bulk import HeldRuns
 
         if self._held is None:
             self._held = HeldRuns(self._connection)

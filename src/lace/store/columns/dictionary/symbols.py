@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
 from lace.datalog.source import Codes
 from lace.store.columns.dictionary.keyindex import BULK, KEY_BITS, KeyIndex
-from lace.store.columns.file.checksum import checksum, damaged, require_sum
-from lace.store.columns.segments.segments import SEPARATOR, as_codes
+from lace.store.columns.segments.segment import SEPARATOR, as_codes
+from lace.store.columns.tables.checksum import checksum, damaged, require_sum
 
 BLOCK_BITS = 8
 BLOCK = 1 << BLOCK_BITS
+_SEPARATOR = SEPARATOR.encode()
 MANY = 1000  # a batch of so many texts tells whether the next will be new too
 CACHED_TEXTS = 1 << 15
 CACHED_BLOCKS = 512
@@ -60,7 +61,7 @@ def keyed_hash(secret: bytes) -> KeyFunction:
 
     def keys_of(texts: Sequence[str]) -> Sequence[int]:
         if len(texts) >= BULK:
-            from lace.store.columns.dictionary.bulkkeys import bulk_keys
+            from lace.store.columns.dictionary.bulk import bulk_keys
 
             return bulk_keys(texts, prime)
         return plain_keys(texts, prime)
@@ -124,15 +125,43 @@ class SymbolTable:
             if cached is not None and (len(cached) == BLOCK or len(cached) > highest - (number << BLOCK_BITS)):
                 blocks[number] = cached
         missing = sorted(numbers - blocks.keys())
-        for number, data, said in self._select("SELECT block, texts, sum FROM symbol_blocks WHERE block", missing):
-            blocks[number] = _block_texts(number, data, said)
-        if len(blocks) < len(numbers):
-            raise damaged("the dictionary of values")
+        blocks.update((number, data.decode().split(SEPARATOR)) for number, data in self._read(missing).items())
         if len(missing) <= CACHED_BLOCKS:
             if len(self._blocks) > CACHED_BLOCKS:
                 self._blocks.clear()
             self._blocks.update((number, blocks[number]) for number in missing)
         return blocks
+
+    def _read(self, numbers: list[int]) -> dict[int, bytes]:
+        """Blocks as they are kept, by number."""
+        blocks = {}
+        for number, data, said in self._select("SELECT block, texts, sum FROM symbol_blocks WHERE block", numbers):
+            require_sum(f"block {number} of the dictionary", said, number, data)
+            blocks[number] = data
+        if len(blocks) < len(numbers):
+            raise damaged("the dictionary of values")
+        return blocks
+
+    def lines(self, codes: Codes) -> bytes:
+        """The text of each code in UTF-8, ended by a separator; a block that is asked for whole is not even cut."""
+        if not len(codes):
+            return b""
+        spans = list(_spans(codes))
+        blocks = self._read(sorted({number for number, _, _ in spans}))
+        cut: dict[int, list[bytes]] = {}
+        pieces: list[bytes] = []
+        for number, start, length in spans:
+            if length == BLOCK and blocks[number].count(_SEPARATOR) == BLOCK - 1:
+                pieces.append(blocks[number])
+                continue
+            if number not in cut:
+                cut[number] = blocks[number].split(_SEPARATOR)
+            found = cut[number][start : start + length]
+            if len(found) < length:
+                raise damaged("the dictionary of values")
+            pieces += found
+        pieces.append(b"")
+        return _SEPARATOR.join(pieces)
 
     def block(self, number: int) -> list[str]:
         """The texts of a block as the file has them."""
@@ -281,6 +310,23 @@ def _with_codes(known: list[tuple[int, int]], next_code: int, count: int) -> lis
         codes.append(code)
     codes += range(next_code + len(codes) - len(known), next_code + count - len(known))
     return codes
+
+
+def _spans(codes: Codes) -> Iterator[tuple[int, int, int]]:
+    """Runs of codes that lie in one block each: its number, where in it the run begins, and how long it is."""
+    at, end = 0, len(codes)
+    while at < end:
+        first = codes[at]
+        start = first & (BLOCK - 1)
+        most = min(end - at, BLOCK - start)
+        if codes[at + most - 1] - first == most - 1 and _is_run(codes[at : at + most].tolist()):
+            length = most
+        else:
+            length = 1
+            while length < most and codes[at + length] == first + length:
+                length += 1
+        yield first >> BLOCK_BITS, start, length
+        at += length
 
 
 def _is_run(window: list[int]) -> bool:
