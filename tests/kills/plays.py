@@ -49,7 +49,7 @@ CHUNK = 30
 
 # What exchanges load when they need it: here once, and not in every worker.
 for name in (
-    "lace.runtime.rules.evaluate",
+    "lace.runtime.rules.evaluator",
     "lace.runtime.rules.guests",
     "lace.transports.unix",
     "lace.differences.sketch",

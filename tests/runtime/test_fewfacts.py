@@ -13,7 +13,7 @@ from lace.interlace.host import Call
 from lace.limits import EngineLimits
 from lace.records.validate import validate
 from lace.runtime.rules import fewfacts
-from lace.runtime.rules.evaluate import StoreEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.fewfacts import FewFacts
 from lace.store.memory import MemoryStore
 

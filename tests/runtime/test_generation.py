@@ -119,7 +119,7 @@ def test_a_set_without_fields_says_in_columns_what_it_says_one_by_one(
         for told, came, went in steps:
             went = (went & held) - came
             held = (held | came) - went
-            own = own.then(sorted(came), sorted(went)) if told else own.anew(sorted(held))
+            own = own.then(sorted(came), sorted(went)) if told else own.anew(ids_of_texts(held))
             plain = plainly(held)
             assert own.standard.listing() == plain.listing()
             for source in SOURCES:

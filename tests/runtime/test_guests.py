@@ -28,15 +28,15 @@ from lace.policy.compile import agree
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.policy.select import select_coordinate
-from lace.porcelain.rulefiles import fill, templates
+from lace.porcelain.ruletemplates import fill, templates
 from lace.records.validate import validate
-from lace.runtime.rules.evaluate import StoreEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.guesthouse import GuestHouse, GuestLimits
 from lace.runtime.rules.guests import GuestEvaluator
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
-from runtime.test_evaluate import MODULES, runtime, wanted
+from runtime.test_evaluator import MODULES, runtime, wanted
 from siege import speech
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,7 +25,7 @@ from lace.policy.lower import lower
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer
 from lace.records.model import Blob, ValidRecord
-from lace.runtime.rules.evaluate import StoreEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.listing import parsed_lines, require_sound, require_utf8
 from lace.spark.pipeline import Pipeline, PipelineSettings

@@ -57,6 +57,14 @@ class ColumnSource(FactSource, Protocol):
         """The relation split by the code at `position` (Field by its Name), or None where it is not kept so."""
 
 
+@runtime_checkable
+class LineSource(Protocol):
+    """A column source that can hand out texts as they are kept, without making a string of each."""
+
+    def lines(self, codes: Codes) -> bytes:
+        """The texts of some codes in UTF-8, each ended by a line break; no text of such a source holds one."""
+
+
 def all_facts(*sources: FactSource) -> Iterator[Fact]:
     """Everything that some sources hold, source by source."""
     for source in sources:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lace.datalog.admission import check_value
-from lace.datalog.source import ColumnSource
+from lace.datalog.source import ColumnSource, LineSource
 from lace.limits import EngineLimits
 from lace.thresholds import ENGINE_THRESHOLDS
 
@@ -146,6 +146,12 @@ class Dictionary:
             return self._source.texts(as_buffer(codes))
         found = iter(self._source.texts(as_buffer(codes[~own])))
         return [self._texts[c - self.base] if c >= self.base else next(found) for c in codes.tolist()]
+
+    def lines(self, codes: Codes) -> bytes:
+        """The texts of some codes in UTF-8, each ended by a line break."""
+        if isinstance(self._source, LineSource) and not (codes >= self.base).any():
+            return self._source.lines(as_buffer(codes))
+        return "".join([f"{text}\n" for text in self.texts(codes)]).encode()
 
     @property
     def memory_bytes(self) -> int:

@@ -10,7 +10,7 @@ kept honest, and when a stratum is computed as at the start instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.engine.base import Base, Facts, RowSource, admit, predicates_given
@@ -35,6 +35,7 @@ from lace.limits import EngineLimits
 from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 _DEFAULT_LIMITS = EngineLimits()
+_LINES_AT_A_TIME = 1 << 16
 
 
 def materialize(
@@ -131,6 +132,13 @@ class Materialized:
         """The values of a predicate of one place, in no order."""
         (column,) = (self._current(predicate).current().column(n) for n in range(predicate.arity))
         return self._dictionary.texts(column)
+
+    def value_lines(self, predicate: Predicate, at_a_time: int = _LINES_AT_A_TIME) -> Iterator[bytes]:
+        """The same as UTF-8, each value ended by a line break, some at a time: a million ids are never a million
+        strings. For values that hold no line break, as record ids."""
+        (column,) = (self._current(predicate).current().column(n) for n in range(predicate.arity))
+        for start in range(0, len(column), at_a_time):
+            yield self._dictionary.lines(column[start : start + at_a_time])
 
     def contains(self, fact: Fact) -> bool:
         """Whether a fact holds."""

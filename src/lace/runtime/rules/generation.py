@@ -197,9 +197,9 @@ class Generation:
             self.number + 1, ids, self._advertise, self._max_line_bytes, tree, is_bare=self.is_bare, roots=roots
         )
 
-    def anew(self, records: Sequence[str]) -> Generation:
+    def anew(self, records: Ids) -> Generation:
         """The next one, of these records; this one if they are the same."""
-        ids = set_of(ids_of_texts(records))
+        ids = set_of(records)
         came, went = ids.since(self.ids)
         if not len(came) and not len(went):
             return self

@@ -16,16 +16,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from lace.differences.ids import ids_of_texts
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.effects import PreparePolicy
-from lace.interlace.host import Call
+from lace.interlace.host import Call, NotNow
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.setup.terms import Terms
 from lace.policy.lower import LoweredPolicy
-from lace.runtime.rules.evaluate import Delta, Records, StoreEvaluator
-from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, NotNow, Room, confine
+from lace.runtime.rules.evaluator import Delta, Records, StoreEvaluator
+from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, Room, confine
 from lace.store import open_store
 from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass
@@ -249,7 +250,7 @@ class GuestEvaluator:
         answer = room.ask(EvaluateGuest(facts, ClaimChanges(list(self._claims.values()), [])))
         room.is_fresh = False
         if self._tells_all:
-            return replace(answer, delta=Delta(whole=list(answer.delta.send_added)))
+            return replace(answer, delta=Delta(whole=ids_of_texts(answer.delta.send_added)))
         return replace(answer, delta=self._difference(answer.delta))
 
     def _held_bytes(self) -> int:

@@ -19,12 +19,12 @@ from lace.interlace.setup.terms import Terms
 from lace.limits import EngineLimits
 from lace.notation.digest import digest
 from lace.notation.fact import Fact
-from lace.runtime.host.claims import Feeding, feeding_of
+from lace.runtime.rules.feeding import Feeding, feeding_of
 from lace.values import dataclass
 
 if TYPE_CHECKING:
-    from lace.runtime.rules.evaluate import Evaluator
-    from lace.runtime.rules.sends import Sends, SharedSends
+    from lace.runtime.rules.evaluator import Evaluator
+    from lace.runtime.rules.followedset import FollowedSet, SharedSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SharingKey:
 
 @dataclass(slots=True)
 class _Known:
-    sends: SharedSends
+    sends: SharedSet
     is_ours: bool  # whether the peer brought no rules but our own
     users: int = 0
     taken: int = 0  # how often it was of use
@@ -60,14 +60,17 @@ class PolicyBook:
 
     def take(
         self, evaluator: Evaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
-    ) -> tuple[Sends, SharingKey | None]:
+    ) -> tuple[FollowedSet, SharingKey | None]:
         """The sends of a policy that an evaluator was prepared for, and under which key they are to be given back."""
-        from lace.runtime.rules.sends import PrivateSends, SharedSends  # with the engine, which takes its time to load
+        from lace.runtime.rules.followedset import (  # with the engine, which takes its time to load
+            PrivateSet,
+            SharedSet,
+        )
 
         feeding, program = feeding_of(wanted.plan), evaluator.lowered.program
         is_bare = wanted.schema == NO_FIELDS
         if feeding is Feeding.ALWAYS or TICK_TAI in program.base:
-            return PrivateSends(evaluator, terms.max_line_bytes, is_bare=is_bare), None
+            return PrivateSet(evaluator, terms.max_line_bytes, is_bare=is_bare), None
         facts = frozenset(fact for fact in runtime.facts() if fact.predicate in program.base)
         key = SharingKey(program.program.rules, facts, wanted.schema, terms.engine_limits)
         if (known := self._used(key)) is None:
@@ -75,7 +78,7 @@ class PolicyBook:
             name = _name_of(key) if self._keeps_sets and not key.runtime else ""
             is_ours = wanted.are_all_ours
             store, longest = evaluator.store, terms.max_line_bytes
-            sends = SharedSends(evaluator, longest, feeding, store, name, is_bare=is_bare)
+            sends = SharedSet(evaluator, longest, feeding, store, name, is_bare=is_bare)
             known = self._used(key, _Known(sends, is_ours))
         return known.sends, key
 

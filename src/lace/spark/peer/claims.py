@@ -42,13 +42,13 @@ class ArchiveClaims(PeerClaims):
 
     def follow(self, own: OwnSet, *, keeps_fields: bool) -> None:
         """Our set is another one now; what cannot be followed the peer tells anew."""
-        if self._like is None:
+        if self._relative is None:
             return
-        moved = self._like.moved(own)
+        moved = self._relative.moved(own)
         if moved is None or (moved.left and keeps_fields):
             self.forget()
         else:
-            self._like.follow(own, moved, bare_claims(moved.left))
+            self._relative.follow(own, moved, bare_claims(moved.left))
 
     def forget(self) -> None:
         """Know of no claim: the peer says again what it has."""
@@ -61,7 +61,7 @@ class ArchiveClaims(PeerClaims):
 
     def take(self, wanted: TakeClaims, own: OwnSet | None = None) -> ClaimsTaken:
         """A listing, which replaces whatever was held, or changes to it."""
-        if wanted.is_whole and self._like is not None:
+        if wanted.is_whole and self._relative is not None:
             self.forget()
         self._begin({})
         return super().take(wanted, own)
@@ -106,7 +106,7 @@ class ArchiveClaims(PeerClaims):
 
     def _take_same(self, offered: Summaries, listing: ArchiveListing) -> bool:
         """Whatever is ours, or as the peer said before; whether that is anything."""
-        before, were = self._settled, self._like
+        before, were = self._settled, self._relative
         if were is not None:
             self.forget()
         self._begin(offered)
@@ -136,7 +136,7 @@ class ArchiveClaims(PeerClaims):
                 absent |= self._were.absent
                 beyond += self._were.foreign.values()
             self._held.replace_all(())
-            self._like = RelativeClaims(listing.own, absent, beyond)
+            self._relative = RelativeClaims(listing.own, absent, beyond)
         else:
             self._require_few()
             self._held.put_all(self._spelled(listing))
@@ -151,7 +151,7 @@ class ArchiveClaims(PeerClaims):
         return [*(claim for claim in ours if claim.hash not in absent), *foreign.values()]
 
     def _spell_out(self) -> None:
-        if self._like is not None:
+        if self._relative is not None:
             self._require_few()
         super()._spell_out()
 

@@ -9,7 +9,7 @@ from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
 from lace.differences.sums import nothing
 from lace.interlace.host import Call
-from lace.runtime.host.comparer import SetComparer
+from lace.runtime.host.setcomparer import SetComparer
 from lace.spark.peer import aggregates
 from lace.spark.peer.sets import ArchiveSet, ChangedRows
 

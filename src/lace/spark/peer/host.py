@@ -22,10 +22,10 @@ from lace.interlace.loop.refusals import NOTHING_HELD_BACK
 from lace.interlace.loop.requests import choose_requests
 from lace.interlace.setup.hello import NO_FIELDS
 from lace.interlace.setup.terms import Terms
-from lace.runtime.host.claims import Feeding
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.linkhost import Agreed, LinkHost
 from lace.runtime.host.quotas import GateRules, QuotaGate
+from lace.runtime.rules.feeding import Feeding
 from lace.spark.archive import tables
 from lace.spark.peer import aggregates
 from lace.spark.peer.claims import ArchiveClaims

@@ -30,10 +30,10 @@ from lace.interlace.setup.hello import FieldSchema
 from lace.interlace.setup.terms import Terms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.rewrite import body_atoms
-from lace.runtime.host.claims import Feeding, feeding_of
+from lace.runtime.rules.feeding import Feeding, feeding_of
+from lace.runtime.rules.followedset import ForAll
 from lace.runtime.rules.guesthouse import MAX_WAITING, Name
 from lace.runtime.rules.guestprograms import GuestEngine, ProgramEngine, ProgramQuestion
-from lace.runtime.rules.sends import ForAll
 from lace.spark.archive import tables
 from lace.spark.archive.archive import RETRIES
 from lace.spark.archive.log import Commit, DataFile, State
