@@ -40,7 +40,7 @@ from lace.spark.archive.log import State
 from lace.spark.archive.publish import publish
 from lace.spark.archive.run import run
 from lace.spark.jobs.evaluate import PeerPolicy
-from lace.spark.session import spark_session
+from lace.spark.session.session import spark_session
 from spark import HEAP, MIB, Bench, Memory, bench_programs, shuffle_bytes, small_plex, write_bundles, write_piece
 
 BEFORE = "d8149f3"  # the last commit before archives: `lace pipeline` and the executor's rounds are measured against it
@@ -226,11 +226,11 @@ def bench_lookups(report: Report, archive: Archive, size: int) -> None:
 ROUNDS = """
 import json, sys
 from pyspark.sql import functions as F
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Predicate
-from lace.datalog.validate import RAW_PROFILE, check_program
-from lace.spark.executor import evaluate
-from lace.spark.session import spark_session
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.language.validate import RAW_PROFILE, check_program
+from lace.spark.engine.executor import evaluate
+from lace.spark.session.session import spark_session
 rounds, others = int(sys.argv[1]), int(sys.argv[2])
 spark = spark_session("local[2]", config={"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "3g"})
 chain = spark.range(rounds).select(F.col("id").cast("string").alias("a"), (F.col("id") + 1).cast("string").alias("b"))
@@ -251,7 +251,7 @@ from lace.policy.lower import lower
 from lace.policy.origin import Viewer
 from lace.policy.select import select_all, select_coordinate
 from lace.spark.jobs.evaluate import PeerPolicy
-from lace.spark.session import spark_session
+from lace.spark.session.session import spark_session
 bundles, half, out = map(Path, sys.argv[1:])
 plan = agree(select_all(), select_coordinate("//u//ding//"))
 viewer = Viewer(plan.operands[1].origin)

@@ -35,7 +35,7 @@ from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.spark.archive.archive import Archive
-from lace.spark.session import spark_session
+from lace.spark.session.session import spark_session
 from lace.store import open_store
 from lace.store.bundle import BundleWriter
 

@@ -26,7 +26,7 @@ from lace.iltp.writer import encode_facts
 from lace.intake.bundles import import_bundles
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import canonical_listing
+from lace.interlace.claims.advertisement import canonical_listing
 from lace.interlace.events import Received, Sent
 from lace.interlace.host import Call
 from lace.limits import ExchangeLimits
@@ -37,8 +37,8 @@ from lace.records.keys import SigningKey
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.local import LocalExchange, exchange
-from lace.runtime.party import UNBOUNDED, Party, local_terms
+from lace.runtime.local.local import LocalExchange, exchange
+from lace.runtime.local.party import UNBOUNDED, Party, local_terms
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleWriter

@@ -24,9 +24,9 @@ from rulebench.asked import POINTS_TO, REPLICATED_LIST, pointers, typing
 from rulebench.packages import collections, dependencies
 
 from lace.datalog.engine import Base, evaluate
-from lace.datalog.parser import parse_atom, parse_program
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.parser import parse_atom, parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.porcelain.explain import Explainer
 from lace.porcelain.query import query
 

@@ -31,7 +31,7 @@ from report import Report
 
 import lace
 from lace.iltp.address import UnixAddress
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.notation.digest import digest
 from lace.notation.tai import TAI
 from lace.policy.exposure import expose_all
@@ -41,8 +41,8 @@ from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.runtime.clock import SystemClock
-from lace.runtime.node import Node, NodeLimits
-from lace.runtime.trace import TraceReader, read_capture
+from lace.runtime.node.node import Node, NodeLimits
+from lace.runtime.trace.trace import TraceReader, read_capture
 from lace.store import MemoryStore
 from lace.store.bundle import BundleWriter
 from lace.transports.dial import TransportOptions

@@ -30,9 +30,9 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Predicate
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
 from lace.intake.check import check
 from lace.limits import RecordLimits
 from lace.notation.digest import digest
@@ -46,14 +46,14 @@ from lace.records.frame import split_records
 from lace.records.keys import SigningKey
 from lace.records.model import Blob, Plex
 from lace.records.write import encode_record
-from lace.spark.executor import SparkSettings, evaluate
+from lace.spark.engine.executor import SparkSettings, evaluate
+from lace.spark.engine.relations import local_relation
 from lace.spark.jobs import facts as fact_steps
 from lace.spark.jobs import validate as validate_steps
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.pipeline import Pipeline, PipelineSettings
-from lace.spark.relations import local_relation
-from lace.spark.session import spark_session
-from lace.spark.source import raw_records
+from lace.spark.session.session import spark_session
+from lace.spark.source.source import raw_records
 from lace.store.bundle import BundleWriter
 from store import signature_ceiling
 

@@ -22,7 +22,7 @@ import psutil
 from report import Report
 
 import lace
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 from lace.facts.predicates import FIELD, NAME, RECORD_PREDICATES
 from lace.intake.bundles import import_bundles
 from lace.notation.digest import digest

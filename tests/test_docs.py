@@ -91,10 +91,10 @@ def _leaves(nav: object) -> Iterator[str]:
 
 
 def test_every_key_of_a_node_file_is_explained_and_the_example_is_read(tmp_path: Path) -> None:
-    from lace.cli.nodefile import _LIMITS, read_node_file
+    from lace.cli.options.nodefile import _LIMITS, read_node_file
 
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    source = (SOURCE / "lace" / "cli" / "nodefile.py").read_text(encoding="utf-8")
+    source = (SOURCE / "lace" / "cli" / "options" / "nodefile.py").read_text(encoding="utf-8")
     keys = {*re.findall(r'(?:self|reader)\._[a-z]+\(\s*"([a-z_]+)"', source), *_LIMITS}
     assert len(keys) > 30
     assert not {key for key in keys if f"`{key}`" not in page and f"[{key}]" not in page}
@@ -104,7 +104,7 @@ def test_every_key_of_a_node_file_is_explained_and_the_example_is_read(tmp_path:
 
 def test_every_exit_code_and_error_is_explained() -> None:
     from lace import errors
-    from lace.cli.failure import MEANING
+    from lace.cli.output.failure import MEANING
 
     page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     for code, meaning in MEANING.items():
@@ -118,11 +118,11 @@ def test_every_exit_code_and_error_is_explained() -> None:
 def test_the_threat_model_says_the_limits_that_are_kept() -> None:
     """Each row of its table, with the figures as the code has them."""
     from lace.limits import GIB, HORIZON_S, MIB, StoreLimits
-    from lace.runtime.bounds import DriveLimits
-    from lace.runtime.guesthouse import GuestLimits
-    from lace.runtime.links import NodeLimits
-    from lace.runtime.metering import LinkRates, Rate
-    from lace.runtime.quotas import FOR_STRANGERS
+    from lace.runtime.host.quotas import FOR_STRANGERS
+    from lace.runtime.node.bounds import DriveLimits
+    from lace.runtime.node.links import NodeLimits
+    from lace.runtime.node.metering import LinkRates, Rate
+    from lace.runtime.rules.guesthouse import GuestLimits
     from lace.transports.base import TransportLimits
     from lace.transports.frames import _IDLE_FRAMES, _IDLE_FRAMES_PER_S
 

@@ -74,7 +74,7 @@ def command_pages() -> Iterator[tuple[str, str]]:
 
 def cli_page() -> str:
     """docs/cli.md as it should be."""
-    from lace.cli.help import TOPICS
+    from lace.cli.commands.help import TOPICS
 
     parts = [
         "# The `lace` command",

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 PAGE = ROOT / "docs" / "limits.md"
 
-from lace.cli.help import _LIMIT_MEANINGS  # noqa: E402  (after the path is set, so that a plain checkout works)
+from lace.cli.commands.help import _LIMIT_MEANINGS  # noqa: E402  (after the path is set, so that a plain checkout works)
 
 # Which tables there are, and where a user says another value.
 TABLES = (
@@ -30,12 +30,12 @@ TABLES = (
     ("lace.limits", "ExchangeLimits", "`Terms(limits=…)`; each side tells the other its own, the smaller one holds"),
     ("lace.limits", "StreamLimits", "`Terms(stream_limits=…)`"),
     ("lace.limits", "StoreLimits", "`lace.store.open_store(limits=…)`"),
-    ("lace.runtime.admission", "AdmissionLimits", "`[limits]` in a node file, `lace.Node(limits=…)`"),
-    ("lace.runtime.links", "NodeLimits", "`[limits]` in a node file, `lace.Node(limits=…)`"),
-    ("lace.runtime.metering", "LinkRates", "`lace.runtime.node.Node(rates=…)`"),
-    ("lace.runtime.guesthouse", "GuestLimits", "`lace.runtime.node.Node(guest_limits=…)`"),
+    ("lace.runtime.node.admission", "AdmissionLimits", "`[limits]` in a node file, `lace.Node(limits=…)`"),
+    ("lace.runtime.node.links", "NodeLimits", "`[limits]` in a node file, `lace.Node(limits=…)`"),
+    ("lace.runtime.node.metering", "LinkRates", "`lace.runtime.node.node.Node(rates=…)`"),
+    ("lace.runtime.rules.guesthouse", "GuestLimits", "`lace.runtime.node.node.Node(guest_limits=…)`"),
     ("lace.spark.peer.peer", "PeerBounds", "`lace.spark.peer.peer.ArchivePeer(bounds=…)`"),
-    ("lace.runtime.quotas", "Quotas", "`--quota`, `[quotas]` in a node file, `lace.Node(quotas=…)`"),
+    ("lace.runtime.host.quotas", "Quotas", "`--quota`, `[quotas]` in a node file, `lace.Node(quotas=…)`"),
 )
 
 

@@ -30,11 +30,11 @@ import psutil  # noqa: E402  (after the path is set)
 
 import lace  # noqa: E402
 from lace.iltp.address import UnixAddress  # noqa: E402
-from lace.interlace.terms import Terms  # noqa: E402
+from lace.interlace.setup.terms import Terms  # noqa: E402
 from lace.policy.exposure import expose_all  # noqa: E402
 from lace.policy.select import select_all  # noqa: E402
 from lace.runtime.clock import SystemClock  # noqa: E402
-from lace.runtime.node import Node, NodeLimits  # noqa: E402
+from lace.runtime.node.node import Node, NodeLimits  # noqa: E402
 from lace.transports.dial import TransportOptions  # noqa: E402
 
 GROWTH_MB = 64  # of the last fifth of the memory samples over the second, whatever came meanwhile

@@ -15,25 +15,25 @@ from lace.differences.ids import Ids
 from lace.differences.idset import set_of
 from lace.iltp.address import TcpAddress
 from lace.interlace import events as ev
-from lace.interlace.claims import PeerClaims
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.records.model import ValidRecord
-from lace.runtime.bodies import RecentBodies
 from lace.runtime.clock import SystemClock
-from lace.runtime.evaluate import Evaluator
-from lace.runtime.generation import Generation
-from lace.runtime.host import LocalHost
-from lace.runtime.links import Hooks, LinkInfo, NodeLimits
-from lace.runtime.node import Node
-from lace.runtime.policybook import PolicyBook, SharingKey
-from lace.runtime.quotas import QuotaGate
-from lace.runtime.sends import Sends, SharedSends
-from lace.runtime.session import Outcome
+from lace.runtime.host.host import LocalHost
+from lace.runtime.host.quotas import QuotaGate
+from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.link.session import Outcome
+from lace.runtime.node.links import Hooks, LinkInfo, NodeLimits
+from lace.runtime.node.node import Node
+from lace.runtime.rules.evaluator import Evaluator
+from lace.runtime.rules.followedset import FollowedSet, SharedSet
+from lace.runtime.rules.generation import Generation
+from lace.runtime.rules.policybook import PolicyBook, SharingKey
 from lace.store import MemoryStore
 from lace.store.base import StoreCursor
 from lace.transports.base import READ_BYTES, TransportProof, prepare_socket
@@ -44,7 +44,7 @@ from lace.transports.pipe import DEFAULT_LIMITS, PipeStream
 class _Overlay:
     """What a store's rules select, and what the follower had before."""
 
-    def __init__(self, above: Sends, base: Generation) -> None:
+    def __init__(self, above: FollowedSet, base: Generation) -> None:
         self._above = above
         self._seen = above.all_of([])
         self._newest = base
@@ -56,25 +56,13 @@ class _Overlay:
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         return self._upon(self._above.current(runtime, claims, call))
 
-    def at_once(self) -> Generation | None:
-        now = self._above.at_once()
-        return None if now is None else self._upon(now)
-
     def refresh(self, call: Call) -> None:
-        if isinstance(self._above, SharedSends):
+        if isinstance(self._above, SharedSet):
             self._above.refresh(call)
-
-    def refresh_shortly(self, call: Call) -> None:
-        if isinstance(self._above, SharedSends):
-            self._above.refresh_shortly(call)
 
     @property
     def is_current(self) -> bool:
-        return isinstance(self._above, SharedSends) and self._above.is_current
-
-    @property
-    def is_ready(self) -> bool:
-        return self._above.is_ready
+        return isinstance(self._above, SharedSet) and self._above.is_current
 
     def _upon(self, now: Generation) -> Generation:
         if now is not self._seen:
@@ -105,7 +93,7 @@ class _Book(PolicyBook):
 
     def take(
         self, evaluator: Evaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
-    ) -> tuple[Sends, SharingKey | None]:
+    ) -> tuple[FollowedSet, SharingKey | None]:
         sends, key = super().take(evaluator, terms, wanted, runtime)
         base = Generation(1, set_of(self._base), lambda records: evaluator.advertise(dict.fromkeys(records)), 1024)
         return _Overlay(sends, base), key

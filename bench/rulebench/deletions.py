@@ -18,9 +18,9 @@ from random import Random
 from time import process_time
 
 from lace.datalog.engine import Base, evaluate, materialize
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from rulebench.asked import REPLICATED_LIST, typing
 from rulebench.packages import dependencies
 from rulebench.programs import LACE_CLOSURE, POINTS_TO, Row

@@ -52,9 +52,9 @@ def by_duckdb(packages: int) -> dict[str, float]:
 def by_lace(packages: int) -> dict[str, float]:
     """The two rules of a closure."""
     from lace.datalog.engine import evaluate
-    from lace.datalog.parser import parse_program
-    from lace.datalog.syntax import Fact, Predicate
-    from lace.datalog.validate import RAW_PROFILE, check_program
+    from lace.datalog.language.parser import parse_program
+    from lace.datalog.language.syntax import Fact, Predicate
+    from lace.datalog.language.validate import RAW_PROFILE, check_program
 
     edge = Predicate("Edge", 2)
     facts = [Fact(edge, pair) for pair in dependencies(packages, packages * 264 // 63)]
@@ -72,9 +72,9 @@ def on_cores(packages: int) -> dict[str, float]:
     from lace.cli.cores import run_both
     from lace.datalog.engine import Base, evaluate
     from lace.datalog.engine.sorting import use_both
-    from lace.datalog.parser import parse_program
-    from lace.datalog.syntax import Fact, Predicate
-    from lace.datalog.validate import RAW_PROFILE, check_program
+    from lace.datalog.language.parser import parse_program
+    from lace.datalog.language.syntax import Fact, Predicate
+    from lace.datalog.language.validate import RAW_PROFILE, check_program
 
     edge = Predicate("Edge", 2)
     base = Base([Fact(edge, pair) for pair in dependencies(packages, packages * 264 // 63)])

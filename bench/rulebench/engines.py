@@ -22,10 +22,10 @@ from time import perf_counter
 from typing import Any
 
 from lace.datalog.engine import Base, evaluate, materialize
-from lace.datalog.parser import parse_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.source import MemorySource
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from rulebench.programs import BY_NAME, Question, Row, clingo_text, nemo_import, nemo_variables, write_csv
 
 Figures = dict[str, float]

@@ -21,9 +21,9 @@ from time import perf_counter
 
 import lace
 from lace.datalog.engine import materialize
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Fact
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import HAVE
 from lace.notation.identifiers import RecordHash
@@ -47,7 +47,7 @@ RULES = {
     "newest 100": LACE_NEWEST,
 }
 CHANGED = ("group/app/name selector", "evidence closure", "newest 100")
-COMPILED = "import lace.cli.query, lace.porcelain.query, lace.store.columns.store, lace.cli.arguments"
+COMPILED = "import lace.cli.commands.query, lace.porcelain.query, lace.store.columns.store, lace.cli.options.arguments"
 COMMAND = [sys.executable, "-c", "from lace.cli import main; main()", "query"]
 
 

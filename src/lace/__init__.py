@@ -39,45 +39,43 @@ if TYPE_CHECKING:
     from lace.intake.batch import BatchLimits
     from lace.intake.bundles import ImportReport
     from lace.interlace.result import InterlaceResult
-    from lace.interlace.terms import Rules
+    from lace.interlace.setup.terms import Rules
     from lace.limits import EngineLimits, RecordLimits
     from lace.notation.fact import Fact, Predicate
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
     from lace.porcelain.changes import Change, ChangeStream
-    from lace.porcelain.check import Damage
     from lace.porcelain.completeness import Incomplete
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
-    from lace.porcelain.following import RuleChanges, RuleSnapshot, RuleView, follow_rules
-    from lace.porcelain.held import NotExposed
-    from lace.porcelain.lace import Lace
+    from lace.porcelain.lace import Lace, generate_key
+    from lace.porcelain.lace import open_lace as open  # noqa: A004  (lace.open is the point)
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, Policy
-    from lace.porcelain.opening import generate_key
-    from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
     from lace.porcelain.preview import browse, preview
-    from lace.porcelain.putting import PutBatch
+    from lace.porcelain.putting import PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
+    from lace.porcelain.ruleviews import RuleChanges, RuleSnapshot, RuleView, follow_rules
     from lace.porcelain.tips import Tip
-    from lace.porcelain.tree import TreeResult
     from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
+    from lace.porcelain.verify import Damage
+    from lace.porcelain.visibility import NotExposed
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
     from lace.records.tip import CoordinateVersion, TipPolicy
     from lace.records.validate import validate
     from lace.runtime.clock import Clock
-    from lace.runtime.follow import LocalFollow
-    from lace.runtime.keyring import KeyEntry, KeyRing
-    from lace.runtime.node import Hooks, NodeLimits
-    from lace.runtime.preview import Preview
-    from lace.runtime.quotas import Allowance, Quotas
-    from lace.runtime.session import Outcome
+    from lace.runtime.host.quotas import Allowance, Quotas
+    from lace.runtime.identity.keyring import KeyEntry, KeyRing
+    from lace.runtime.link.session import Outcome
+    from lace.runtime.local.follow import LocalFollow
+    from lace.runtime.local.preview import Preview
+    from lace.runtime.node.node import Hooks, NodeLimits
     from lace.store.base import StoreStat
-    from lace.store.columns.salvage import RepairReport
+    from lace.store.columns.repair.salvage import RepairReport
     from lace.transports.base import ByteStream, TransportProof
     from lace.transports.tls import ClientTls, ServerTls
 
@@ -187,47 +185,45 @@ _HOMES = {
     "lace.intake.batch": "BatchLimits",
     "lace.intake.bundles": "ImportReport",
     "lace.interlace.result": "InterlaceResult",
-    "lace.interlace.terms": "Rules",
+    "lace.interlace.setup.terms": "Rules",
     "lace.limits": "EngineLimits RecordLimits",
     "lace.notation.fact": "Fact Predicate",
     "lace.notation.identifiers": "RecordHash Verifier",
     "lace.notation.tai": "TAI",
     "lace.porcelain.changes": "Change ChangeStream",
-    "lace.porcelain.check": "Damage",
+    "lace.porcelain.verify": "Damage",
     "lace.porcelain.completeness": "Incomplete",
-    "lace.porcelain.following": "RuleChanges RuleSnapshot RuleView follow_rules",
-    "lace.porcelain.lace": "Lace",
+    "lace.porcelain.ruleviews": "RuleChanges RuleSnapshot RuleView follow_rules",
+    "lace.porcelain.lace": "Lace generate_key",
     "lace.porcelain.network": "connect relay serve",
     "lace.porcelain.node": "LinkEvent LinkEvents Policy",
     "lace.porcelain.listing": "Row",
-    "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
-    "lace.porcelain.held": "NotExposed",
+    "lace.porcelain.visibility": "NotExposed",
     "lace.porcelain.preview": "browse preview",
-    "lace.porcelain.putting": "PutBatch",
+    "lace.porcelain.putting": "PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",
     "lace.porcelain.tips": "Tip",
-    "lace.porcelain.tree": "TreeResult",
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
     "lace.records.tip": "CoordinateVersion TipPolicy",
     "lace.records.validate": "validate",
     "lace.runtime.clock": "Clock",
-    "lace.runtime.follow": "LocalFollow",
-    "lace.runtime.keyring": "KeyEntry KeyRing",
-    "lace.runtime.node": "Hooks NodeLimits",
-    "lace.runtime.quotas": "Allowance Quotas",
-    "lace.runtime.preview": "Preview",
-    "lace.runtime.session": "Outcome",
+    "lace.runtime.local.follow": "LocalFollow",
+    "lace.runtime.identity.keyring": "KeyEntry KeyRing",
+    "lace.runtime.node.node": "Hooks NodeLimits",
+    "lace.runtime.host.quotas": "Allowance Quotas",
+    "lace.runtime.local.preview": "Preview",
+    "lace.runtime.link.session": "Outcome",
     "lace.store.base": "StoreStat",
-    "lace.store.columns.salvage": "RepairReport",
+    "lace.store.columns.repair.salvage": "RepairReport",
     "lace.transports.base": "ByteStream TransportProof",
     "lace.transports.tls": "ClientTls ServerTls",
 }
 _NAMES = {name: (module, name) for module, names in _HOMES.items() for name in names.split()}
-_NAMES["open"] = ("lace.porcelain.opening", "open_lace")
+_NAMES["open"] = ("lace.porcelain.lace", "open_lace")
 _NAMES["exchange"] = ("lace.porcelain.exchange", "interlace")
 _NAMES["Node"] = ("lace.porcelain.node", "LaceNode")
 

@@ -6,6 +6,6 @@ Rule: Spark imports every top-level module named `pyspark_*` in the Python of it
 
 from __future__ import annotations
 
-from lace.spark.source import LaceDataSource as DefaultSource
+from lace.spark.source.source import LaceDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

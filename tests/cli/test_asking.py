@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lace as api
 from cli.serving import serving
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.porcelain.exchange import exposures, interlace, selector
@@ -97,7 +97,7 @@ def test_a_dry_run_can_be_captured(stage: Path) -> None:
 
 
 def test_a_length_that_a_peer_makes_up_is_no_length() -> None:
-    from lace.interlace.advertisement import Advertisement, FieldClaim
+    from lace.interlace.claims.advertisement import Advertisement, FieldClaim
     from lace.porcelain.preview import shares
 
     claims = [

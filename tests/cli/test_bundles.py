@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import lace as api
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from lace.limits import RecordLimits
 from lace.records.keys import SigningKey
 from lace.records.model import Blob

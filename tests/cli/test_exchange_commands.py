@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import lace as api
 from cli.serving import serving
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from lace.limits import RecordLimits
 
 BIG = RecordLimits(max_data_bytes=100, max_extra_headers=6)
@@ -95,10 +95,10 @@ def test_the_exit_code_says_how_an_exchange_ended(stage: Path) -> None:
 
 
 def test_a_limit_and_an_abort_have_numbers_of_their_own() -> None:
-    from lace.cli.outcome import exit_code_of
+    from lace.cli.output.outcome import exit_code_of
     from lace.interlace.reasons import AbortReason
     from lace.interlace.result import InterlaceResult
-    from lace.runtime.session import Outcome
+    from lace.runtime.link.session import Outcome
 
     reached = InterlaceResult(fixed_point=True, advertised_by_peer=1)
     assert exit_code_of(Outcome(reached)) is ExitCode.OK
@@ -120,9 +120,9 @@ def test_a_limit_and_an_abort_have_numbers_of_their_own() -> None:
 
 
 def test_an_aborted_exchange_is_told_as_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    from lace.cli.outcome import print_outcome
+    from lace.cli.output.outcome import print_outcome
     from lace.interlace.result import InterlaceResult
-    from lace.runtime.session import Outcome
+    from lace.runtime.link.session import Outcome
 
     rejected = {f"B.{n}": "bad" for n in range(12)}
     outcome = Outcome(InterlaceResult(rejected_hashes=rejected), abort="phase timeout", detail="while x")

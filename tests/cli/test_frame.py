@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from lace import errors
 from lace.cli.app import app
 from lace.cli.catalogue import CATALOGUE, SECTIONS
-from lace.cli.failure import MEANING, ExitCode, exit_code, explain_failure
+from lace.cli.output.failure import MEANING, ExitCode, exit_code, explain_failure
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -139,7 +139,7 @@ def test_debug_shows_the_traceback_and_its_absence_does_not(monkeypatch: pytest.
     def failing() -> None:
         raise errors.StoreError("the disk is full")
 
-    monkeypatch.setattr("lace.cli.completion.command", failing)
+    monkeypatch.setattr("lace.cli.commands.completion.command", failing)
     short = CliRunner().invoke(app, ["completion"])
     assert (short.exit_code, short.stderr) == (ExitCode.STORE, "error: the disk is full\n")
     long = CliRunner().invoke(app, ["--debug", "completion"])
@@ -151,7 +151,7 @@ def test_an_interrupt_is_one_word_and_its_exit_code(monkeypatch: pytest.MonkeyPa
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lace.cli.completion.command", interrupted)
+    monkeypatch.setattr("lace.cli.commands.completion.command", interrupted)
     result = CliRunner().invoke(app, ["completion"])
     assert (result.exit_code, result.stderr) == (ExitCode.INTERRUPTED, "interrupted\n")
 

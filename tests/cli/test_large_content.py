@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 import lace as api
 from cli.serving import serving
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from lace.limits import MIB, RecordLimits
 from lace.policy.exposure import expose_selected
 from lace.policy.select import select_coordinate

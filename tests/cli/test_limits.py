@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 
 import lace
 from lace.cli.app import app
-from lace.cli.nodefile import PolicyWords, read_node_file
-from lace.cli.serve import _policy_terms
-from lace.datalog.limiting import LIMIT_NAMES, limits_with, parse_limit, stated_limits
-from lace.datalog.parser import parse_facts
+from lace.cli.commands.serve import _policy_terms
+from lace.cli.options.nodefile import PolicyWords, read_node_file
+from lace.datalog.language.limiting import LIMIT_NAMES, limits_with, parse_limit, stated_limits
+from lace.datalog.language.parser import parse_facts
 from lace.errors import InvalidLacegram, InvalidText, LaceError, LimitExceeded
 
 NINE = ",".join(f"X{n}" for n in range(9))

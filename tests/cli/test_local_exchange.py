@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import lace
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 
 
 def run(*words: str) -> Result:

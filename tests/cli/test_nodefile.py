@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lace.cli.nodefile import read_node_file
+from lace.cli.options.nodefile import read_node_file
 from lace.errors import InvalidText
 from lace.iltp.address import TcpAddress, UnixAddress, WebSocketAddress
 

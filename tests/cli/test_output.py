@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lace.cli import output
+from lace.cli.output import output
 
 HASH = "P.FCj42pghb4H3WYIb~bi89N8AUEgr6iyilDwo8Llxi4O.H3"
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 import lace
 from lace.cli.app import app
-from lace.cli.arguments import LacePath
 from lace.cli.catalogue import CATALOGUE
-from lace.cli.side import LaceOrArchive
+from lace.cli.options.arguments import LacePath
+from lace.cli.options.side import LaceOrArchive
 
 FORGOTTEN = (":memory:", "./:memory:", "file::memory:", "file::memory:?cache=shared", "file:x?mode=memory", "", " ")
 RULES = "Out(P) :- Have(P)."

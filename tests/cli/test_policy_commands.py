@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 
 ALL = "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S).\n"
 GROUP_U = "AllowQueryRecord(Viewer,P) :- Have(P), Field(P,'Group',_,'u').\n"

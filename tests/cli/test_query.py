@@ -15,8 +15,8 @@ from pyarrow.parquet import read_table
 
 import lace
 from lace.cli.app import app
-from lace.datalog.parser import parse_facts
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.language.parser import parse_facts
+from lace.datalog.language.syntax import Fact, Predicate
 
 LINKS = "Selected(P) :- Have(P), Field(P,'Group',_,'u'), Field(P,'Name',_,K), TextShape(K,'links/','','')."
 PATHS = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y)."

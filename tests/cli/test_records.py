@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import lace as api
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from lace.limits import MIB, RecordLimits
 from lace.notation.compiled import IS_PURE
 from lace.records.model import Blob

@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 
 import lace as api
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
-from lace.cli.links import LinkChoices, make_terms
-from lace.cli.side import is_archive, opened_side
+from lace.cli.options.links import LinkChoices, make_terms
+from lace.cli.options.side import is_archive, opened_side
+from lace.cli.output.failure import ExitCode
 from lace.errors import StoreError
 from lace.policy.select import select_all
 from lace.spark.archive.archive import Archive
@@ -40,7 +40,7 @@ def test_a_folder_with_a_log_is_an_archive_and_a_file_is_a_lace(tmp_path: Path) 
 
 def test_an_archive_is_opened_and_closed_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Archive(str(tmp_path / "west")).init()
-    monkeypatch.setattr("lace.spark.session.spark_session", no_session)
+    monkeypatch.setattr("lace.spark.session.session.spark_session", no_session)
     with opened_side(str(tmp_path / "west")) as side:
         moment = side.store.cursor()
         assert moment == side.store.cursor()

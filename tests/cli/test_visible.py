@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lace as api
-from lace.cli import output
 from lace.cli.app import app
-from lace.cli.files import TerminalWriter
-from lace.cli.logbook import Logbook
-from lace.cli.output import Shown, json_line, say, shown, styled, visible, visible_line
+from lace.cli.output import output
+from lace.cli.output.files import TerminalWriter
+from lace.cli.output.logbook import Logbook
+from lace.cli.output.output import Shown, json_line, say, shown, styled, visible, visible_line
 from lace.inspector.html import visible as on_a_page
 from lace.notation.visible import escaped
 from lace.porcelain.search import index

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lace.datalog.binding import match
 from lace.datalog.explain.known import Pattern, _Index, pattern_of
+from lace.datalog.language.syntax import Atom, Predicate
 from lace.datalog.source import Row
-from lace.datalog.syntax import Atom, Predicate
 
 
 class AllDerived:

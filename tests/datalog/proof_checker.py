@@ -8,7 +8,6 @@ from __future__ import annotations
 from itertools import product
 
 from executors.reference import Relations, bindings
-from lace.datalog.comparisons import cardinality_holds, compare, text_shape
 from lace.datalog.explain import (
     Absence,
     Absent,
@@ -22,7 +21,8 @@ from lace.datalog.explain import (
     WrongCount,
 )
 from lace.datalog.explain import TestFailed as BuiltinFailed
-from lace.datalog.syntax import (
+from lace.datalog.language.comparisons import cardinality_holds, compare, text_shape
+from lace.datalog.language.syntax import (
     Anonymous,
     Atom,
     Cardinality,

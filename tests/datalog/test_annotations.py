@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.datalog.annotations import canonicalize, format_annotated, read_annotated, read_annotated_all
-from lace.datalog.canonical import Lacegram, rule_id
-from lace.datalog.parser import parse_program
+from lace.datalog.language.annotations import canonicalize, format_annotated, read_annotated, read_annotated_all
+from lace.datalog.language.canonical import Lacegram, rule_id
+from lace.datalog.language.parser import parse_program
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
 

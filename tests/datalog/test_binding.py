@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lace.datalog.binding import Binding, match, value_of
-from lace.datalog.parser import parse_atom
-from lace.datalog.syntax import Constant, Variable
+from lace.datalog.language.parser import parse_atom
+from lace.datalog.language.syntax import Constant, Variable
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.datalog.canonical import Lacegram, canonical_text, format_program, is_canonical, lacegram_id, rule_id
-from lace.datalog.parser import parse_program
-from lace.datalog.validate import RAW_PROFILE
+from lace.datalog.language.canonical import Lacegram, canonical_text, format_program, is_canonical, lacegram_id, rule_id
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.validate import RAW_PROFILE
 from lace.errors import InvalidLacegram, InvalidText
 from lace.notation import b64a
 from lace.notation.identifiers import ExchangePlanId, LacegramId, RecordHash, RuleId

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.datalog.comparisons import cardinality_holds, compare, int_compare, integer_key, lex_compare, text_shape
-from lace.datalog.syntax import OPERATORS
+from lace.datalog.language.comparisons import (
+    cardinality_holds,
+    compare,
+    int_compare,
+    integer_key,
+    lex_compare,
+    text_shape,
+)
+from lace.datalog.language.syntax import OPERATORS
 
 mark = pytest.mark
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

@@ -14,12 +14,12 @@ from executors import reference
 from executors.executors import EXECUTORS, Executor, run_embedded
 from lace.datalog import engine
 from lace.datalog.admission import check_fact, check_value
-from lace.datalog.canonical import canonical_text
-from lace.datalog.formatting import format_program
-from lace.datalog.parser import parse_facts, parse_program
+from lace.datalog.language.canonical import canonical_text
+from lace.datalog.language.formatting import format_program
+from lace.datalog.language.parser import parse_facts, parse_program
+from lace.datalog.language.syntax import Fact, Predicate, Program
+from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, Profile, check_all, check_program
 from lace.datalog.source import MemorySource, Row
-from lace.datalog.syntax import Fact, Predicate, Program
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, Profile, check_all, check_program
 from lace.errors import InvalidLacegram, InvalidText, LaceError, LimitExceeded
 from lace.facts.predicates import CAN_QUERY_RECORD
 from lace.facts.views import GatedView, ViewSource, constant_gate

@@ -13,17 +13,17 @@ from datalog.proof_checker import Checker, absent_facts
 from executors import reference
 from executors.cases import NAMES, read_case
 from executors.programs import VALUES, Scenario, scenarios
-from lace.datalog.annotations import canonicalize
 from lace.datalog.engine import Base, evaluate
-from lace.datalog.engine.asking import AskedFacts, BaseFacts
+from lace.datalog.engine.on_demand import BaseFacts, FactsOnDemand
 from lace.datalog.explain import Known, Proof, why, why_not
 from lace.datalog.explain.data import absence_json, proof_dot, proof_json, proof_nodes
 from lace.datalog.explain.text import format_absence, format_proof
-from lace.datalog.formatting import format_fact
-from lace.datalog.parser import parse_atom, parse_facts, parse_program
+from lace.datalog.language.annotations import canonicalize
+from lace.datalog.language.formatting import format_fact
+from lace.datalog.language.parser import parse_atom, parse_facts, parse_program
+from lace.datalog.language.syntax import Fact, Predicate, Program
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.datalog.source import MemorySource, Row
-from lace.datalog.syntax import Fact, Predicate, Program
-from lace.datalog.validate import RAW_PROFILE, check_program
 from lace.errors import LaceError, LimitExceeded, NotFound
 from lace.limits import EngineLimits, ExplainLimits
 from lace.porcelain.explain import explain
@@ -41,7 +41,9 @@ class Explained:
         self.known = Known(checked, MemorySource(facts), AllDerived(self.derived.__getitem__))
         if on_demand:
             base = Base(facts)
-            self.known = Known(checked, BaseFacts(base), AskedFacts(checked, base, EngineLimits()), max_indexed_rows=0)
+            self.known = Known(
+                checked, BaseFacts(base), FactsOnDemand(checked, base, EngineLimits()), max_indexed_rows=0
+            )
         self.checker = Checker(program, facts, self.derived)
 
     def why(self, text: str) -> Proof:
@@ -233,7 +235,7 @@ class QueriedOnly:
 def test_a_store_is_asked_for_what_is_bound_and_never_read_whole() -> None:
     case = read_case("records-newest-2")
     checked, facts = case.check(), case.base_facts()
-    derived = AskedFacts(checked, Base(facts), EngineLimits())
+    derived = FactsOnDemand(checked, Base(facts), EngineLimits())
     known = Known(checked, QueriedOnly(facts), derived, max_indexed_rows=0)
     complete = reference.evaluate(checked, facts)
     checker = Checker(checked.program, facts, complete)
@@ -268,7 +270,7 @@ def test_an_explanation_derives_only_what_its_goal_needs() -> None:
     base = Base(islands(4_000, 20))
     everything = evaluate(explained.known.checked, base).stats.rows_touched
     for goal in ("T('3-0','3-9')", "T('3-0',X)", "T('3-9','3-0')", "T('3-0','4-0')", "T(X,'3-0')"):
-        derived = AskedFacts(explained.known.checked, base, EngineLimits())
+        derived = FactsOnDemand(explained.known.checked, base, EngineLimits())
         known = Known(explained.known.checked, BaseFacts(base), derived, max_indexed_rows=0)
         atom = parse_atom(goal)
         row = known.first(atom)
@@ -293,7 +295,7 @@ def test_the_first_fact_of_many_is_the_first_in_text_order() -> None:
 @pytest.mark.long
 def test_asking_for_many_patterns_one_by_one_ends_in_one_evaluation_of_all() -> None:
     checked = check_program(parse_program(CLOSURE), RAW_PROFILE)
-    asked = AskedFacts(checked, Base(islands(4_000, 20)), EngineLimits())
+    asked = FactsOnDemand(checked, Base(islands(4_000, 20)), EngineLimits())
     for i in range(40):
         found = list(asked.rows(Predicate("T", 2), (f"{i}-0", None)))
         assert found == sorted((f"{i}-0", f"{i}-{n}") for n in range(1, 21))

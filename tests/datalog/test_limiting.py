@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.limiting import LIMIT_NAMES, limits_with, parse_limit, stated_limits
+from lace.datalog.language.limiting import LIMIT_NAMES, limits_with, parse_limit, stated_limits
 from lace.errors import InvalidText
 from lace.limits import EngineLimits
 

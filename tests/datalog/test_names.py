@@ -10,14 +10,21 @@ from hypothesis import strategies as st
 
 from engine.goals import goals_at_every_place, random_world
 from executors import reference
-from lace.datalog.beyond import existence_counted
-from lace.datalog.demand import demand, only_what_goals_read
 from lace.datalog.engine import evaluate, materialize
-from lace.datalog.names import MARK, PredicateNames, VariableNames, authored_name, predicates_of, rule_variables
-from lace.datalog.parser import parse_atom, parse_facts, parse_program
-from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Fact, Positive, Predicate, Program, Rule, Variable
-from lace.datalog.unfold import unfold
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.parser import parse_atom, parse_facts, parse_program
+from lace.datalog.language.syntax import ANONYMOUS, Atom, Constant, Fact, Positive, Predicate, Program, Rule, Variable
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.planning.demand import demand, only_what_goals_read
+from lace.datalog.planning.existence import existence_counted
+from lace.datalog.planning.names import (
+    MARK,
+    PredicateNames,
+    VariableNames,
+    authored_name,
+    predicates_of,
+    rule_variables,
+)
+from lace.datalog.planning.unfold import unfold
 from tries import tries
 
 

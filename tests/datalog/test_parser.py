@@ -9,11 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.datalog import parser as parser_module
-from lace.datalog.formatting import format_program, format_rule
-from lace.datalog.parser import parse_all_errors, parse_atom, parse_facts, parse_program
-from lace.datalog.syntax import ANONYMOUS, Constant, Fact, Negated, Positive, Predicate, TrueLiteral, Unequal, Variable
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.language import parser as parser_module
+from lace.datalog.language.formatting import format_program, format_rule
+from lace.datalog.language.parser import parse_all_errors, parse_atom, parse_facts, parse_program
+from lace.datalog.language.syntax import (
+    ANONYMOUS,
+    Constant,
+    Fact,
+    Negated,
+    Positive,
+    Predicate,
+    TrueLiteral,
+    Unequal,
+    Variable,
+)
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
 
@@ -343,10 +353,9 @@ def test_facts_read_at_once_are_those_read_line_by_line(lines: list[str], ended:
         return facts
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parser_module, "_PIECE", piece)
-        found = outcome(lambda: parse_facts(text, limits=limits))
+        found = outcome(lambda: parse_facts(text, limits=limits, piece_chars=piece))
         patch.setattr(parser_module, "_plain_facts", lambda *_: None)
-        assert found == outcome(lambda: parse_facts(text, limits=limits))
+        assert found == outcome(lambda: parse_facts(text, limits=limits, piece_chars=piece))
 
 
 @pytest.mark.clause("030-SYN-20", "030-SAFETY-16")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.parser import parse_program
-from lace.datalog.plan import Rank
-from lace.datalog.ranking import rank_of, ranked_predicates
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.planning.plan import Rank
+from lace.datalog.planning.ranking import rank_of, ranked_predicates
 
 
 def shown(rank: Rank | None) -> str | None:

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from lace.datalog.beyond import existence_counted
-from lace.datalog.demand import demand, only_what_goals_read
-from lace.datalog.formatting import format_fact, format_rule
-from lace.datalog.parser import parse_atom, parse_program
-from lace.datalog.plan import Scan, Version
-from lace.datalog.planner import plan_from, plan_rounds, plan_rule, plan_start
-from lace.datalog.ranking import ranked_predicates
-from lace.datalog.stratify import forbidden_cycles, reachable, read_atom, strata
-from lace.datalog.syntax import Predicate, Program, Rule
-from lace.datalog.unfold import unfold
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.language.formatting import format_fact, format_rule
+from lace.datalog.language.parser import parse_atom, parse_program
+from lace.datalog.language.syntax import Predicate, Program, Rule
+from lace.datalog.language.validate import RAW_PROFILE, check_program
+from lace.datalog.planning.demand import demand, only_what_goals_read
+from lace.datalog.planning.existence import existence_counted
+from lace.datalog.planning.plan import Scan, Version
+from lace.datalog.planning.planner import plan_from, plan_rounds, plan_rule, plan_start
+from lace.datalog.planning.ranking import ranked_predicates
+from lace.datalog.planning.stratify import forbidden_cycles, reachable, read_atom, strata
+from lace.datalog.planning.unfold import unfold
 
 TEXT = Path(__file__).parent / "rewritings.txt"
 

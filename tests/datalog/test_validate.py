@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Atom, Constant, Predicate, Program, Rule, TrueLiteral
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, RECORD_BASE, Profile, check_all, check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Atom, Constant, Predicate, Program, Rule, TrueLiteral
+from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, RECORD_BASE, Profile, check_all, check_program
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits

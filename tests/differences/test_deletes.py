@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from differences.test_exchange import CHAIN, RealSide
 from interlace.pair import ALL, Pair, config_of, group_module, hash_of, plex
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement, sendable_fields
+from lace.interlace.claims.advertisement import Advertisement, sendable_fields
 from lace.interlace.effects import Evaluate
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module

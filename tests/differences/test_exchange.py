@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from interlace.pair import ALL, Pair, Side, blob, config_of, group_module, plex
 from interlace.scripted import limits_with
-from lace.differences import compare
-from lace.differences.few import measure_few
+from lace.differences import setview
 from lace.differences.ids import Ids
 from lace.differences.keyed import U64, DifferenceKey, KeyedIds, keyed_ids
+from lace.differences.scalarsums import measure_few
 from lace.interlace import inputs as given
 from lace.interlace.effects import Decode, Evaluate, Measure, Sketch, TakeDifference
 from lace.notation.fact import Fact
 from lace.policy.operand import Module
-from lace.runtime.host import LocalHost
+from lace.runtime.host.host import LocalHost
 from tries import tries
 
 # Listings that depend on listings: a blob is offered when the peer offers a record of the group.
@@ -105,8 +105,8 @@ def test_a_teller_whose_set_is_the_peers_never_passes_over_it(monkeypatch: pytes
             hashed.append(len(ids))
         return measure_few(ids, key)
 
-    monkeypatch.setattr(compare, "keyed_ids", count)
-    monkeypatch.setattr(compare, "measure_few", count_few)
+    monkeypatch.setattr(setview, "keyed_ids", count)
+    monkeypatch.setattr(setview, "measure_few", count_few)
     both.start()
     both.run()
     for step in range(4):

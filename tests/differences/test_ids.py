@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from differences.sets import KEY, random_ids
-from lace.differences.compare import measured
-from lace.differences.few import measure_few
 from lace.differences.ids import (
     EMPTY,
     Ids,
     ids_of_bytes,
     ids_of_digests,
+    ids_of_lines,
     ids_of_texts,
     in_text_order,
     sort_ids,
@@ -24,6 +23,8 @@ from lace.differences.ids import (
 )
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import keyed_ids
+from lace.differences.scalarsums import measure_few
+from lace.differences.setview import measured
 from lace.differences.sums import measure
 from lace.errors import InvalidText
 from lace.notation import b64a
@@ -37,6 +38,15 @@ def test_texts_become_columns_and_texts_again() -> None:
     assert ids_of_texts(TEXTS).texts() == TEXTS
     assert ids_of_texts(reversed(TEXTS + TEXTS[:5])).texts() == TEXTS
     assert ids_of_texts([]).texts() == []
+
+
+@pytest.mark.parametrize("at_a_time", [1, 7, 64])
+def test_lines_become_the_columns_that_texts_become(at_a_time: int) -> None:
+    shuffled = TEXTS[::-3] + TEXTS
+    pieces = ["".join(f"{text}\n" for text in shuffled[at : at + at_a_time]) for at in range(0, 86, at_a_time)]
+    assert ids_of_lines(piece.encode() for piece in [*pieces, ""]).texts() == TEXTS
+    with pytest.raises(InvalidText, match=r"not an H3 record id"):
+        ids_of_lines([pieces[0].encode(), b"P.short.H3\n"])
 
 
 def test_columns_stand_in_the_order_of_digest_bytes_then_letters() -> None:
@@ -54,6 +64,12 @@ def test_columns_stand_in_the_order_of_digest_bytes_then_letters() -> None:
         "X" + TEXTS[0][1:],
         TEXTS[0][:44] + "1" + TEXTS[0][45:],
         TEXTS[0] + "\n",
+        TEXTS[0][:20] + "+" + TEXTS[0][21:],  # a symbol of the standard alphabet
+        TEXTS[0][:20] + "=" + TEXTS[0][21:],
+        TEXTS[0][:20] + "é" + TEXTS[0][21:],
+        TEXTS[0][:1] + "-" + TEXTS[0][2:],
+        TEXTS[0][:20] + "\n" + TEXTS[0][21:],
+        "",
     ],
 )
 def test_what_is_no_exact_h3_id_is_refused(text: str) -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from differences import onpaper
 from differences.sets import random_ids
-from lace.differences.compare import measured
 from lace.differences.idset import set_of
 from lace.differences.keyed import derive_key, keyed_ids
+from lace.differences.setview import measured
 from lace.differences.sketch import sketch
 from lace.differences.sums import estimate
 from lace.differences.tree import UNKNOWN, told_root

@@ -13,18 +13,18 @@ from interlace.deciding import refuse
 from interlace.pair import ALL, EXPOSE_ALL, Pair, blob, config_of, group_module, plex
 from lace.datalog.engine import Materialized
 from lace.interlace import effects as asked
-from lace.interlace import partitions
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims import partitions
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.claims.partitions import AdvertisementSet, Partition
 from lace.interlace.host import Call, Cancelled
-from lace.interlace.partitions import AdvertisementSet, Partition
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime import keptsets, sends
-from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.generation import Generation
-from lace.runtime.host import LocalHost
-from lace.runtime.policybook import PolicyBook
-from lace.runtime.recordwise import Recordwise
+from lace.runtime.host.host import LocalHost
+from lace.runtime.rules import followedset, keptsets
+from lace.runtime.rules.byrecord import ByRecord
+from lace.runtime.rules.evaluator import StoreEvaluator
+from lace.runtime.rules.generation import Generation
+from lace.runtime.rules.policybook import PolicyBook
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -92,7 +92,7 @@ JOINED = Module.author(
 )
 
 
-@pytest.mark.parametrize(("module", "work"), [(JOINED, (Materialized, "apply")), (ALL, (Recordwise, "follow"))])
+@pytest.mark.parametrize(("module", "work"), [(JOINED, (Materialized, "apply")), (ALL, (ByRecord, "follow"))])
 def test_a_link_that_breaks_off_leaves_the_others_a_whole_set(
     module: Module, work: tuple[type, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,12 +239,12 @@ def test_roots_come_to_a_set_that_was_kept_without_them_and_the_set_is_not_kept_
 ) -> None:
     with_roots(store)
     assert store.settings("sendable-roots") == {}
-    monkeypatch.setattr(sends, "keep", refuse)
+    monkeypatch.setattr(followedset, "keep", refuse)
     told = with_roots(store, *"abcdef")
     roots = standard_of(store, PolicyBook(keeps_sets=True))
     assert roots.known_labels() == list("abcd")  # no more than four
     assert [roots.summaries(label) for label in "abcdef"] == told
-    monkeypatch.setattr(sends, "keep_roots", refuse)
+    monkeypatch.setattr(followedset, "keep_roots", refuse)
     with_roots(store, "a")
 
 
@@ -335,13 +335,13 @@ def test_a_long_listing_is_asked_about_once_and_not_hashed(monkeypatch: pytest.M
     news = [Advertisement(validate(blob(b"news %d" % n)).hash, ()) for n in range(200)]
     host.take_claims(asked.TakeClaims(added=sorted(news), is_whole=True), Call())
     counted: list[int] = []
-    ask = Recordwise.requestable
+    ask = ByRecord.requestable
 
-    def count(self: Recordwise, claims: list[Advertisement], *more: object) -> list[str] | None:
+    def count(self: ByRecord, claims: list[Advertisement], *more: object) -> list[str] | None:
         counted.append(len(claims))
         return ask(self, claims, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Recordwise, "requestable", count)
+    monkeypatch.setattr(ByRecord, "requestable", count)
     for _ in range(3):
         assert len(host.evaluate(evaluate, Call()).requests) == 200
     assert counted == [200]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from differences.test_exchange import MODULES, Liar, flipped, once
 from interlace.pair import Pair, changed, config_of, group_module, plex
 from lace.interlace import inputs as given
-from lace.runtime.host import LocalHost
+from lace.runtime.host.host import LocalHost
 from tries import tries
 
 SALTS = st.sampled_from([(11, 12), (11, None), (None, 12), (None, None)])

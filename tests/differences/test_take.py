@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from differences.test_exchange import CHAIN, MODULES, Liar, Make, RealSide, control, fill
 from interlace.pair import ALL, EXPOSE_ALL, Pair, Side, blob, changed, config_of, group_module, hash_of, plex
 from lace.facts.predicates import MAY_REQUEST
-from lace.interlace import agreement
 from lace.interlace import inputs as given
 from lace.interlace.effects import Effect, EndBlock, SendRecords
 from lace.interlace.events import Deferred, NotAvailable, Rejected, Requested, Unwanted
 from lace.interlace.phases import Phase
+from lace.interlace.setup import agreement
 from lace.interlace.vocabulary import NOT_AVAILABLE
 from lace.limits import SECOND_NS, ExchangeLimits
 from lace.notation.fact import Fact
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime.local import exchange
-from lace.runtime.party import Party, local_terms
+from lace.runtime.local.local import exchange
+from lace.runtime.local.party import Party, local_terms
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
 from tries import tries

@@ -14,7 +14,7 @@ from lace.differences.keyed import derive_key
 from lace.differences.tree import PARTS, UNKNOWN, told_root, tree_root
 from lace.notation import b64a
 from lace.notation.digest import digest, key_deriver
-from lace.runtime.generation import Generation
+from lace.runtime.rules.generation import Generation
 from tries import tries
 
 
@@ -88,8 +88,8 @@ def test_generations_hand_their_trees_on() -> None:
     second = first.then(more.texts(), first.ids.ids().texts()[:3])
     assert int(second._tree.stale.sum()) == 8
     assert second.root == root_by_the_text(second.ids.ids())
-    assert first.anew(first.ids.ids().texts()) is first
-    third = second.anew(second.ids.ids().texts()[10:])
+    assert first.anew(first.ids.ids()) is first
+    third = second.anew(second.ids.ids().take(slice(10, None)))
     assert third.root == root_by_the_text(third.ids.ids())
 
 

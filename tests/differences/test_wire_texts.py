@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from differences.sets import KEY, random_ids
-from lace.differences.compare import measured
 from lace.differences.ids import ids_of_texts
 from lace.differences.idset import set_of
 from lace.differences.keyed import derive_key, keyed_ids
+from lace.differences.setview import measured
 from lace.differences.sketch import sketch
 from lace.differences.tree import UNKNOWN, told_root
 from lace.differences.wire import (

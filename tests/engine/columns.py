@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.source import MemorySource
-from lace.datalog.syntax import Fact, Predicate
 
 
 class ArraySource(MemorySource):

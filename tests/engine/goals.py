@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from random import Random
 
-from lace.datalog.formatting import format_program
-from lace.datalog.source import Row
-from lace.datalog.syntax import (
+from lace.datalog.language.formatting import format_program
+from lace.datalog.language.syntax import (
     ANONYMOUS,
     OPERATORS,
     Atom,
@@ -33,6 +32,7 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
+from lace.datalog.source import Row
 
 VALUES = ("a", "b", "c", "1", "2", "10")
 BASE = (Predicate("F", 1), Predicate("E", 2), Predicate("T", 3))

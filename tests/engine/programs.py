@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lace.datalog.syntax import (
+from lace.datalog.language.syntax import (
     ANONYMOUS,
     OPERATORS,
     Atom,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.language.syntax import Fact, Predicate
 
 CANDIDATE = Predicate("Cand", 2)
 GROUPED = Predicate("Post", 3)

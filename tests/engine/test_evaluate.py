@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from engine.programs import random_facts, random_program
 from engine.rankings import CANDIDATE, EXISTING, GROUPED, NOT_EXISTING, NOT_RANKED, ORDERS, RANKED, rank_fact
 from executors import reference
-from lace.datalog.beyond import existence_counted
 from lace.datalog.engine import evaluate
-from lace.datalog.parser import parse_program
-from lace.datalog.ranking import ranked_predicates
-from lace.datalog.syntax import Fact, Predicate, Program
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate, Program
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.planning.existence import existence_counted
+from lace.datalog.planning.ranking import ranked_predicates
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 from tries import tries

@@ -6,7 +6,7 @@ import pytest
 
 from lace.datalog.engine import grids as grids_module
 from lace.datalog.engine.grids import Doubtful, Grid, grid_of, merged, rank_of, tuples, unranked, without
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 
 EDGE, SOME = Predicate("Edge", 2), Predicate("Some", 0)
 RANKED = [(1, 2, 7), (5, 6, 2), (3, 4, 7)]

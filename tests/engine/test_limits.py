@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from engine.programs import random_facts, random_program
 from executors import reference
 from lace.datalog.engine import evaluate
-from lace.datalog.formatting import format_literal
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Fact, Predicate, Program
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.formatting import format_literal
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate, Program
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LaceError, LimitExceeded
 from lace.limits import EngineLimits
 from tries import tries

@@ -15,20 +15,19 @@ from engine.programs import BASE, random_fact, random_facts, random_program
 from engine.rankings import ORDERS, rank_fact
 from executors import reference
 from lace.datalog.engine import Materialized, evaluate, materialize
-from lace.datalog.engine import follow as follow_module
-from lace.datalog.engine import table as table_module
-from lace.datalog.engine.living import run_of
-from lace.datalog.engine.path import Sight
+from lace.datalog.engine.row_lookup import Visibility
 from lace.datalog.engine.runs import NO_SELECTION
-from lace.datalog.engine.sights import FixedSight
 from lace.datalog.engine.table import Table
-from lace.datalog.parser import parse_program
-from lace.datalog.plan import Version
+from lace.datalog.engine.table_views import FixedTableView
+from lace.datalog.engine.tombstones import run_of
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.planning.plan import Version
 from lace.datalog.source import ColumnSource, MemorySource
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from tries import tries
 
 seeds = st.integers(0, 2**32)
@@ -43,9 +42,14 @@ def state(m: Materialized, program: CheckedProgram) -> dict[Predicate, set[tuple
 
 
 def follow(
-    program: CheckedProgram, facts: set[Fact], random: Random, steps: int, make: Callable[[Random], Fact]
+    program: CheckedProgram,
+    facts: set[Fact],
+    random: Random,
+    steps: int,
+    make: Callable[[Random], Fact],
+    thresholds: EngineThresholds = ENGINE_THRESHOLDS,
 ) -> None:
-    m = materialize(program, sorted(facts))
+    m = materialize(program, sorted(facts), thresholds=thresholds)
     for step in range(steps):
         before = state(m, program)
         if step % 3 == 1:
@@ -124,11 +128,8 @@ def test_facts_in_a_circle_do_not_keep_each_other_alive(seed: int) -> None:
 def test_large_changes_are_computed_anew_with_the_same_result(seed: int) -> None:
     random = Random(seed)
     program = check_program(random_program(random), RAW_PROFILE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(follow_module, "SHARE", 0)
-        patch.setattr(follow_module, "ALLOWANCE", random.choice((-1, 100, 1000)))
-        patch.setattr(table_module, "_FLUSH_FROM", 0)
-        follow(program, set(random_facts(random)), random, 4, random_fact)
+    ways = EngineThresholds(follow_share=0, follow_rows=random.choice((-1, 100, 1000)), flush_rows=0)
+    follow(program, set(random_facts(random)), random, 4, random_fact, ways)
 
 
 class Numbers(MemorySource):
@@ -174,17 +175,17 @@ def test_one_fact_in_a_million_costs_a_small_part_of_evaluating_anew() -> None:
     program = checked("Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).")
     source = Numbers(2**20)
     assert isinstance(source, ColumnSource)
-    edge, path = Fact(BASE[0], ("3", "4")), Predicate("Path", 2)
+    edge, lookup = Fact(BASE[0], ("3", "4")), Predicate("Path", 2)
     m = materialize(program, source)
-    before = m.count(path)
+    before = m.count(lookup)
     m.apply(added=[edge])  # indexes for changes are built once
-    assert m.count(path) == before + 16  # each of 4 places before the gap now reaches each of 4 after it
+    assert m.count(lookup) == before + 16  # each of 4 places before the gap now reaches each of 4 after it
     m.apply(removed=[edge])
     full = most_memory(lambda: evaluate(program, source))
     more = most_memory(lambda: m.apply(added=[edge]))
-    assert m.count(path) == before + 16
+    assert m.count(lookup) == before + 16
     less = most_memory(lambda: m.apply(removed=[edge]))
-    assert m.count(path) == before
+    assert m.count(lookup) == before
     assert max(more, less) * 1000 < full
 
 
@@ -222,9 +223,9 @@ def test_what_came_and_went_beside_a_small_table_is_read_as_one_run_when_rules_a
         assert change((20, 21))
         table.commit()
     assert table.add((55, 56))
-    assert len(table.views(NO_SELECTION, Sight.NEW)) == 3
+    assert len(table.views(NO_SELECTION, Visibility.NEW)) == 3
     for selection in (NO_SELECTION, (((0, 20),), ())):
-        (run,) = FixedSight(table).views(Version.ALL, selection)
+        (run,) = FixedTableView(table).views(Version.ALL, selection)
         rows = set(zip(run.column(0).tolist(), run.column(1).tolist(), strict=True))
         wanted = {(n, n + 1) for n in (*range(50), 55)}
         assert rows == {row for row in wanted if selection == NO_SELECTION or row[0] == 20}

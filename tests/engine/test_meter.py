@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from engine.programs import random_fact, random_facts, random_program
 from lace.datalog.engine import Base, Meter, evaluate, materialize
+from lace.datalog.language.parser import parse_atom, parse_program
+from lace.datalog.language.syntax import Atom, Fact, Positive, Predicate, Program, Rule, Variable
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.meter import BudgetSpent, as_written
-from lace.datalog.parser import parse_atom, parse_program
-from lace.datalog.syntax import Atom, Fact, Positive, Predicate, Program, Rule, Variable
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 
@@ -196,7 +196,7 @@ def guest_program(random: Random) -> tuple[CheckedProgram, frozenset[Predicate]]
             text = text.replace(f"{p.name}(", f"V{p.name}(")
         return text
 
-    from lace.datalog.formatting import format_rule
+    from lace.datalog.language.formatting import format_rule
 
     seen = parse_program("\n".join(through_views(format_rule(rule)) for rule in program.rules)).rules
     gates = tuple(_gate(p, view[p]) for p in BASE)

@@ -8,16 +8,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lace.datalog.comparisons import compare
 from lace.datalog.engine.dictionary import Dictionary
-from lace.datalog.engine.living import run_of
-from lace.datalog.engine.rank import ranked_counts
+from lace.datalog.engine.rank_counts import ranked_counts
 from lace.datalog.engine.ranking_state import RankState, RankStates
 from lace.datalog.engine.runs import CodeRow, Run
 from lace.datalog.engine.table import Table
+from lace.datalog.engine.tombstones import run_of
 from lace.datalog.engine.verdicts import Verdicts
-from lace.datalog.plan import Rank, Scan
-from lace.datalog.syntax import OPERATORS, Operator, Predicate
+from lace.datalog.language.comparisons import compare
+from lace.datalog.language.syntax import OPERATORS, Operator, Predicate
+from lace.datalog.planning.plan import Rank, Scan
 from lace.limits import EngineLimits
 
 POST = Predicate("Post", 4)  # identity, group, key, kind: ranked are those of kind "k"

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from lace.datalog.engine import evaluate
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.rank import _key_ranks
+from lace.datalog.engine.rank_counts import _key_ranks
 from lace.datalog.engine.relation import BitmapSeen, HashedSeen, Packing, Seen, SortedSeen
 from lace.datalog.engine.runs import ColumnRun, SourceRun
 from lace.datalog.engine.table import Table
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 
 
 @pytest.mark.parametrize(

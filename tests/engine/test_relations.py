@@ -11,8 +11,8 @@ from engine.test_index import columns_of
 from lace.datalog.engine import relation as relation_module
 from lace.datalog.engine.relation import Packing, Relation, SortedSeen, distinct_rows, in_sorted, make_seen
 from lace.datalog.engine.runs import NO_SELECTION, ColumnRun, Run
-from lace.datalog.plan import Version
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.planning.plan import Version
 
 EDGE, SOME = Predicate("Edge", 2), Predicate("Some", 0)
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from engine.programs import BASE, random_fact, random_facts, random_program
 from executors import reference
-from lace.datalog.comparisons import text_shape
 from lace.datalog.engine import Base, evaluate, materialize
-from lace.datalog.parser import parse_atom, parse_program
-from lace.datalog.plan import chain
+from lace.datalog.language.comparisons import text_shape
+from lace.datalog.language.parser import parse_atom, parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.planning.plan import chain
 from lace.datalog.source import ColumnSource, MemorySource
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import InvalidLacegram
 from tries import tries
 

@@ -12,26 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columns import ArraySource
-from lace.datalog.engine import living as living_module
-from lace.datalog.engine import table as table_module
-from lace.datalog.engine.beside import KeptRows
 from lace.datalog.engine.changes import as_rows
-from lace.datalog.engine.living import Living, run_of
-from lace.datalog.engine.path import Sight
+from lace.datalog.engine.row_lookup import Visibility
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, Run, Selection, SourceRun
-from lace.datalog.engine.table import Table
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.engine.table import AddedRows, Table
+from lace.datalog.engine.tombstones import LiveRows, run_of
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from tries import tries
 
 FEW, MORE = 3, 5  # codes when the columns were made, and codes by now
-LIMITS = {  # from which number on something is done in bulk, and what tests make of it
-    (table_module, "_BULK_ROWS"): (1, 64),
-    (table_module, "_FLUSH_FROM"): (1, 16_384),
-    (table_module, "_FLUSH_PART"): (1, 16),
-    (table_module, "_SAME_PART"): (0, 1, 64),
-    (living_module, "_COMPARE_ROWS"): (1, 64),
-    (living_module, "_FEW_ROWS"): (1, 6),
-    (living_module, "_MARKS_FROM"): (0, 1, 256),
+CHOICES = {  # from which number on something is done in bulk
+    "bulk_rows": (1, 64),
+    "flush_rows": (1, 16_384),
+    "flush_part": (1, 16),
+    "same_part": (0, 1, 64),
+    "compared_rows": (1, 64),
+    "compared_rows_indexed": (1, 6),
+    "marks_part": (0, 1, 256),
 }
 WAYS: dict[int, list[tuple[Selection, tuple[int, ...]]]] = {  # how rows of an arity are looked up
     0: [(NO_SELECTION, ())],
@@ -62,7 +60,9 @@ class Model:
         self.recomputed = False
         width = arity + ranked
         main = run_of(list(self.full(self.now)), width, max(FEW, 4) if ranked else FEW)
-        self.table = Table(Predicate("P", arity), main, ranked=ranked)
+        drawn = {name: random.choice(choices) for name, choices in CHOICES.items()}
+        self.thresholds = EngineThresholds(**drawn)
+        self.table = Table(Predicate("P", arity), main, ranked=ranked, thresholds=self.thresholds)
 
     def all_rows(self, codes: int = MORE) -> Iterator[CodeRow]:
         return product(range(codes), repeat=self.arity)
@@ -111,7 +111,7 @@ class Model:
         indexed = main.rows > 0 and self.arity > 0 and main.is_indexed(tuple(range(self.arity)))
         apart = len(set(self.now) ^ set(as_rows(main, self.arity)))
         new = self.table.become(run_of(list(self.full(self.now)), self.table.width, MORE))
-        assert new is (not indexed or apart * table_module._SAME_PART > main.rows)
+        assert new is (not indexed or apart * self.thresholds.same_part > main.rows)
         self.recomputed = True
         self.check()
 
@@ -125,8 +125,8 @@ class Model:
         assert not self.table.is_changed
         assert self.table.changes() == ([], [])
         self.check()
-        paths = [self.table.path(*way) for way in WAYS[self.arity]]
-        assert all(rows for path in paths for rows in path._extra.values())  # none is kept for rows that left
+        paths = [self.table.lookup(*way) for way in WAYS[self.arity]]
+        assert all(rows for lookup in paths for rows in lookup._extra.values())  # none is kept for rows that left
 
     # what can be seen
 
@@ -145,23 +145,23 @@ class Model:
             self.check_way(selection, positions)
 
     def check_way(self, selection: Selection, positions: tuple[int, ...]) -> None:
-        path = self.table.path(selection, positions)
+        lookup = self.table.lookup(selection, positions)
         if self.random.random() < 0.2:
-            path.prepare()
+            lookup.prepare()
         new = {row: rank for row, rank in self.now.items() if matches(row, selection)}
         either = {row for row in self.before.keys() | self.now.keys() if matches(row, selection)}
-        assert Counter(self.seen(selection, Sight.NEW)) == Counter(self.full(new))
-        assert {row[: self.arity] for row in self.seen(selection, Sight.EITHER)} == either
+        assert Counter(self.seen(selection, Visibility.NEW)) == Counter(self.full(new))
+        assert {row[: self.arity] for row in self.seen(selection, Visibility.EITHER)} == either
         for key in product(range(MORE), repeat=len(positions)):
             here = {row: rank for row, rank in new.items() if tuple(row[n] for n in positions) == key}
-            assert sorted(path.find(key, Sight.NEW)) == sorted(self.full(here)), (selection, positions, key)
-            assert path.count(key) == len(here)
-            found = path.find(key, Sight.EITHER)
+            assert sorted(lookup.find(key, Visibility.NEW)) == sorted(self.full(here)), (selection, positions, key)
+            assert lookup.count(key) == len(here)
+            found = lookup.find(key, Visibility.EITHER)
             assert {row[: self.arity] for row in found} == {r for r in either if tuple(r[n] for n in positions) == key}
             assert {len(row) for row in found} <= {self.table.width}
 
-    def seen(self, selection: Selection, sight: Sight) -> list[CodeRow]:
-        runs: list[Run] = [run.compact() for run in self.table.views(selection, sight)]
+    def seen(self, selection: Selection, visibility: Visibility) -> list[CodeRow]:
+        runs: list[Run] = [run.compact() for run in self.table.views(selection, visibility)]
         rows = [row for run in runs for row in as_rows(run, self.table.width)]
         assert all(code < run.domain for run in runs for row in as_rows(run, self.arity) for code in row)
         return rows
@@ -173,23 +173,20 @@ class Model:
 @tries(60)
 def test_any_script_of_changes_leaves_what_a_dict_would_hold(arity: int, ranked: bool, seed: int) -> None:
     random = Random(seed)
-    with pytest.MonkeyPatch.context() as patch:
-        for (module, name), choices in LIMITS.items():
-            patch.setattr(module, name, random.choice(choices))
-        model = Model(random, arity, ranked)
-        model.check()
-        for _ in range(4):
-            random.choice((model.edit, model.edit, model.recompute))()
-            model.end()
+    model = Model(random, arity, ranked)
+    model.check()
+    for _ in range(4):
+        random.choice((model.edit, model.edit, model.recompute))()
+        model.end()
 
 
-def pairs(count: int, domain: int = 1_000) -> Table:
-    return Table(Predicate("P", 2), run_of([(n, n) for n in range(count)], 2, domain))
+def pairs(count: int, thresholds: EngineThresholds = ENGINE_THRESHOLDS, domain: int = 1_000) -> Table:
+    return Table(Predicate("P", 2), run_of([(n, n) for n in range(count)], 2, domain), thresholds=thresholds)
 
 
 @pytest.mark.parametrize(("arity", "domain"), [(2, 6), (1, 4), (0, 0)])
 def test_rows_beside_columns_are_a_run_that_has_room_for_their_codes(arity: int, domain: int) -> None:
-    kept, full = KeptRows(3, arity), (3, 5, 9)
+    kept, full = AddedRows(3, arity), (3, 5, 9)
     assert (kept.run().rows, kept.run().domain) == (0, 0)
     kept.add(full[:arity], full)
     assert (as_rows(kept.run(), 3), kept.run().domain) == ([full], domain)
@@ -203,22 +200,22 @@ def test_rows_beside_columns_are_a_run_that_has_room_for_their_codes(arity: int,
 
 def test_what_did_not_change_is_not_copied() -> None:
     table = pairs(5)
-    for sight in Sight:
-        assert table.views(NO_SELECTION, sight) == [table.main]
+    for visibility in Visibility:
+        assert table.views(NO_SELECTION, visibility) == [table.main]
     assert table.current() is table.main
-    assert table.path(NO_SELECTION, (0,)) is table.path(NO_SELECTION, (0,))
+    assert table.lookup(NO_SELECTION, (0,)) is table.lookup(NO_SELECTION, (0,))
     table.remove((1, 1))
-    assert table.views(NO_SELECTION, Sight.EITHER) == [table.main]
-    assert isinstance(table.views(NO_SELECTION, Sight.NEW)[0], Living)
+    assert table.views(NO_SELECTION, Visibility.EITHER) == [table.main]
+    assert isinstance(table.views(NO_SELECTION, Visibility.NEW)[0], LiveRows)
 
 
 def test_one_run_of_the_new_state_has_room_for_its_codes() -> None:
     table = pairs(5, domain=10)
     assert table.add((20, 3))
-    assert [run.domain for run in table.views(NO_SELECTION, Sight.NEW)] == [10, 21]
+    assert [run.domain for run in table.views(NO_SELECTION, Visibility.NEW)] == [10, 21]
     assert table.current().domain == 21
     table.commit()
-    assert [run.domain for run in table.views(NO_SELECTION, Sight.NEW)] == [10, 21]
+    assert [run.domain for run in table.views(NO_SELECTION, Visibility.NEW)] == [10, 21]
     assert (table.remove((20, 3)), table.add((4, 2))) == (True, True)
     assert table.current().domain == 10
     run = table.current()
@@ -246,10 +243,9 @@ def test_many_rows_are_looked_up_at_once(new: int, indexed: bool) -> None:
     ],
 )
 def test_what_stands_beside_the_columns_becomes_one_of_them_when_it_is_much(
-    rows: int, added: int, removed: int, flush_from: int, flushed: bool, monkeypatch: pytest.MonkeyPatch
+    rows: int, added: int, removed: int, flush_from: int, flushed: bool
 ) -> None:
-    monkeypatch.setattr(table_module, "_FLUSH_FROM", flush_from)
-    table = pairs(rows)
+    table = pairs(rows, EngineThresholds(flush_rows=flush_from))
     before = table.main
     table.take([(n, n) for n in range(removed)])
     table.put({(500 + n, n): 0 for n in range(added)})
@@ -263,21 +259,21 @@ def test_a_row_that_went_and_came_back_stands_where_it_stood() -> None:
     table = pairs(5)
     assert (table.remove((1, 1)), table.add((1, 1))) == (True, True)
     table.commit()
-    assert table.views(NO_SELECTION, Sight.NEW) == [table.main]
-    assert (table.changes(), table.path(NO_SELECTION, ()).count(())) == (([], []), 5)
+    assert table.views(NO_SELECTION, Visibility.NEW) == [table.main]
+    assert (table.changes(), table.lookup(NO_SELECTION, ()).count(())) == (([], []), 5)
 
 
 def test_a_path_is_ready_before_the_first_look_and_reads_no_column_for_a_key_without_rows() -> None:
     facts = [Fact(Predicate("Field", 3), (str(n), "name", str(n % 3))) for n in range(9)]
     source = ArraySource(facts)
     table = Table(facts[0].predicate, SourceRun(source, facts[0].predicate, source.code_count))
-    path = table.path(NO_SELECTION, (0,))
-    assert path.find((1,), Sight.NEW) == []  # the code of a name, which is never first
+    lookup = table.lookup(NO_SELECTION, (0,))
+    assert lookup.find((1,), Visibility.NEW) == []  # the code of a name, which is never first
     assert len(source.read) == 1
-    assert path.find((0,), Sight.NEW) == [(0, 1, 0)]
+    assert lookup.find((0,), Visibility.NEW) == [(0, 1, 0)]
     assert len(source.read) == 3
-    ready = table.path(NO_SELECTION, (2,))
+    ready = table.lookup(NO_SELECTION, (2,))
     ready.prepare()
     assert table.main.is_indexed((2,))
-    table.path(NO_SELECTION, ()).prepare()
+    table.lookup(NO_SELECTION, ()).prepare()
     assert not table.main.is_indexed(())

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from lace.datalog.parser import parse_facts, parse_program
-from lace.datalog.syntax import Fact
-from lace.datalog.validate import LOCAL_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.parser import parse_facts, parse_program
+from lace.datalog.language.syntax import Fact
+from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_program
 from lace.limits import EngineLimits
 
 CASES = Path(__file__).parent.parent / "cases"

@@ -11,9 +11,9 @@ import pytest
 
 from executors import reference
 from lace.datalog import engine
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.source import Row
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import CheckedProgram
 from lace.limits import EngineLimits
 
 Relations = dict[Predicate, set[Row]]

@@ -12,8 +12,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from lace.datalog.formatting import format_program
-from lace.datalog.syntax import (
+from lace.datalog.language.formatting import format_program
+from lace.datalog.language.syntax import (
     ANONYMOUS,
     OPERATORS,
     Atom,

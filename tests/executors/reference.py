@@ -10,10 +10,8 @@ from typing import assert_never
 
 from lace.datalog.admission import admit_source, check_fact
 from lace.datalog.binding import Binding, match, value_of
-from lace.datalog.comparisons import cardinality_holds, compare, text_shape
-from lace.datalog.source import FactSource, MemorySource, Row
-from lace.datalog.stratify import Stratum, read_atom
-from lace.datalog.syntax import (
+from lace.datalog.language.comparisons import cardinality_holds, compare, text_shape
+from lace.datalog.language.syntax import (
     Atom,
     Cardinality,
     Compare,
@@ -27,7 +25,9 @@ from lace.datalog.syntax import (
     TrueLiteral,
     Unequal,
 )
-from lace.datalog.validate import CheckedProgram
+from lace.datalog.language.validate import CheckedProgram
+from lace.datalog.planning.stratify import Stratum, read_atom
+from lace.datalog.source import FactSource, MemorySource, Row
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 

@@ -14,9 +14,8 @@ import clingo
 import nmo_python
 
 from lace.datalog.binding import value_of
-from lace.datalog.comparisons import compare, integer_key, text_shape
-from lace.datalog.source import Row
-from lace.datalog.syntax import (
+from lace.datalog.language.comparisons import compare, integer_key, text_shape
+from lace.datalog.language.syntax import (
     Anonymous,
     Atom,
     Cardinality,
@@ -35,7 +34,8 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
-from lace.datalog.validate import literal_terms, variables
+from lace.datalog.language.validate import literal_terms, variables
+from lace.datalog.source import Row
 
 Relations = dict[Predicate, set[Row]]
 Test = Compare | TextShape

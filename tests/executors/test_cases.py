@@ -10,8 +10,8 @@ import pytest
 
 from executors.cases import CASES, NAMES, read_case
 from executors.executors import EXECUTORS, Executor
-from lace.datalog.formatting import format_fact
-from lace.datalog.syntax import Fact
+from lace.datalog.language.formatting import format_fact
+from lace.datalog.language.syntax import Fact
 from lace.errors import InvalidLacegram, LaceError, LimitExceeded
 
 mark = pytest.mark

@@ -14,10 +14,10 @@ from executors.programs import Scenario, scenarios
 from executors.reference import evaluate
 from executors.solvers import nemo_can_say, run_clingo, run_nemo
 from lace.datalog import engine
-from lace.datalog.canonical import canonical_text
-from lace.datalog.formatting import format_program
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import (
+from lace.datalog.language.canonical import canonical_text
+from lace.datalog.language.formatting import format_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import (
     Anonymous,
     Atom,
     Cardinality,
@@ -32,7 +32,7 @@ from lace.datalog.syntax import (
     Term,
     Variable,
 )
-from lace.datalog.validate import RAW_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 from tries import tries

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.formatting import format_rule
-from lace.datalog.parser import parse_program
+from lace.datalog.language.formatting import format_rule
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.source import MemorySource
-from lace.datalog.syntax import Fact, Predicate
 from lace.facts.predicates import ADVERTISED, FIELD, HAVE, RECORD_LINK, RECORD_PREDICATES
 from lace.facts.views import EmptyView, GatedView, ViewSource, constant_gate
 from policy.hostile import worlds

@@ -12,7 +12,7 @@ import pytest
 
 from lace.errors import StoreError
 from lace.store import open_store
-from lace.store.columns import openers
+from lace.store.columns.file import openers
 from store.samples import plex
 from store.test_openers import require_at_rest
 

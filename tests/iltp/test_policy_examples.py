@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from executors import reference
-from lace.datalog.canonical import Lacegram
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.canonical import Lacegram
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Predicate
 from lace.notation.fact import Fact
 
 MEMBER = "Member(V) :- Have(P), Field(P,'Group',_,'u'), Field(P,'App',_,'member'), Field(P,'Name',_,V).\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lace.datalog.syntax import Fact
+from lace.datalog.language.syntax import Fact
 from lace.errors import InvalidRecord, StoreError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import RECORD_PREDICATES
@@ -19,7 +19,7 @@ from lace.intake.bundles import ImportReport, RejectedFile, import_bundles
 from lace.limits import IngestLimits
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash
-from lace.porcelain.transfer import all_bodies, write_bundle
+from lace.porcelain.export import all_bodies, write_bundle
 from lace.records.validate import validate
 from lace.store import MemoryStore, SQLiteStore, open_store
 from lace.store.bundle import BundleReader

@@ -11,20 +11,20 @@ from lace.errors import LaceError
 from lace.facts.predicates import FIELD
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
-from lace.interlace.claims import PeerClaims
-from lace.interlace.cursor import decode_cursor
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
+from lace.interlace.claims.cursor import decode_cursor
+from lace.interlace.claims.partitions import AdvertisementSet
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Arrived, Call, Loaded
-from lace.interlace.partitions import AdvertisementSet
-from lace.interlace.terms import Terms
-from lace.interlace.transfer import choose_requests
+from lace.interlace.loop.requests import choose_requests
+from lace.interlace.setup.terms import Terms
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
-from lace.runtime.comparer import Comparer
-from lace.runtime.generation import Generation
+from lace.runtime.host.setcomparer import Comparer
+from lace.runtime.rules.generation import Generation
 from lace.store.base import RecordStore
 
 Sets = tuple[frozenset[str], frozenset[str]]
@@ -34,7 +34,8 @@ Judged = tuple[list[ValidRecord], dict[str, str]]
 class FakeHost:
     """Everything a machine may ask for, without haste."""
 
-    at_once = None
+    answers_now = False
+    shared = None
 
     def __init__(self, store: RecordStore, terms: Terms) -> None:
         self.store = store
@@ -104,6 +105,8 @@ class FakeHost:
         return Advertisement(record, canonical_fields(f for f in fields if self.wanted.schema.allows(f.name)))
 
     def rest(self, call: Call) -> None: ...
+
+    def expect(self, claimed: int) -> None: ...
 
     def summarise(self, wanted: asked.Summarise, call: Call) -> given.Summarised:
         if wanted.parents is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from interlace.fakehost import FakeHost
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement, advertisement_facts, sendable_fields
+from lace.interlace.claims.advertisement import Advertisement, advertisement_facts, sendable_fields
 from lace.interlace.effects import (
     Abort,
     Effect,
@@ -29,10 +29,10 @@ from lace.interlace.effects import (
     StoreRecords,
 )
 from lace.interlace.events import Event
-from lace.interlace.host import Call, perform, store
+from lace.interlace.host import NOT_NOW, Call, perform, store
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.result import InterlaceResult
-from lace.interlace.terms import Link, MachineConfig, Rules, Terms
+from lace.interlace.setup.terms import Link, MachineConfig, Rules, Terms
 from lace.limits import SECOND_NS
 from lace.notation.fact import Fact
 from lace.notation.factline import format_fact
@@ -43,7 +43,7 @@ from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.bounds import Service
+from lace.runtime.node.bounds import Service
 from lace.store.memory import MemoryStore
 
 START_NS = 1_640_995_200 * SECOND_NS
@@ -207,7 +207,7 @@ class Side:
                 answer = perform(self.host, effect, Call())
                 if isinstance(effect, Evaluate) and self.evaluation_error is not None:
                     answer = given.EvaluationFailed(self.evaluation_error)
-                if answer is not None:
+                if answer is not None and answer is not NOT_NOW:
                     self.results.append(answer)
 
     def _listing_facts(self, claims: Sequence[Advertisement], source: str) -> list[Fact]:

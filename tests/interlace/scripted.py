@@ -7,11 +7,11 @@ from typing import Any
 
 from interlace.pair import ALL, EXPOSE_ALL, START_NS, Side, config_of
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement, canonical_bytes
+from lace.interlace.claims.advertisement import Advertisement, canonical_bytes
 from lace.interlace.effects import EndBlock, SendFacts, SendRecords, SendResource
-from lace.interlace.negotiate import LIMIT_NAMES
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
+from lace.interlace.setup.hello import LIMIT_NAMES
 from lace.limits import ExchangeLimits
 from lace.notation.fact import Fact
 from lace.notation.factline import format_fact, parse_fact

@@ -16,7 +16,7 @@ from lace.iltp.items import FactLines
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_facts, encode_preface
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import (
+from lace.interlace.claims.advertisement import (
     Advertisement,
     FieldClaim,
     ListingReader,
@@ -29,10 +29,10 @@ from lace.interlace.advertisement import (
     record_digests,
     sendable_fields,
 )
-from lace.interlace.blocks import BlockReader
-from lace.interlace.negotiate import ALL_FIELDS
+from lace.interlace.loop.blocks import BlockReader
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.setup.hello import ALL_FIELDS
 from lace.interlace.vocabulary import Block
 from lace.notation.fact import Fact
 from lace.notation.factline import format_fact, parse_fact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lace.interlace.negotiate import offered_capabilities
+from lace.interlace.setup.hello import offered_capabilities
 
 
 @pytest.mark.clause("070-CAP-04")

@@ -6,7 +6,7 @@ import pytest
 
 from interlace.deciding import RECORDS, ROOT, SOURCE, reason_of, record, refuse
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
-from lace.interlace.advertisement import (
+from lace.interlace.claims.advertisement import (
     Advertisement,
     FieldClaim,
     Listed,
@@ -21,12 +21,12 @@ from lace.interlace.advertisement import (
     sendable_fields,
     with_format,
 )
-from lace.interlace.blocks import BlockReader
-from lace.interlace.cursor import AdvertisementCursor, decode_cursor
+from lace.interlace.claims.cursor import AdvertisementCursor, decode_cursor
+from lace.interlace.claims.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.claims.sharedroots import is_worth_sharing, pack, split, unpack
 from lace.interlace.inputs import ChangesReceived
-from lace.interlace.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.loop.blocks import BlockReader
 from lace.interlace.reasons import ProtocolAbort
-from lace.interlace.sharedroots import is_worth_sharing, pack, split, unpack
 from lace.interlace.vocabulary import (
     TICK_READY,
     Block,

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from interlace.deciding import SOURCE
 from interlace.test_partitions import naive_root
 from lace.differences.ids import EMPTY, framed, ids_of_texts, joined, same_ids
-from lace.interlace import columns as columnwise
-from lace.interlace import partitions as partwise
-from lace.interlace.advertisement import Advertisement, FieldClaim, bare_claims, canonical_bytes, record_digest
-from lace.interlace.claims import PeerClaims
-from lace.interlace.columns import ColumnClaims, column_parts, packed
-from lace.interlace.cursor import AdvertisementCursor, decode_cursor
+from lace.interlace.claims import columns as columnwise
+from lace.interlace.claims import partitions as partwise
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, bare_claims, canonical_bytes, record_digest
+from lace.interlace.claims.columns import ColumnClaims, column_parts, pack_columns
+from lace.interlace.claims.cursor import AdvertisementCursor, decode_cursor
+from lace.interlace.claims.partclaims import PackedClaims, Part, are_same, by_record, packed_as
+from lace.interlace.claims.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.claims.peerclaims import PeerClaims
+from lace.interlace.claims.sharedroots import pack, split, unpack
 from lace.interlace.effects import Reconcile, SetHandle
 from lace.interlace.host import Call
-from lace.interlace.packed import PackedClaims, Part, are_same, by_record, packed_as
-from lace.interlace.partitions import AdvertisementSet, Partition, summarise
-from lace.interlace.sharedroots import pack, split, unpack
 from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash
@@ -135,7 +135,7 @@ def step(held: AdvertisementSet, model: dict[str, Advertisement], change: tuple)
                 found.setdefault(claim.hash[2 : 2 + length], {})[claim.hash] = claim
             parts = {prefix: list(part.values()) for prefix, part in list(found.items())[1:]}
             parts |= {prefix: [] for prefix in list(found)[:1]}  # one of them is emptied
-            held.replace_under(parts, packed)
+            held.replace_under(parts, pack_columns)
             for record in [one for one in model if one[2 : 2 + length] in parts]:
                 del model[record]
             model.update((claim.hash, claim) for part in parts.values() for claim in part)
@@ -179,12 +179,12 @@ def test_whatever_is_changed_in_columns_is_what_it_is_one_by_one(
 def test_columns_are_for_claims_that_are_nothing_but_an_id() -> None:
     many = {claim.hash: claim for claim in bare_claims([h3(n) for n in range(64)])}
     few = dict(list(many.items())[:63])
-    assert isinstance(packed({}, many), ColumnClaims)
-    assert by_record(packed({}, many)) == many
-    assert packed({}, few) is few
+    assert isinstance(pack_columns({}, many), ColumnClaims)
+    assert by_record(pack_columns({}, many)) == many
+    assert pack_columns({}, few) is few
     for odd in (Advertisement(h3(70), FIELD), Advertisement(ODD[0])):
         mixed = {**many, odd.hash: odd}
-        assert packed({}, mixed) is mixed
+        assert pack_columns({}, mixed) is mixed
 
 
 def test_roots_are_remembered_under_so_many_labels_and_no_more() -> None:

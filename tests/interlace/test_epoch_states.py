@@ -9,11 +9,11 @@ import pytest
 from interlace.deciding import RECORDS
 from interlace.pair import blob, group_module
 from interlace.scripted import SECOND, Scripted
-from lace.interlace import carrying
 from lace.interlace.effects import Evaluate, KeepClaims, SetHandle
-from lace.interlace.epoch import Epoch
 from lace.interlace.events import Ticked
 from lace.interlace.inputs import ClaimsTaken, Evaluated
+from lace.interlace.loop import transfer
+from lace.interlace.loop.epoch import Epoch
 from lace.interlace.phases import Question
 from lace.limits import ExchangeLimits
 from lace.notation.tai import TAI
@@ -205,4 +205,4 @@ def test_a_tick_that_both_reached_is_shown_once() -> None:
 def test_records_count_up_to_the_first_that_does_not_fit(
     sizes: list[int], room: int, expected: tuple[int, int]
 ) -> None:
-    assert carrying._fitting(sizes, room) == expected
+    assert transfer._fitting(sizes, room) == expected

@@ -7,7 +7,11 @@ import pytest
 from interlace.deciding import RECORDS, reason_of
 from lace.interlace.effects import Evaluate
 from lace.interlace.ledger import Ledger, keep_newest
-from lace.interlace.negotiate import (
+from lace.interlace.loop.requests import RequestBook, choose_requests
+from lace.interlace.loop.ticks import TickState
+from lace.interlace.reasons import AbortReason
+from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.setup.hello import (
     COMPRESSION,
     DIFFERENCES,
     HOLDS_NOTHING,
@@ -23,10 +27,6 @@ from lace.interlace.negotiate import (
     read_hello,
     says_it_holds_nothing,
 )
-from lace.interlace.reasons import AbortReason
-from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.ticks import TickState
-from lace.interlace.transfer import RequestBook, choose_requests
 from lace.interlace.vocabulary import (
     HELLO_LIMIT,
     HELLO_TICK_INTERVAL,

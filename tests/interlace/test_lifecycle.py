@@ -13,11 +13,11 @@ from lace.interlace import inputs as given
 from lace.interlace.effects import EndBlock, Evaluate, KeepClaims, PreparePolicy, SendFacts, SetHandle
 from lace.interlace.events import Closed, EpochBegan, FixedPoint, Ticked
 from lace.interlace.host import Call
+from lace.interlace.loop.ticks import TickState
 from lace.interlace.machine import InterlaceMachine
-from lace.interlace.negotiate import FieldSchema
 from lace.interlace.phases import MOVES, Move, Phase, move
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.ticks import TickState
+from lace.interlace.setup.hello import FieldSchema
 from lace.limits import ExchangeLimits
 from lace.notation.tai import TAI
 from lace.policy.operand import Module

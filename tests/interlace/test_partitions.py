@@ -12,18 +12,17 @@ from interlace.pair import Pair, blob, group_module, hash_of, make_pair, plex
 from interlace.scripted import Scripted, limits_with
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
-from lace.interlace.advertise import Offers
-from lace.interlace.advertisement import Advertisement, canonical_bytes
-from lace.interlace.claims import PeerClaims
-from lace.interlace.cursor import AdvertisementCursor, decode_cursor
+from lace.interlace.claims.advertisement import Advertisement, canonical_bytes
+from lace.interlace.claims.cursor import AdvertisementCursor, decode_cursor
+from lace.interlace.claims.merkle import EMPTY, partition_roots, roots_without_one
+from lace.interlace.claims.partitions import AdvertisementSet, Partition
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.effects import EndBlock, Finish, SendFacts, SetHandle, Summarise, TakeClaims
 from lace.interlace.host import Call
-from lace.interlace.merkle import EMPTY, partition_roots, roots_without_one
-from lace.interlace.negotiate import FieldSchema
-from lace.interlace.partitions import AdvertisementSet, Partition
+from lace.interlace.loop.partitioned import Offers, Reconciliation
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
-from lace.interlace.reconciliation import Reconciliation
+from lace.interlace.setup.hello import FieldSchema
 from lace.limits import ExchangeLimits
 from lace.notation.digest import digest, domain_digest
 from lace.notation.factline import format_fact
@@ -78,7 +77,7 @@ def test_the_root_of_nothing_is_empty() -> None:
 
 @mark.clause("050-PART-08", "050-PART-13", "050-LIST-04", "050-LIST-07")
 def test_the_root_of_one_record_is_its_leaf() -> None:
-    from lace.interlace.advertisement import FieldClaim
+    from lace.interlace.claims.advertisement import FieldClaim
 
     whole = filled([Advertisement(HELLO_WORLD, (FieldClaim("Type", "0", "B"),))])
     assert whole.summaries(SOURCE) == [Partition("EA", 1, "a12FNhLkWJij2_YLICeu_8Co54zdruYnvaHzsnHrQLC")]
@@ -547,7 +546,7 @@ def test_a_cursor_under_a_local_key_serves_and_a_spoiled_one_is_none() -> None:
 
 @examples(st.lists(st.integers(0, 30), unique=True, max_size=10), st.binary(max_size=40))
 def test_a_cursor_survives_its_bytes_and_never_breaks_on_others(held: list[int], noise: bytes) -> None:
-    from lace.interlace.advertisement import FieldClaim, is_record_id
+    from lace.interlace.claims.advertisement import FieldClaim, is_record_id
 
     items = tuple(Advertisement(record(n), (FieldClaim("Name", "0", f"ü {n}\n"),) if n % 2 else ()) for n in held)
     cursor = AdvertisementCursor(

@@ -10,18 +10,18 @@ import pytest
 from differences.sets import KEY
 from interlace.deciding import RECORDS, ROOT, SOURCE, reason_of, refuse
 from interlace.deciding import record as record_id
-from lace.differences.compare import measured
 from lace.differences.ids import Ids, ids_of_texts
 from lace.differences.keyed import U64
-from lace.interlace import settling
-from lace.interlace.advertisement import Advertisement, FieldClaim, bare_claims
-from lace.interlace.claims import PeerClaims
-from lace.interlace.comparing import ASK, DROP, only, read_summary, summary_facts
+from lace.differences.setview import measured
+from lace.interlace.claims import recognition
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, bare_claims
+from lace.interlace.claims.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.claims.peerclaims import PeerClaims
+from lace.interlace.claims.relative import RelativeClaims, adds_up, as_theirs, measure_of
 from lace.interlace.effects import Reconcile, SetHandle, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
 from lace.interlace.inputs import Measured
-from lace.interlace.likeness import Likeness, adds_up, as_theirs, measure_of
-from lace.interlace.partitions import AdvertisementSet, Partition, summarise
+from lace.interlace.loop.differencefacts import ASK, DROP, only, read_summary, summary_facts
 from lace.interlace.vocabulary import DIFFERENCE_ROOT, DIFFERENCE_SUMMARY, DIFFERENCE_WITHDRAWN
 from lace.notation import b64a
 from lace.notation.digest import digest
@@ -70,7 +70,7 @@ def whole(records: Sequence[str]) -> TakeClaims:
     return TakeClaims(added=bare_claims(records), is_whole=True)
 
 
-def follow(alike: Likeness, own: Own) -> None:
+def follow(alike: RelativeClaims, own: Own) -> None:
     moved = alike.moved(own)
     assert moved is not None
     assert not moved.left
@@ -349,14 +349,14 @@ def test_a_change_is_taken_over_if_it_adds_up() -> None:
 
 
 def test_a_likeness_counts_and_measures() -> None:
-    alike = Likeness(Own(RECORDS[:10]), RECORDS[:2], bare_claims(RECORDS[20:23]))
+    alike = RelativeClaims(Own(RECORDS[:10]), RECORDS[:2], bare_claims(RECORDS[20:23]))
     assert len(alike) == 11
     found = alike.measure(KEY)
     assert found is not None
     assert found.tolist() == sums([*RECORDS[2:10], *RECORDS[20:23]]).tolist()
-    assert Likeness(Own(RECORDS[:10]), ["X.00.H4"], []).measure(KEY) is None
-    assert Likeness(Own(RECORDS[:10]), [], [Advertisement("X.00.H4")]).measure(KEY) is None
-    assert Likeness(Own([]), [], bare_claims(RECORDS[:1])).among(RECORDS[:2]) == RECORDS[:1]
+    assert RelativeClaims(Own(RECORDS[:10]), ["X.00.H4"], []).measure(KEY) is None
+    assert RelativeClaims(Own(RECORDS[:10]), [], [Advertisement("X.00.H4")]).measure(KEY) is None
+    assert RelativeClaims(Own([]), [], bare_claims(RECORDS[:1])).among(RECORDS[:2]) == RECORDS[:1]
     assert measure_of(["X.00.H4"], KEY) is None
     assert not adds_up(sums([]), ["X.00.H4"], [], sums([]), KEY)
     assert not adds_up(sums([]), [], ["X.00.H4"], sums([]), KEY)
@@ -375,7 +375,7 @@ MIXED = sorted(letter + record[1:] for record in RECORDS[:4] for letter in "BPS"
 def test_a_likeness_follows_what_came_of_a_first_listing(listed: list[str], missing: int, more: int) -> None:
     """All of it, some of it, and with it what the peer does not claim."""
     others = [record for record in (record_id(number) for number in range(900, 900 + more)) if record not in listed]
-    alike = Likeness(Own([]), [], bare_claims(listed))
+    alike = RelativeClaims(Own([]), [], bare_claims(listed))
     held = sorted([*listed[missing:], *others])
     follow(alike, Own(held, number=1))
     assert list(alike.foreign) == listed[:missing]
@@ -444,7 +444,7 @@ def test_a_partition_without_one_record_is_guessed_within_bounds(monkeypatch: py
         ("_MOST_GUESSED_ROWS", 144, True), ("_MOST_GUESSED_ROWS", 143, False),
     ):  # fmt: skip
         with monkeypatch.context() as patched:
-            patched.setattr(settling, name, most)
+            patched.setattr(recognition, name, most)
             unknown, call, _ = reconciled(of_peer(many), theirs, [])
             assert (unknown == {}) is is_tried
             assert bool(call.rows) is is_tried
@@ -453,7 +453,7 @@ def test_a_partition_without_one_record_is_guessed_within_bounds(monkeypatch: py
     bad = [*stranger, *other[:10], RecordHash.of("B", b"\xff\xff" + bytes(30))]
     for name, most in (("_MOST_GUESSES", 23), ("_MOST_GUESSED_ROWS", 287)):
         with monkeypatch.context() as patched:
-            patched.setattr(settling, name, most)
+            patched.setattr(recognition, name, most)
             assert reconciled(of_peer([*many, *other]), bad, [])[1].rows == 144
 
 

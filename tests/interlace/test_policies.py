@@ -6,7 +6,7 @@ import pytest
 
 from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, Pair, blob, hash_of, make_pair, plex
 from interlace.scripted import Scripted
-from lace.interlace.terms import Link
+from lace.interlace.setup.terms import Link
 from lace.notation.tai import TAI
 from lace.policy.compile import agree
 from lace.policy.exposure import Exposure

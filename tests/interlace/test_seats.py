@@ -7,7 +7,7 @@ from blake3 import blake3
 
 from interlace.pair import Pair, Side, config_of, make_pair, plex
 from lace.interlace.effects import SendChanges
-from lace.interlace.ticks import TickState
+from lace.interlace.loop.ticks import TickState
 from lace.limits import SECOND_NS
 from lace.notation.factline import format_fact
 from lace.notation.tai import TAI

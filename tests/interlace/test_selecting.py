@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 
 from interlace.scripted import limits_with
-from lace.interlace.advertisement import Advertisement, FieldClaim, ListingReader
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, ListingReader
+from lace.interlace.claims.partitions import Partition
 from lace.interlace.effects import SetHandle
-from lace.interlace.negotiate import FieldSchema
-from lace.interlace.partitions import Partition
+from lace.interlace.loop.partitioned import Reconciliation, read_summaries
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.reconciliation import Reconciliation, read_summaries
+from lace.interlace.setup.hello import FieldSchema
 from lace.interlace.vocabulary import ADVERTISEMENT_PARTITION
 from lace.notation import b64a
 from lace.notation.digest import digest

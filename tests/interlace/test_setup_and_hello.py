@@ -11,12 +11,12 @@ from interlace.fakehost import FakeHost
 from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, changed, group_module, hash_of, make_pair, plex
 from interlace.scripted import TAI_TEXT, Scripted, limits_with
 from lace.interlace import inputs as given
-from lace.interlace.agreement import own_hello
 from lace.interlace.machine import InterlaceMachine
-from lace.interlace.negotiate import ALL_FIELDS, FieldSchema, agree, link_id, offered_limits, read_hello
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.terms import Link
+from lace.interlace.setup.agreement import own_hello
+from lace.interlace.setup.hello import ALL_FIELDS, FieldSchema, agree, link_id, offered_limits, read_hello
+from lace.interlace.setup.terms import Link
 from lace.limits import ExchangeLimits
 from lace.notation.digest import digest
 from lace.notation.factline import parse_fact

@@ -11,14 +11,14 @@ from typing import Any
 
 from interlace.pair import ALL, config_of
 from lace.iltp.address import Address
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.limits import SECOND_NS, ExchangeLimits
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.clock import SystemClock
-from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
-from lace.runtime.session import Outcome
+from lace.runtime.link.session import Outcome
+from lace.runtime.node.node import Hooks, LinkInfo, Node, NodeLimits
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from lace.transports.dial import TransportOptions, dial

@@ -24,13 +24,13 @@ import lace as api
 from interlace.pair import blob
 from interop.harness import CLOCK, exchange_once, serving, terms_of
 from interop.test_processes import PATIENCE_S, command, environment, free_port, lace, make_lace
-from lace.cli.links import PinType
+from lace.cli.options.links import PinType
 from lace.errors import TransportError
 from lace.iltp.address import Address, TcpAddress, UnixAddress
 from lace.policy.select import select_all
 from lace.porcelain.network import connect
-from lace.runtime.node import NodeLimits
-from lace.runtime.waitingroom import WaitingLimits
+from lace.runtime.node.node import NodeLimits
+from lace.runtime.node.waitingroom import WaitingLimits
 from lace.store import ledger
 from lace.transports.base import ByteStream, TurnedAway
 from lace.transports.dial import TransportOptions, dial

@@ -31,14 +31,14 @@ from lace.interlace.events import Event, FixedPoint
 from lace.interlace.phases import Phase
 from lace.limits import MIB
 from lace.records.validate import validate
-from lace.runtime.bounds import DriveLimits
-from lace.runtime.host import HostBounds
-from lace.runtime.metrics import MAX_LIMITED_PEERS, Metrics, serve_metrics
-from lace.runtime.node import Hooks, LinkInfo, Node, NodeLimits
-from lace.runtime.session import Outcome
+from lace.runtime.host.host import HostBounds
+from lace.runtime.link.session import Outcome
+from lace.runtime.node.bounds import DriveLimits
+from lace.runtime.node.metrics import MAX_LIMITED_PEERS, Metrics, serve_metrics
+from lace.runtime.node.node import Hooks, LinkInfo, Node, NodeLimits
 from lace.store import open_store
 from lace.store.base import RecordStore
-from lace.store.columns.upkeep import compact
+from lace.store.columns.repair.copies import compact
 from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
 from runtime.memory_link import End
@@ -444,10 +444,10 @@ def test_a_node_that_listens_has_loaded_its_engine_before_the_first_peer_comes(t
 import asyncio, sys
 from pathlib import Path
 from interop.harness import serving
-assert "lace.runtime.guests" not in sys.modules and "lace.datalog.engine" not in sys.modules
+assert "lace.runtime.rules.guests" not in sys.modules and "lace.datalog.engine" not in sys.modules
 async def run():
     async with serving([], Path(sys.argv[1])), asyncio.timeout(60):
-        while not {"lace.runtime.guests", "lace.datalog.engine"} <= sys.modules.keys():
+        while not {"lace.runtime.rules.guests", "lace.datalog.engine"} <= sys.modules.keys():
             await asyncio.sleep(0.01)
 asyncio.run(run())
 """

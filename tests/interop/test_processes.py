@@ -22,11 +22,11 @@ import lace as api
 from interlace.pair import ALL, blob, config_of, plex
 from interop.harness import filled
 from lace.cli.app import app
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from lace.policy.exposure import expose_all
-from lace.runtime.local import exchange
-from lace.runtime.party import Party, local_terms
-from lace.runtime.trace import read_capture
+from lace.runtime.local.local import exchange
+from lace.runtime.local.party import Party, local_terms
+from lace.runtime.trace.trace import read_capture
 from runtime.memory_link import End, MemoryLink
 
 pytestmark = pytest.mark.long

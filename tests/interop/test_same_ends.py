@@ -13,7 +13,7 @@ from lace.interlace.result import InterlaceResult
 from lace.limits import RecordLimits
 from lace.porcelain.exchange import interlace
 from lace.porcelain.network import connect, serve
-from lace.runtime.local import ExchangeAborted
+from lace.runtime.local.local import ExchangeAborted
 
 LONG = blob(b"a record of more than ten bytes")
 

@@ -10,7 +10,7 @@ import pytest
 from interlace.pair import blob
 from interop.harness import exchange_once, serving
 from interop.test_node import eventually
-from lace.cli.tap import _Printer, _relay
+from lace.cli.commands.tap import _Printer, _relay
 from lace.iltp.address import UnixAddress
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from interlace.pair import plex
 from interop.test_processes import hashes, lace, make_lace, served
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from lace.iltp.items import FactLines, RecordItem, Resource
 from lace.iltp.reader import StreamReader
 from lace.interlace.vocabulary import Block

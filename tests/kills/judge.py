@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kills.plays import NUMBERS
 from lace import backup, compact, repair, restore
+from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import Row
-from lace.datalog.syntax import Predicate
 from lace.errors import LaceError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import RECORD_PREDICATES

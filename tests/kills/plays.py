@@ -28,13 +28,13 @@ from lace.errors import NotFound, StoreError
 from lace.iltp.address import UnixAddress
 from lace.intake.bundles import ImportReport, import_bundles
 from lace.interlace.events import Event, Received
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.limits import IngestLimits
 from lace.policy.select import select_all
-from lace.runtime.bounds import DriveLimits
-from lace.runtime.local import exchange
-from lace.runtime.node import Hooks, LinkInfo, NodeLimits
-from lace.runtime.party import Party, local_terms
+from lace.runtime.local.local import exchange
+from lace.runtime.local.party import Party, local_terms
+from lace.runtime.node.bounds import DriveLimits
+from lace.runtime.node.node import Hooks, LinkInfo, NodeLimits
 from lace.store import open_store
 from lace.store.base import RecordStore
 from store.samples import blob, plex, seal
@@ -48,7 +48,12 @@ NUMBERS = {record.hash: number for number, record in enumerate(SUPPLY)}
 CHUNK = 30
 
 # What exchanges load when they need it: here once, and not in every worker.
-for name in ("lace.runtime.evaluate", "lace.runtime.guests", "lace.transports.unix", "lace.differences.sketch"):
+for name in (
+    "lace.runtime.rules.evaluator",
+    "lace.runtime.rules.guests",
+    "lace.transports.unix",
+    "lace.differences.sketch",
+):
     import_module(name)
 
 Say = Callable[[str, Iterable[int]], None]

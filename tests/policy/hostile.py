@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from lace.datalog.syntax import Fact
+from lace.datalog.language.syntax import Fact
 from lace.facts.predicates import PEER
 from lace.policy.operand import Module
 from policy.world import advertised, record

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lace.datalog.syntax import Fact
+from lace.datalog.language.syntax import Fact
 from lace.errors import InvalidExchangePlan, InvalidText
 from lace.facts.predicates import ADVERTISED_FIELD, FIELD, HAVE
 from lace.notation.identifiers import RecordHash

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.datalog.syntax import Fact
+from lace.datalog.language.syntax import Fact
 from lace.errors import InvalidExchangePlan
 from lace.facts.predicates import PEER, SELECT_HAVE
 from lace.policy.exposure import Exposure, expose, expose_all, expose_selected

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lace.datalog import engine
-from lace.datalog.canonical import lacegram_id
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.canonical import lacegram_id
+from lace.datalog.language.syntax import Predicate
 from lace.errors import InvalidExchangePlan, LimitExceeded
 from lace.limits import EngineLimits
 from lace.policy.compile import agree

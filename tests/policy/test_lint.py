@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from interlace.pair import blob, hash_of
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Predicate
-from lace.datalog.validate import LOCAL_PROFILE
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.language.validate import LOCAL_PROFILE
 from lace.policy.exposure import EXPOSURE_PROFILE, expose_selected
 from lace.policy.lint import doubts, nearest, profile_of
 from lace.policy.operand import SELECTOR_PROFILE

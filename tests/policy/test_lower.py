@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from executors.reference import evaluate
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.source import MemorySource
-from lace.datalog.syntax import Fact, Predicate
 from lace.facts.predicates import MAY_SEND, PEER, TRANSPORT_ENCRYPTED
 from lace.policy.compile import agree
 from lace.policy.lower import LoweringOptions, lower

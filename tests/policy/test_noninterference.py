@@ -11,9 +11,9 @@ import pytest
 
 from executors.reference import evaluate
 from lace.datalog import engine
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import CheckedProgram, check_program
 from lace.datalog.source import MemorySource
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import CheckedProgram, check_program
 from lace.errors import LimitExceeded
 from lace.facts.predicates import SELECT_ADVERTISED, SELECT_HAVE
 from lace.facts.views import ViewSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.canonical import rule_id
+from lace.datalog.language.canonical import rule_id
 from lace.facts.predicates import SELECT_ADVERTISED, SELECT_HAVE
 from lace.notation.factline import format_fact, parse_fact
 from lace.policy.exposure import Exposure

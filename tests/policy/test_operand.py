@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.canonical import lacegram_id
+from lace.datalog.language.canonical import lacegram_id
 from lace.errors import InvalidExchangePlan, LimitExceeded
 from lace.limits import EngineLimits
 from lace.notation.fact import Predicate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Predicate
 from lace.policy.recordwise import looks_at_one_record
 
 GOALS = [Predicate("Goal", 1)]

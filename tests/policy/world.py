@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from executors.reference import evaluate
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.facts.predicates import (
     ADVERTISED,
     ADVERTISED_FIELD,

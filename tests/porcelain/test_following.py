@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import lace
 from engine.programs import random_fact, random_facts, random_program
 from executors.reference import evaluate
-from lace.datalog.formatting import format_rule
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.language.formatting import format_rule
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from tries import tries
 
 EDGE, PATH, SHOWN, PICKED = (

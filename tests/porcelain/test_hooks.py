@@ -15,7 +15,7 @@ import pytest
 import lace
 from lace.porcelain.lace import Lace
 from lace.porcelain.node import LaceNode
-from lace.runtime.hookcalls import HookCalls
+from lace.runtime.node.hookcalls import HookCalls
 
 HOOKS = ("on_open", "on_event", "on_end", "on_trouble", "on_limited", "make_tap")
 WITHIN_S = 20  # far below the 30 s after which a peer gives up by itself: whoever waits for those fails here

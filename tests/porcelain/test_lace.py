@@ -19,7 +19,7 @@ from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey, SigningSecret
 from lace.records.model import Blob
 from lace.records.write import encode_record
-from lace.runtime.keyring import KeyRing
+from lace.runtime.identity.keyring import KeyRing
 from lace.store import MemoryStore
 
 KEY = SigningKey(bytes(31) + b"\x07")

@@ -18,7 +18,7 @@ from lace.porcelain.exchange import fetch, interlace, local_parties, publish
 from lace.porcelain.lace import Lace
 from lace.porcelain.network import connect, serve, terms_of
 from lace.records.keys import SigningKey
-from lace.runtime.local import exchange
+from lace.runtime.local.local import exchange
 
 SMALL = RecordLimits(max_data_bytes=100, max_extra_headers=8)  # eleven hundred bytes need nested manifests
 DATA = bytes(range(256)) * 5

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from product.promises import broken_promises, exit_codes, meet, names_what_is_missing
 from product.worlds import World, make_world
 

@@ -14,14 +14,14 @@ from time import monotonic_ns
 from typing import Any
 
 import lace
-from lace.differences.choose import CompareLimits
-from lace.interlace.terms import Terms
+from lace.differences.sketchsize import CompareLimits
+from lace.interlace.setup.terms import Terms
 from lace.limits import HORIZON_S, KIB, MIB, SECOND_NS, RecordLimits
 from lace.notation.tai import TAI
 from lace.porcelain.exchange import exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
-from lace.runtime.quotas import Allowance, Quotas
+from lace.runtime.host.quotas import Allowance, Quotas
 
 GROUPS = ("club", "club/boats", "attic")
 APPS = ("notes", "photos")

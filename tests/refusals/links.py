@@ -7,14 +7,14 @@ from typing import Any
 
 from interlace.pair import ALL, START_NS, config_of, hash_of
 from interop.harness import filled
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.limits import SECOND_NS
 from lace.notation.tai import TAI
 from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.write import encode_record
-from lace.runtime.host import LocalHost
-from lace.runtime.quotas import Allowance, GateRules, QuotaGate, Quotas, wants_lengths
+from lace.runtime.host.host import LocalHost
+from lace.runtime.host.quotas import Allowance, GateRules, QuotaGate, Quotas, wants_lengths
 from lace.store.base import RecordStore
 from runtime.memory_link import End, MemoryLink
 

@@ -14,7 +14,7 @@ from interlace.pair import ALL, START_NS, blob, group_module, hash_of
 from interlace.scripted import limits_with
 from interop.harness import filled, hashes
 from lace.interlace.events import Sent
-from lace.interlace.refusals import LINE_BYTES, most_requests
+from lace.interlace.loop.refusals import LINE_BYTES, most_requests
 from lace.interlace.result import InterlaceResult
 from lace.limits import RecordLimits
 from lace.notation.tai import TAI
@@ -22,7 +22,7 @@ from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.quotas import Allowance, GateRules, Quotas
+from lace.runtime.host.quotas import Allowance, GateRules, Quotas
 from lace.store.memory import MemoryStore
 from refusals.links import (
     HORIZON,

@@ -16,14 +16,14 @@ from interlace.pair import ALL, EXPOSE_ALL, blob, hash_of, plex
 from interop.harness import exchange_once, filled, hashes, honest_stream, send_raw, serving
 from lace.errors import StoreFull
 from lace.intake.received import judge_received
-from lace.interlace.refusals import Reason
+from lace.interlace.loop.refusals import Reason
 from lace.interlace.result import InterlaceResult
 from lace.limits import RecordLimits
-from lace.runtime.local import exchange
-from lace.runtime.party import Party, local_terms
-from lace.runtime.quotas import GateRules, QuotaGate
-from lace.runtime.refusedbefore import FORGOTTEN_AFTER_S, MAX_REMEMBERED, RefusedBefore, RefusedRecord
-from lace.store.columns.encode import EncodedBatch
+from lace.runtime.host.quotas import GateRules, QuotaGate
+from lace.runtime.host.refusedbefore import FORGOTTEN_AFTER_S, MAX_REMEMBERED, RefusedBefore, RefusedRecord
+from lace.runtime.local.local import exchange
+from lace.runtime.local.party import Party, local_terms
+from lace.store.columns.segments.encode import EncodedBatch
 from lace.store.memory import MemoryStore
 from refusals.links import HORIZON, LATE, at_most, bytes_at_most, hashes_of, plex_at
 

@@ -14,7 +14,7 @@ import pytest
 
 from interlace.pair import blob
 from interop.test_processes import command, environment, free_port, hashes, make_lace, served
-from lace.cli.failure import ExitCode
+from lace.cli.output.failure import ExitCode
 from lace.limits import MIB
 from lace.notation.tai import TAI
 from refusals.links import hashes_of, plex_at

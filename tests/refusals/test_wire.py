@@ -12,12 +12,12 @@ import pytest
 from interlace.pair import ALL, blob, config_of, group_module, hash_of
 from interlace.scripted import Scripted, limits_with
 from interop.harness import filled
-from lace.interlace.agreement import own_hello
 from lace.interlace.effects import Evaluate
 from lace.interlace.events import HoldingBack, RefusedByPeer, Taken
-from lace.interlace.negotiate import Hello, agree
+from lace.interlace.loop.refusals import MAX_DECLINED_NAMED, Reason, RefusalBook, most_requests
 from lace.interlace.reasons import AbortReason
-from lace.interlace.refusals import MAX_DECLINED_NAMED, Reason, RefusalBook, most_requests
+from lace.interlace.setup.agreement import own_hello
+from lace.interlace.setup.hello import Hello, agree
 from lace.limits import ExchangeLimits
 from lace.policy.compile import agree as compile_operands
 from lace.policy.operand import Module

@@ -10,9 +10,9 @@ from interlace.fakehost import FakeHost
 from interlace.pair import START_NS
 from lace.interlace.events import Event
 from lace.interlace.host import Host
-from lace.interlace.terms import MachineConfig, Terms
-from lace.runtime.atonce import carry_out
-from lace.runtime.session import Outcome, Session
+from lace.interlace.setup.terms import MachineConfig, Terms
+from lace.runtime.link.atonce import carry_out
+from lace.runtime.link.session import Outcome, Session
 from lace.store.base import RecordStore
 
 MakeHost = Callable[[RecordStore, Terms], Host[Any]]

@@ -11,16 +11,16 @@ import pytest
 
 from interlace.pair import ALL, EXPOSE_ALL, group_module, plex
 from lace.iltp.address import UnixAddress, parse_address
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.policy.exposure import Exposure
 from lace.records.validate import validate
 from lace.runtime.clock import SystemClock
-from lace.runtime.links import Hooks, LinkInfo
-from lace.runtime.node import Node
-from lace.runtime.preview import Preview, PreviewHost
-from lace.runtime.quotas import Allowance, Quotas
-from lace.runtime.session import Outcome
-from lace.runtime.trace import Passed, Told, TraceReader
+from lace.runtime.host.quotas import Allowance, Quotas
+from lace.runtime.link.session import Outcome
+from lace.runtime.local.preview import Preview, PreviewHost
+from lace.runtime.node.links import Hooks, LinkInfo
+from lace.runtime.node.node import Node
+from lace.runtime.trace.trace import Passed, Told, TraceReader
 from lace.store.memory import MemoryStore
 from lace.transports.base import TransportProof
 from lace.transports.dial import TransportOptions

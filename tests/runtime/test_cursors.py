@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lace.notation.tai import TAI
-from lace.runtime.cursors import CURSORS, STAMPS, CursorBook, CursorLimits
+from lace.runtime.host.cursors import CURSORS, STAMPS, CursorBook, CursorLimits
 from lace.store import MemoryStore, RecordStore, open_store
 
 

@@ -11,8 +11,8 @@ from time import thread_time
 
 import pytest
 
-from lace.runtime import fairness
-from lace.runtime.fairness import LONG_S, FairDoor, FairThreads, Pace
+from lace.runtime.node import fairness
+from lace.runtime.node.fairness import LONG_S, FairDoor, FairThreads, Pace
 
 
 def burn(seconds: float) -> None:

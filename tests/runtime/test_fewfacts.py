@@ -12,9 +12,9 @@ from lace.facts.derive import derive_facts
 from lace.interlace.host import Call
 from lace.limits import EngineLimits
 from lace.records.validate import validate
-from lace.runtime import fewfacts
-from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.fewfacts import FewFacts
+from lace.runtime.rules import fewfacts
+from lace.runtime.rules.evaluator import StoreEvaluator
+from lace.runtime.rules.fewfacts import FewFacts
 from lace.store.memory import MemoryStore
 
 MODULE = group_module("u")

@@ -11,8 +11,8 @@ import pytest
 from interlace.pair import ALL, EXPOSE_ALL, hash_of, plex
 from lace.interlace.events import FixedPoint, Received
 from lace.records.validate import validate
-from lace.runtime.follow import LocalFollow
-from lace.runtime.party import Party, local_terms
+from lace.runtime.local.follow import LocalFollow
+from lace.runtime.local.party import Party, local_terms
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from interlace.pair import plex
 from lace.differences.ids import EMPTY, ids_of_texts
 from lace.differences.idset import set_of
-from lace.interlace.advertisement import Advertisement, FieldClaim
-from lace.interlace.claims import PeerClaims
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.partitions import AdvertisementSet, Partition, Parts, summarise
+from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.effects import TakeClaims
 from lace.interlace.host import Call
-from lace.interlace.partitions import AdvertisementSet, Partition, Parts, summarise
 from lace.records.validate import validate
-from lace.runtime import generation
-from lace.runtime.generation import Generation
+from lace.runtime.rules import generation
+from lace.runtime.rules.generation import Generation
 from tries import tries
 
 RECORDS = sorted(str(validate(plex(f"n/{number}")).hash) for number in range(30))
@@ -139,7 +139,7 @@ def test_a_set_without_fields_says_in_columns_what_it_says_one_by_one(
         for told, came, went in steps:
             went = (went & held) - came
             held = (held | came) - went
-            own = own.then(sorted(came), sorted(went)) if told else own.anew(sorted(held))
+            own = own.then(sorted(came), sorted(went)) if told else own.anew(ids_of_texts(held))
             plain = plainly(held)
             assert own.standard.listing() == plain.listing()
             for source in SOURCES:

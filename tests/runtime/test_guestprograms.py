@@ -10,14 +10,14 @@ from dataclasses import replace
 import pytest
 
 from lace.datalog.engine import RowSource
-from lace.datalog.parser import parse_program
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import LOCAL_PROFILE, check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import LOCAL_PROFILE, check_program
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.host import Call, Cancelled
 from lace.limits import MIB, EngineLimits
-from lace.runtime.guesthouse import GuestHouse, GuestLimits
-from lace.runtime.guestprograms import GuestEngine, OwnEngine, ProgramQuestion
+from lace.runtime.rules.guesthouse import GuestHouse, GuestLimits
+from lace.runtime.rules.guestprograms import GuestEngine, OwnEngine, ProgramQuestion
 
 NAME = ("rules", "viewer")
 ITEM, PAIR, NEAR = Predicate("Item", 1), Predicate("Pair", 2), Predicate("Near", 2)

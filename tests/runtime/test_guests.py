@@ -19,25 +19,25 @@ from executors.cases import NAMES, read_case
 from interlace.pair import ALL, VERIFIER_A, group_module, hash_of, plex
 from lace.datalog import engine
 from lace.errors import EvaluationStopped, LaceError, LimitExceeded
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.host import Call
-from lace.interlace.negotiate import NO_FIELDS
-from lace.interlace.partitions import ClaimChanges
-from lace.interlace.terms import Terms
+from lace.interlace.setup.hello import NO_FIELDS
+from lace.interlace.setup.terms import Terms
 from lace.limits import MIB
 from lace.policy.compile import agree
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.policy.select import select_coordinate
-from lace.porcelain.rulefiles import fill, templates
+from lace.porcelain.ruletemplates import fill, templates
 from lace.records.validate import validate
-from lace.runtime.evaluate import StoreEvaluator
-from lace.runtime.guesthouse import GuestHouse, GuestLimits
-from lace.runtime.guests import GuestEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
+from lace.runtime.rules.guesthouse import GuestHouse, GuestLimits
+from lace.runtime.rules.guests import GuestEvaluator
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
-from runtime.test_evaluate import MODULES, runtime, wanted
+from runtime.test_evaluator import MODULES, runtime, wanted
 from siege import speech
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,19 +18,19 @@ from lace.differences.keyed import derive_key
 from lace.errors import LimitExceeded
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement, FieldClaim, bare_claims
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, bare_claims
+from lace.interlace.claims.partitions import AdvertisementSet, Partition
 from lace.interlace.host import Call, Cancelled, Host, ListingMismatch, perform, store
-from lace.interlace.negotiate import NO_FIELDS, FieldSchema
-from lace.interlace.partitions import AdvertisementSet, Partition
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.terms import Terms
+from lace.interlace.setup.hello import NO_FIELDS, FieldSchema
+from lace.interlace.setup.terms import Terms
 from lace.limits import RecordLimits
 from lace.notation.tai import TAI
 from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer
 from lace.records.validate import validate
-from lace.runtime.host import HostBounds, LocalHost
+from lace.runtime.host.host import HostBounds, LocalHost
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore

@@ -16,8 +16,8 @@ import pytest
 from lace.errors import LaceError
 from lace.interlace.host import Call
 from lace.runtime.clock import SteadyTai, SystemClock
-from lace.runtime.hostcalls import HostCalls
-from lace.runtime.metering import LinkMeter, LinkRates
+from lace.runtime.link.hostcalls import HostCalls
+from lace.runtime.node.metering import LinkMeter, LinkRates
 
 
 class Calls:

@@ -10,7 +10,7 @@ import pytest
 
 from lace.errors import InvalidText, KeyUnavailable
 from lace.records.keys import SigningKey, SigningSecret
-from lace.runtime.keyring import KeyRing, default_home
+from lace.runtime.identity.keyring import KeyRing, default_home
 
 SECRET = "&.00420lG51WS82GdB30pE3m0H4XCK5HON61_Q6mlT7Xx.H3"
 VERIFIER = "V.OEL2sxn4GhPnCm_bU7hnAPU0Q0gVS8KxFlNg3zfHT2O.H3"

@@ -10,9 +10,9 @@ from lace.interlace.effects import SendRecords, SetHandle
 from lace.records.model import Blob
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
-from lace.runtime import loading
-from lace.runtime.bounds import Service
-from lace.runtime.loading import stored_batches
+from lace.runtime.link import loading
+from lace.runtime.link.loading import stored_batches
+from lace.runtime.node.bounds import Service
 from lace.store import MemoryStore
 from tries import tries
 

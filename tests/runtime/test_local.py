@@ -19,9 +19,9 @@ from lace.policy.select import select_hash
 from lace.records.keys import SigningKey
 from lace.records.model import Seal
 from lace.records.validate import validate
-from lace.runtime.local import ExchangeAborted, LocalExchange, exchange
-from lace.runtime.party import Party, local_terms
-from lace.runtime.receipts import make_receipt
+from lace.runtime.host.receipts import make_receipt
+from lace.runtime.local.local import ExchangeAborted, LocalExchange, exchange
+from lace.runtime.local.party import Party, local_terms
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from lace.limits import SECOND_NS
 from lace.notation.tai import TAI
-from lace.runtime.metering import AccountBook, LinkMeter, LinkRates, Rate, slices
-from lace.runtime.node import Node
-from lace.runtime.pulse import Pulse
-from lace.runtime.turns import LoopTurns
+from lace.runtime.link.turns import LoopTurns
+from lace.runtime.node.metering import AccountBook, LinkMeter, LinkRates, Rate, slices
+from lace.runtime.node.node import Node
+from lace.runtime.node.pulse import Pulse
 from lace.store.memory import MemoryStore
 from lace.transports.dial import TransportOptions
 

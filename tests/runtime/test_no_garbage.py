@@ -13,8 +13,8 @@ import pytest
 from interlace.pair import ALL, EXPOSE_ALL, group_module, plex
 from interop.harness import filled, make_node, terms_of
 from lace.policy.operand import Module
-from lace.runtime.local import exchange
-from lace.runtime.party import Party, local_terms
+from lace.runtime.local.local import exchange
+from lace.runtime.local.party import Party, local_terms
 from transports.endpoints import any_port
 
 RECORDS = [plex(f"n{number}", group="uv"[number % 2]) for number in range(40)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lace.errors import InvalidText, KeyUnavailable
-from lace.runtime.passphrase import Sealed, SealingCost
+from lace.runtime.identity.passphrase import Sealed, SealingCost
 
 CHEAP = SealingCost(log_n=4, r=1, p=1)
 SECRET = bytes(range(32))

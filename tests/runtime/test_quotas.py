@@ -11,14 +11,14 @@ import pytest
 from interlace.pair import ALL, blob, group_module, hash_of, plex
 from interop.harness import PATIENCE_S, exchange_once, filled, hashes, make_node, serving, terms_of
 from lace.iltp.address import TcpAddress
-from lace.interlace.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim
 from lace.interlace.events import Event, Requested
 from lace.notation.tai import TAI
 from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.write import encode_record
-from lace.runtime.node import Hooks, LinkInfo
-from lace.runtime.quotas import FOR_STRANGERS, Allowance, GateRules, QuotaGate, Quotas, quotas_for
+from lace.runtime.host.quotas import FOR_STRANGERS, Allowance, GateRules, QuotaGate, Quotas, quotas_for
+from lace.runtime.node.node import Hooks, LinkInfo
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.ledger import Usage, all_usage, usage

@@ -11,14 +11,14 @@ import pytest
 
 from interlace.pair import plex
 from interop.harness import CLOCK, PATIENCE_S, exchange_once, filled, make_node, terms_of
+from lace.interlace.claims.partitions import Partition, Parts
 from lace.interlace.host import Call
-from lace.interlace.partitions import Partition, Parts
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.policy.operand import Module
 from lace.policy.select import select_all, select_coordinate
-from lace.runtime.evaluate import Delta, StoreEvaluator
-from lace.runtime.links import NodeLimits
-from lace.runtime.workers import Workers
+from lace.runtime.node.links import NodeLimits
+from lace.runtime.node.workers import Workers
+from lace.runtime.rules.evaluator import Delta, StoreEvaluator
 from lace.store.base import RecordStore
 from lace.transports.dial import TransportOptions, dial
 from siege import speech

@@ -13,15 +13,15 @@ import pytest
 import lace
 from lace.iltp.address import Address, parse_address
 from lace.interlace.events import Event, Received
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.policy.select import select_all, select_coordinate
 from lace.porcelain.lace import Lace
 from lace.porcelain.network import serve
-from lace.runtime.bounds import Budget
 from lace.runtime.clock import SystemClock
-from lace.runtime.relay import OnEvent, RelayLimits, relay
-from lace.runtime.session import Outcome, Session
-from lace.store.columns.encode import EncodedBatch
+from lace.runtime.link.session import Outcome, Session
+from lace.runtime.local.relay import OnEvent, RelayLimits, relay
+from lace.runtime.node.bounds import Budget
+from lace.store.columns.segments.encode import EncodedBatch
 from lace.store.memory import MemoryStore
 from lace.transports.base import READ_BYTES
 from lace.transports.dial import TransportOptions

@@ -18,16 +18,16 @@ from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, Re
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_resource
 from lace.interlace.reasons import AbortReason
-from lace.interlace.terms import Link
+from lace.interlace.setup.terms import Link
 from lace.limits import SECOND_NS
 from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime import session as session_module
-from lace.runtime.atonce import carry_out
-from lace.runtime.bounds import DriveLimits
-from lace.runtime.session import Session
-from lace.runtime.waiting import REQUEST_BYTES, Waiting
+from lace.runtime.link import session as session_module
+from lace.runtime.link.atonce import carry_out
+from lace.runtime.link.session import Session
+from lace.runtime.link.waiting import REQUEST_BYTES, Waiting
+from lace.runtime.node.bounds import DriveLimits
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
 

@@ -16,13 +16,13 @@ from interlace.pair import ALL, config_of, plex
 from lace.interlace.host import Call, Cancelled
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime import sends
 from lace.runtime.clock import SteadyTai, SystemClock
-from lace.runtime.evaluate import Delta, StoreEvaluator
-from lace.runtime.host import LocalHost
-from lace.runtime.hostcalls import HostCalls
-from lace.runtime.metering import LinkMeter, LinkRates
-from lace.runtime.policybook import PolicyBook
+from lace.runtime.host.host import LocalHost
+from lace.runtime.link.hostcalls import HostCalls
+from lace.runtime.node.metering import LinkMeter, LinkRates
+from lace.runtime.rules import followedset
+from lace.runtime.rules.evaluator import Delta, StoreEvaluator
+from lace.runtime.rules.policybook import PolicyBook
 from lace.store.memory import MemoryStore
 
 
@@ -42,7 +42,7 @@ class Costs:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = self.next = 0.0
         self.spent = 0.0
-        monkeypatch.setattr(sends, "thread_time", lambda: self.now)
+        monkeypatch.setattr(followedset, "thread_time", lambda: self.now)
         really = StoreEvaluator.evaluate
 
         def evaluate(evaluator: StoreEvaluator, *arguments: Any) -> Delta:
@@ -150,7 +150,7 @@ def test_links_come_and_go_while_the_rules_of_another_are_looked_through(monkeyp
         slow.result(10)
     twin = Linked(store, JOINED, book)
     twin.ask(costs)
-    assert twin._host.shared_sends is late._host.shared_sends is not None
+    assert twin._host.shared is late._host.shared is not None
 
 
 def test_an_evaluation_goes_on_for_whoever_still_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_an_evaluation_goes_on_for_whoever_still_waits_for_it(monkeypatch: pytes
         assert is_begun.wait(10)
         second = threads.submit(hosts[1].evaluate, question, calls[1])
         shared = hosts[0]._sends
-        assert isinstance(shared, sends.SharedSends)
+        assert isinstance(shared, followedset.SharedSet)
         while len(shared._asking) < 2:
             pass
         calls[0].cancel()
@@ -194,7 +194,7 @@ def test_one_that_nobody_waits_for_any_more_is_broken_off_and_who_waits_its_turn
     host.prepare(prepared, Call())
     host.evaluate(question, Call())
     shared = host._sends
-    assert isinstance(shared, sends.SharedSends)
+    assert isinstance(shared, followedset.SharedSet)
     host.store.put([validate(plex("late"))])  # else nobody has to be waited for
     call = Call()
     with ThreadPoolExecutor(1) as threads, shared._busy:  # somebody else is at it

@@ -14,16 +14,16 @@ import pytest
 from differences.test_shared import JOINED, filled, questions
 from interlace.pair import ALL, config_of, group_module, plex
 from lace.interlace import effects as asked
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.host import Call, Cancelled
 from lace.records.validate import validate
-from lace.runtime import sends
-from lace.runtime.evaluate import Delta, StoreEvaluator
-from lace.runtime.fairness import FairDoor
-from lace.runtime.guesthouse import GuestHouse
-from lace.runtime.guests import GuestEvaluator
-from lace.runtime.host import LocalHost
-from lace.runtime.policybook import PolicyBook
+from lace.runtime.host.host import LocalHost
+from lace.runtime.node.fairness import FairDoor
+from lace.runtime.rules import followedset
+from lace.runtime.rules.evaluator import Delta, StoreEvaluator
+from lace.runtime.rules.guesthouse import GuestHouse
+from lace.runtime.rules.guests import GuestEvaluator
+from lace.runtime.rules.policybook import PolicyBook
 from lace.store.memory import MemoryStore
 from siege.speech import bogus
 
@@ -50,10 +50,10 @@ class Links:
         return self.hosts[name].evaluate(question, Call())
 
     @property
-    def shared(self) -> sends.SharedSends:
-        found = self.hosts[LONE].sends
-        assert isinstance(found, sends.SharedSends)
-        assert found is self.hosts[CROWD].sends
+    def shared(self) -> followedset.SharedSet:
+        found = self.hosts[LONE].shared
+        assert isinstance(found, followedset.SharedSet)
+        assert found is self.hosts[CROWD].shared
         return found
 
 
@@ -193,4 +193,4 @@ def test_a_crowd_with_ever_other_rules_does_not_have_our_own_forgotten() -> None
     again = LocalHost(links.store, config_of(0, ALL).terms, policies=book, house=links.house, guest=LONE)
     again.prepare(prepared, Call())
     again.evaluate(question, Call())
-    assert again.sends is ours
+    assert again.shared is ours

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.interlace.advertisement import Advertisement, FieldClaim
-from lace.interlace.partitions import AdvertisementSet, Partition, Parts, summarise
-from lace.interlace.sharedroots import pack, split, unpack
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.partitions import AdvertisementSet, Partition, Parts, summarise
+from lace.interlace.claims.sharedroots import pack, split, unpack
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash
-from lace.runtime.workers import Workers
+from lace.runtime.node.workers import Workers
 
 SOURCE, LONGEST = "Opq_s", 1024
 

@@ -11,7 +11,7 @@ from interlace.pair import blob
 from interop.harness import honest_stream
 from lace.errors import InvalidStream
 from lace.runtime.clock import SystemClock
-from lace.runtime.trace import Capture, Passed, TraceReader, read_capture
+from lace.runtime.trace.trace import Capture, Passed, TraceReader, read_capture
 
 STREAM = honest_stream([blob(b"hello world")], [blob(b"data!")])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lace.runtime.turns import END_S, LoopTurns
+from lace.runtime.link.turns import END_S, LoopTurns
 
 
 class Meter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lace.runtime.waitingroom import WaitingLimits, WaitingRoom
+from lace.runtime.node.waitingroom import WaitingLimits, WaitingRoom
 
 QUICK = WaitingLimits(max_waiting=4, max_waiting_per_peer=2, patience_s=0.3, look_s=0.005)
 

@@ -10,8 +10,8 @@ import pytest
 
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai, SystemClock
-from lace.runtime.session import Session
-from lace.runtime.wakes import Wakes, set_within
+from lace.runtime.link.session import Session
+from lace.runtime.link.wakes import Wakes, set_within
 
 
 @dataclass

@@ -15,13 +15,13 @@ import pytest
 sys.path[:0] = [] if __name__ != "__main__" else [str(Path(__file__).parents[1])]
 
 from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, config_of, group_module, plex  # noqa: E402
-from lace.interlace import columns  # noqa: E402
-from lace.interlace.terms import Link  # noqa: E402
+from lace.interlace.claims import columns  # noqa: E402
+from lace.interlace.setup.terms import Link  # noqa: E402
 from lace.limits import ExchangeLimits  # noqa: E402
 from lace.notation.digest import digest  # noqa: E402
 from lace.policy.operand import Module  # noqa: E402
 from lace.records.validate import validate  # noqa: E402
-from lace.runtime import generation  # noqa: E402
+from lace.runtime.rules import generation  # noqa: E402
 from lace.store.memory import MemoryStore  # noqa: E402
 from runtime.memory_link import End, MemoryLink  # noqa: E402
 

@@ -12,9 +12,9 @@ from lace.errors import TransportError
 from lace.interlace import effects as asked
 from lace.interlace.vocabulary import NOT_AVAILABLE
 from lace.notation.fact import FactColumn
-from lace.runtime.session import Session
-from lace.runtime.turns import LoopTurns
-from lace.runtime.writing import LONG_PIECE, Writing, Written
+from lace.runtime.link.session import Session
+from lace.runtime.link.turns import LoopTurns
+from lace.runtime.link.writing import LONG_PIECE, Writing, Written
 from siege.speech import bogus
 
 

@@ -24,7 +24,7 @@ from interlace.pair import plex
 from interop.test_misbehaviour import OURS
 from lace.porcelain.network import Caller, connect, terms_of
 from lace.records.validate import validate
-from lace.runtime.session import Outcome
+from lace.runtime.link.session import Outcome
 from lace.spark.archive.archive import Archive
 from lace.transports.certificate import write_self_signed
 from lace.transports.tls import ClientTls, ServerTls

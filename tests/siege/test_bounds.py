@@ -17,14 +17,14 @@ from interlace.pair import ALL, blob, config_of, group_module
 from interop.harness import CLOCK, PATIENCE_S, serving, terms_of
 from lace.limits import SECOND_NS
 from lace.policy.select import select_all
-from lace.runtime.admission import AdmissionLimits
-from lace.runtime.bounds import DriveLimits
-from lace.runtime.leftovers import Leftovers
-from lace.runtime.links import OpenLink
-from lace.runtime.metering import LinkRates
-from lace.runtime.node import NodeLimits
-from lace.runtime.session import CheckResource, Session, checked
-from lace.runtime.waiting import CLAIM_BYTES, LINE_FACTOR
+from lace.runtime.link.leftovers import Leftovers
+from lace.runtime.link.session import CheckResource, Session, checked
+from lace.runtime.link.waiting import CLAIM_BYTES, LINE_FACTOR
+from lace.runtime.node.admission import AdmissionLimits
+from lace.runtime.node.bounds import DriveLimits
+from lace.runtime.node.links import OpenLink
+from lace.runtime.node.metering import LinkRates
+from lace.runtime.node.node import NodeLimits
 from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
 from lace.transports.pipe import PipeStream
@@ -70,7 +70,7 @@ def test_rules_of_a_peer_are_asked_to_be_read_and_never_read_by_the_session(monk
         asked += [resource.id for resource in wanted]
         answers = [checked(resource, session.terms.engine_limits) for resource in wanted]
         with monkeypatch.context() as patched:
-            patched.setattr("lace.interlace.agreement.Module.receive", never)
+            patched.setattr("lace.interlace.setup.agreement.Module.receive", never)
             for answer in answers:
                 session.resource_checked(answer, 0)
     assert asked == [first.id, second.id, first.id]

@@ -7,14 +7,14 @@ from functools import lru_cache
 
 from executors import reference
 from interlace.fakehost import FakeHost
-from lace.datalog.syntax import Constant
+from lace.datalog.language.syntax import Constant
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import ADVERTISED_FIELD, CLOCK_SKEW_SECONDS, FIELD, HERE, PEER, START_TAI, TICK_TAI
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.compile import ExchangePlan

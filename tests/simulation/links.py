@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.events import Advertising, Event, Unwanted
 from lace.interlace.phases import Phase
-from lace.interlace.terms import MachineConfig
+from lace.interlace.setup.terms import MachineConfig
 from lace.notation.digest import Hasher, hasher
-from lace.runtime.atonce import carry_out
-from lace.runtime.session import ReceivedRecords, Request, Session
+from lace.runtime.link.atonce import carry_out
+from lace.runtime.link.session import ReceivedRecords, Request, Session
 from simulation.laces import SimHost, SimLace
 
 

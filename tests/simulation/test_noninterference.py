@@ -19,7 +19,7 @@ from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.policy.select import select_all
 from lace.records.validate import validate
-from lace.runtime.host import LocalHost
+from lace.runtime.host.host import LocalHost
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
 from simulation.matter import UNIVERSE

@@ -12,11 +12,11 @@ from functools import partial
 from unittest.mock import patch
 
 from interlace.pair import START_NS, VERIFIER_A, config_of
-from lace.interlace import agreement
 from lace.interlace import inputs as given
 from lace.interlace.events import FixedPoint
 from lace.interlace.phases import Phase
-from lace.interlace.terms import Link, Rules
+from lace.interlace.setup import agreement
+from lace.interlace.setup.terms import Link, Rules
 from lace.limits import SECOND_NS, ExchangeLimits
 from lace.notation.identifiers import Verifier
 from simulation.laces import SimLace

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.records.model import ValidRecord
-from lace.runtime.guesthouse import GuestLimits
+from lace.runtime.rules.guesthouse import GuestLimits
 from lace.spark.archive.archive import Archive
 from lace.spark.peer.host import ArchiveHost
 from lace.spark.peer.peer import ArchivePeer, PeerBounds

@@ -20,7 +20,7 @@ def spark() -> Iterator[SparkSession]:
 
     LACE_SPARK_REMOTE names a server of Spark Connect to use in its place.
     """
-    from lace.spark.session import settings, spark_session
+    from lace.spark.session.session import settings, spark_session
 
     if os.environ.get("LACE_SPARK_REMOTE"):
         yield spark_session(os.environ["LACE_SPARK_REMOTE"])

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from differences.sets import KEY, random_ids
-from lace.differences.compare import SetView, measured_set, nothing
 from lace.differences.ids import Ids, ids_of_texts
 from lace.differences.idset import set_of
+from lace.differences.setview import SetView, measured_set
 from lace.differences.sketch import no_symbols
+from lace.differences.sums import nothing
 from lace.differences.tree import UNKNOWN, tree_root
 from lace.spark.peer import aggregates
 from tries import tries

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from lace.cli.app import app
 from lace.datalog import engine
-from lace.datalog.parser import parse_program
-from lace.datalog.validate import check_program
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.validate import check_program
 from lace.errors import InvalidInput
 from lace.facts.derive import derive_facts
 from lace.notation.tai import TAI

@@ -15,14 +15,14 @@ from interlace.pair import ALL, EXPOSE_ALL, plex
 from lace.errors import LaceError, LimitExceeded
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.host import Call, Cancelled
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime.guesthouse import GuestLimits
-from lace.runtime.host import LocalHost
+from lace.runtime.host.host import LocalHost
+from lace.runtime.rules.guesthouse import GuestLimits
 from lace.spark.archive.archive import FewLimits
 from lace.spark.peer.peer import PeerBounds
 from lace.store.memory import MemoryStore

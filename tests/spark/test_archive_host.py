@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from interlace.fakehost import FakeHost
 from interlace.pair import ALL, EXPOSE_ALL, hash_of
 from lace.interlace import effects as asked
-from lace.interlace.advertisement import Advertisement, FieldClaim
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim
 from lace.interlace.host import Call
-from lace.interlace.negotiate import FieldSchema
-from lace.interlace.terms import Terms
+from lace.interlace.setup.hello import FieldSchema
+from lace.interlace.setup.terms import Terms
 from lace.policy.operand import Module
 from lace.store.memory import MemoryStore
 from runtime.test_host_contract import (  # noqa: F401 - the tests of the contract, collected here once more

@@ -17,10 +17,10 @@ from interop.harness import Serving, filled, hashes, honest_stream, make_node, s
 from lace.cli.app import app
 from lace.iltp.address import Address
 from lace.interlace.host import Call
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime.session import Outcome
+from lace.runtime.link.session import Outcome
 from lace.spark.archive.archive import Archive
 from lace.store.base import RecordStore
 from spark.archivehost import FilledArchive

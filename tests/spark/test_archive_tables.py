@@ -25,7 +25,7 @@ from lace.spark.archive.archive import ArchiveLookup
 from lace.spark.archive.filesystem import LocalFiles
 from lace.spark.archive.log import DataFile, State
 from lace.spark.archive.moments import micros, parse_moment, second, second_at
-from lace.spark.schemas import arrow_schema
+from lace.spark.source.schemas import arrow_schema
 
 VALUES = st.text("abc", max_size=3)
 

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 import pytest
 
 from lace.datalog import engine
-from lace.datalog.annotations import read_annotated
+from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.syntax import Atom, Fact, Predicate, Program, Rule
+from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, check_program, rewritten
+from lace.datalog.planning.stratify import Stratum, strata
+from lace.datalog.planning.unfold import unfold
 from lace.datalog.source import MemorySource, Row
-from lace.datalog.stratify import Stratum, strata
-from lace.datalog.syntax import Atom, Fact, Predicate, Program, Rule
-from lace.datalog.unfold import unfold
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, check_program, rewritten
 from lace.facts.derive import derive_facts
 from lace.limits import EngineLimits
 from lace.records.model import ValidRecord
 from lace.spark.archive.changes import Changed, came, doubted, ever, maintenance, was, went
-from lace.spark.executor import MAX_UNFOLDED_BODY, is_star
-from lace.spark.stars import Constellation, split
+from lace.spark.engine.executor import MAX_UNFOLDED_BODY, is_star
+from lace.spark.engine.stars import Constellation, split
 from spark.archives import make_records
 
 GOAL = Predicate("Goal", 1)

@@ -54,7 +54,7 @@ def wait_for(pattern: str, log: Path) -> str:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    from lace.spark.java import java_home
+    from lace.spark.session.java import java_home
 
     environment = {
         **os.environ,

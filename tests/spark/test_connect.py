@@ -49,7 +49,7 @@ print(json.dumps({**told, "columns": found["Reach"].columns, "u": records.where(
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Connect server."""
-    from lace.spark.java import java_home
+    from lace.spark.session.java import java_home
 
     folder = tmp_path_factory.mktemp("connect")
     with socket.socket() as probe:

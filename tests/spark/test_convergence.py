@@ -12,10 +12,10 @@ from lace.policy.select import select_all
 from lace.records.model import Blob
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.local import exchange
-from lace.runtime.party import Party, local_terms
+from lace.runtime.local.local import exchange
+from lace.runtime.local.party import Party, local_terms
 from lace.spark.pipeline import Pipeline, PipelineSettings
-from lace.spark.source import raw_records
+from lace.spark.source.source import raw_records
 from lace.store import open_store
 from spark.archives import make_records
 

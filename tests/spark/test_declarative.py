@@ -35,7 +35,7 @@ def test_a_project_is_written_once_and_names_its_inbox(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_spark_pipelines_runs_it(spark: SparkSession, tmp_path: Path) -> None:
     pytest.importorskip("yaml")
-    from lace.spark.java import java_home
+    from lace.spark.session.java import java_home
 
     records = make_records(30, seed=41)
     inbox, project = tmp_path / "inbox", tmp_path / "project"

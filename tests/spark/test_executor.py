@@ -14,23 +14,23 @@ from pyspark.sql import DataFrame, SparkSession
 from executors import reference
 from executors.cases import NAMES, Case, read_case
 from executors.programs import Scenario, scenarios
-from lace.datalog.formatting import format_fact
-from lace.datalog.parser import parse_program
+from lace.datalog.language.formatting import format_fact
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.source import Row
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LaceError, LimitExceeded
 from lace.facts.derive import derive_facts
 from lace.limits import EngineLimits
 from lace.records.model import ValidRecord
-from lace.spark.columns import compare_integers, compare_texts, text_shape
-from lace.spark.executor import SparkSettings, evaluate
-from lace.spark.pivot import stars_together
-from lace.spark.plans import JoinSettings, Sized
-from lace.spark.relations import local_relation
-from lace.spark.rows import record_arrays
-from lace.spark.schemas import WIDE, WrongSchema, arrow_schema
-from lace.spark.stars import split
+from lace.spark.engine.columns import compare_integers, compare_texts, text_shape
+from lace.spark.engine.executor import SparkSettings, evaluate
+from lace.spark.engine.pivot import stars_together
+from lace.spark.engine.plans import JoinSettings, Sized
+from lace.spark.engine.relations import local_relation
+from lace.spark.engine.stars import split
+from lace.spark.source.rows import record_arrays
+from lace.spark.source.schemas import WIDE, WrongSchema, arrow_schema
 from spark.archives import make_records
 from tries import tries
 
@@ -366,8 +366,8 @@ BUILTIN_TEXTS = ["", "0", "-0", "007", "7", "-7", "-07", "10", "9" * 30, "-" + "
 def test_builtins_as_columns_agree_with_the_truth_for_builtins(spark: SparkSession) -> None:
     from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-    from lace.datalog import comparisons
-    from lace.datalog.syntax import OPERATORS
+    from lace.datalog.language import comparisons
+    from lace.datalog.language.syntax import OPERATORS
 
     pairs = [(a, b) for a in BUILTIN_TEXTS for b in BUILTIN_TEXTS]
     frame = spark.createDataFrame(pairs, "a string, b string")

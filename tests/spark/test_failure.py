@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from lace.spark.failure import JobFailed, reason_of, told_plainly
+from lace.spark.session.failure import JobFailed, reason_of, told_plainly
 
 WORKER = """[PYTHON_EXCEPTION] Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times:
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):

@@ -10,13 +10,13 @@ from pyspark.sql import SparkSession
 
 from lace.errors import InvalidInput
 from lace.facts.derive import field_occurrences
-from lace.interlace.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, advertisement_facts, canonical_fields
+from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
-from lace.interlace.negotiate import ALL_FIELDS
-from lace.interlace.partitions import ClaimChanges
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.terms import Terms
+from lace.interlace.setup.hello import ALL_FIELDS
+from lace.interlace.setup.terms import Terms
 from lace.notation.factline import format_fact
 from lace.notation.tai import TAI
 from lace.policy.compile import agree
@@ -25,7 +25,7 @@ from lace.policy.lower import lower
 from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer
 from lace.records.model import Blob, ValidRecord
-from lace.runtime.evaluate import StoreEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.listing import parsed_lines, require_sound, require_utf8
 from lace.spark.pipeline import Pipeline, PipelineSettings

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from lace.datalog import engine
-from lace.datalog.syntax import Fact
+from lace.datalog.language.syntax import Fact
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import RECORD_PREDICATES
-from lace.interlace.advertisement import Advertisement, FieldClaim, canonical_fields
-from lace.interlace.partitions import AdvertisementSet
+from lace.interlace.claims.advertisement import Advertisement, FieldClaim, canonical_fields
+from lace.interlace.claims.partitions import AdvertisementSet
 from lace.limits import StreamLimits
 from lace.policy.compile import agree
 from lace.policy.exposure import expose_all
@@ -237,6 +237,6 @@ def test_a_step_without_its_ground_says_which_step_to_run(spark: SparkSession, t
 
 
 def test_every_step_has_a_command_of_its_own() -> None:
-    from lace.cli.pipeline import STEP_HELP
+    from lace.cli.commands.pipeline import STEP_HELP
 
     assert tuple(STEP_HELP) == STEPS

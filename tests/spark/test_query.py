@@ -12,15 +12,15 @@ import lace.spark
 from engine.goals import goals_at_every_place, random_world
 from executors import reference
 from lace.datalog import engine
-from lace.datalog.annotations import read_annotated
-from lace.datalog.formatting import format_atom, format_program
-from lace.datalog.parser import parse_atom
-from lace.datalog.syntax import Constant, Fact, Predicate
-from lace.datalog.validate import RAW_PROFILE, check_program
+from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.formatting import format_atom, format_program
+from lace.datalog.language.parser import parse_atom
+from lace.datalog.language.syntax import Constant, Fact, Predicate
+from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.errors import InvalidInput, InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
-from lace.spark.executor import SparkSettings
-from lace.spark.query import query_facts
+from lace.spark.engine.executor import SparkSettings
+from lace.spark.engine.query import query_facts
 from spark.archives import make_records, write_bundle
 
 pytestmark = pytest.mark.spark

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lace.datalog import engine
-from lace.datalog.annotations import read_annotated
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import LOCAL_PROFILE, CheckedProgram, check_program
+from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_program
 from lace.facts.derive import derive_facts
 from lace.limits import EngineLimits
 from lace.records.model import ValidRecord

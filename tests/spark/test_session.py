@@ -17,8 +17,8 @@ from lace.errors import InvalidInput, TransportError
 from lace.records.model import Blob
 from lace.records.write import encode_record
 from lace.spark import spark_session
-from lace.spark.java import java_home
-from lace.spark.master import require_master
+from lace.spark.session.java import java_home
+from lace.spark.session.master import require_master
 from lace.store.bundle import BundleWriter
 
 pytestmark = pytest.mark.spark

@@ -15,8 +15,8 @@ from lace.intake.bundles import import_bundles
 from lace.records.model import Seal
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.spark.source import LaceDataSource
-from lace.spark.stream import LaceStreamReader
+from lace.spark.source.source import LaceDataSource
+from lace.spark.source.stream import LaceStreamReader
 from lace.store import open_store
 from lace.store.bundle import BundleReader, Frame
 from spark.archives import make_records, write_bundle

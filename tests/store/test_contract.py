@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.source import ColumnSource
-from lace.datalog.syntax import Fact, Predicate
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK, RECORD_PREDICATES
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord
 from lace.store import MemoryStore, RecordStore, StoreCursor, StoreRecordId, open_store
-from lace.store.columns.segments import as_codes
+from lace.store.columns.segments.segment import as_codes
 from store.samples import assortment, blob, plex, seal
 
 

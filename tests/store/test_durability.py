@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import lace
-from lace.datalog.syntax import Fact
+from lace.datalog.language.syntax import Fact
 from lace.errors import NotFound, StoreError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import HAVE, RECORD_PREDICATES
@@ -27,7 +27,7 @@ from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import validate
 from lace.store import SQLiteStore, open_store
-from lace.store.columns import schema
+from lace.store.columns.tables import schema
 from store.samples import assortment, blob, plex
 
 TESTS = Path(__file__).parent.parent

@@ -17,7 +17,7 @@ from lace.errors import StoreFull
 from lace.limits import MIB, StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.store import open_store
-from lace.store.columns.reserve import SUFFIX, Reserve
+from lace.store.columns.file.reserve import SUFFIX, Reserve
 from store.samples import blob, plex
 from store.test_durability import require_whole
 

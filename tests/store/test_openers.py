@@ -18,7 +18,7 @@ import lace
 from lace.errors import StoreDamaged, StoreError
 from lace.limits import StoreLimits
 from lace.store import open_store
-from lace.store.columns import openers
+from lace.store.columns.file import openers
 from store.samples import assortment, plex
 
 IMPATIENT = StoreLimits(busy_timeout_ms=20)

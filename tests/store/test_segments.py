@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lace.datalog.language.syntax import Fact
 from lace.datalog.source import Codes
-from lace.datalog.syntax import Fact
 from lace.errors import StoreError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.records.validate import ValidRecord
 from lace.store import StoreCursor
-from lace.store.columns.encode import encode_batch
-from lace.store.columns.packing import pack, unpack
-from lace.store.columns.segments import Segment, as_ids, merge, picked, translate, without
-from lace.store.columns.view import SegmentView
+from lace.store.columns.segments.encode import encode_batch
+from lace.store.columns.segments.packing import pack, unpack
+from lace.store.columns.segments.segment import Segment, as_ids, merge, picked, translate, without
+from lace.store.columns.segments.view import SegmentView
 from store.samples import assortment, plex
 
 batches = st.lists(st.sampled_from(assortment()), max_size=8, unique_by=lambda record: record.hash)

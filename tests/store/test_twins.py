@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from lace.datalog.language.syntax import Fact
 from lace.datalog.source import ColumnSource
-from lace.datalog.syntax import Fact
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.limits import StoreLimits

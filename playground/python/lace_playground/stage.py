@@ -10,19 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from lace.interlace.terms import Link, MachineConfig, Terms
+from lace.interlace.setup.terms import Link, MachineConfig, Terms
 from lace.limits import SECOND_NS, EngineLimits
 from lace.notation.digest import domain_digest
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
 from lace.policy.exposure import Exposure, expose_all, expose_selected
 from lace.policy.operand import Module
-from lace.porcelain.lace import Lace
-from lace.porcelain.opening import IN_MEMORY, open_lace
+from lace.porcelain.lace import IN_MEMORY, Lace, open_lace
 from lace.records.keys import SigningKey, SigningSecret
 from lace.records.model import Blob, Plex, Record
-from lace.runtime.host import LocalHost
-from lace.runtime.session import Outcome, Session
+from lace.runtime.host.host import LocalHost
+from lace.runtime.link.session import Outcome, Session
 from lace_playground.scene import PEOPLE, Note, Scene, Side, Weather
 from lace_playground.wire import End, Passed, Plan, Wire, outcome_of, plan_for
 

@@ -12,10 +12,10 @@ from lace.errors import InvalidInput
 from lace.notation.identifiers import RecordHash
 from lace.porcelain.why import Walk, WhySide, walk
 from lace.records.model import Plex, Seal
-from lace.runtime.session import Outcome
-from lace.runtime.telling import explanation
-from lace.runtime.trace import Passed as Captured
-from lace.runtime.trace import Told, TraceReader, Way
+from lace.runtime.link.session import Outcome
+from lace.runtime.trace.telling import explanation
+from lace.runtime.trace.trace import Passed as Captured
+from lace.runtime.trace.trace import Told, TraceReader, Way
 from lace_playground.scene import PEOPLE
 from lace_playground.stage import Played, Stage, key_of
 

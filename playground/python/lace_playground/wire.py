@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lace.interlace.events import Event
-from lace.runtime.atonce import carry_out
-from lace.runtime.host import LocalHost
-from lace.runtime.session import Outcome, Session
+from lace.runtime.host.host import LocalHost
+from lace.runtime.link.atonce import carry_out
+from lace.runtime.link.session import Outcome, Session
 from lace_playground.scene import Weather
 
 MS = 1_000_000

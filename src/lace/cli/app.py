@@ -14,8 +14,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from lace.cli.catalogue import BY_NAME, CATALOGUE, SECTIONS
-from lace.cli.failure import ExitCode, explain_failure, leave_quietly
-from lace.cli.output import say, styled, visible
+from lace.cli.output.failure import ExitCode, explain_failure, leave_quietly
+from lace.cli.output.output import say, styled, visible
 
 INTRODUCTION = """Keep signed records in a file, and let two machines converge on them by rules.
 

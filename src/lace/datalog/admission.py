@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lace.datalog.reached import reached
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import CheckedProgram
+from lace.datalog.limit_errors import limit_reached
 from lace.datalog.source import FactSource
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import CheckedProgram
 from lace.errors import InvalidLacegram
 from lace.limits import EngineLimits
 from lace.notation.text import require_nfc
@@ -30,7 +30,7 @@ def admit_source(checked: CheckedProgram, source: FactSource, limits: EngineLimi
 
 def _require_at_most(limit: str, allowed: int, source: FactSource, predicates: Iterable[Predicate]) -> None:
     if sum(map(source.count, predicates)) > allowed:
-        raise reached(limit, allowed, "facts of the predicates that the program reads")
+        raise limit_reached(limit, allowed, "facts of the predicates that the program reads")
 
 
 def check_fact(fact: Fact, limits: EngineLimits) -> None:
@@ -39,7 +39,7 @@ def check_fact(fact: Fact, limits: EngineLimits) -> None:
     if len(values) != predicate.arity:
         raise InvalidLacegram(f"{predicate} given {len(values)} values", rule="arity")
     if predicate.arity > limits.max_tuple_arity:
-        raise reached("max_tuple_arity", limits.max_tuple_arity, str(predicate))
+        raise limit_reached("max_tuple_arity", limits.max_tuple_arity, str(predicate))
     for value in values:
         check_value(value, limits, f"a value of {predicate}")
 
@@ -49,4 +49,4 @@ def check_value(value: str, limits: EngineLimits, what: str = "a fact value") ->
     require_nfc(value)
     allowed = limits.max_value_bytes
     if len(value.encode()) > allowed:
-        raise reached("max_value_bytes", allowed, what)
+        raise limit_reached("max_value_bytes", allowed, what)

@@ -5,8 +5,8 @@ Rule: `_` takes any value and binds nothing.
 
 from __future__ import annotations
 
+from lace.datalog.language.syntax import Atom, Constant, Term, Variable
 from lace.datalog.source import Row
-from lace.datalog.syntax import Atom, Constant, Term, Variable
 
 Binding = dict[str, str]
 

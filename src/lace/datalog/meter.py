@@ -13,10 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from lace.datalog.formatting import format_rule
-from lace.datalog.names import authored_name, is_authored, is_for_asked
-from lace.datalog.reached import reached
-from lace.datalog.syntax import NOWHERE, Atom, Cardinality, Literal, Negated, Place, Positive, Predicate, Program, Rule
+from lace.datalog.language.formatting import format_rule
+from lace.datalog.language.syntax import (
+    NOWHERE,
+    Atom,
+    Cardinality,
+    Literal,
+    Negated,
+    Place,
+    Positive,
+    Predicate,
+    Program,
+    Rule,
+)
+from lace.datalog.limit_errors import limit_reached
+from lace.datalog.planning.names import authored_name, is_authored, is_for_asked
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
 
@@ -130,7 +141,7 @@ class Meter:
 
     def exceeded(self, limit: str, allowed: int, detail: str = "", advice: str = "") -> LimitExceeded:
         """The error of a limit that the rule which runs now has met."""
-        return reached(limit, allowed, detail, rule=self._shown_rule(), advice=advice)
+        return limit_reached(limit, allowed, detail, rule=self._shown_rule(), advice=advice)
 
     def _require(self, limit: str, allowed: int, used: int) -> None:
         if used > allowed:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.errors import InvalidLacegram
 from lace.notation.fact import facts_of
 
@@ -55,6 +55,14 @@ class ColumnSource(FactSource, Protocol):
 
     def slices(self, predicate: Predicate, position: int) -> Mapping[int, Sequence[Codes]] | None:
         """The relation split by the code at `position` (Field by its Name), or None where it is not kept so."""
+
+
+@runtime_checkable
+class LineSource(Protocol):
+    """A column source that can hand out texts as they are kept, without making a string of each."""
+
+    def lines(self, codes: Codes) -> bytes:
+        """The texts of some codes in UTF-8, each ended by a line break; no text of such a source holds one."""
 
 
 def all_facts(*sources: FactSource) -> Iterator[Fact]:

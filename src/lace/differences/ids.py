@@ -31,11 +31,15 @@ _PAYLOAD = slice(2, 45)  # of `P.<43 symbols>.H3`
 _ROWS_AT_ONCE = 1 << 16
 _FEW = 4  # ids that are looked for one by one
 _TEXT_LENGTH = 48
+_LINE = _TEXT_LENGTH + 1
+_AFTER_PAYLOAD = np.frombuffer(f".{H3}\n".encode(), np.uint8)
 # 43 symbols hold 258 bits for 256: of the last symbol only the sixteen with two zero bits are canonical.
-_TEXT = r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3"
-_TEXTS = re.compile(rf"{_TEXT}(?:\n{_TEXT})*+")
+_IS_ID = re.compile(r"[BPS]\.[0-9A-Z_a-z~]{42}[048CGKOSW_dhlptx]\.H3")
 _STANDARD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_TO_STANDARD = bytes.maketrans(b64a.ALPHABET.encode(), _STANDARD.encode())
+# What is not a symbol of B64A becomes one of neither alphabet: `+` and `/` are symbols of the standard one.
+_TO_STANDARD = bytes.maketrans(
+    bytes(set(range(256)) - set(b64a.ALPHABET.encode())) + b64a.ALPHABET.encode(), b"!" * 192 + _STANDARD.encode()
+)
 _FROM_STANDARD = bytes.maketrans(_STANDARD.encode(), b64a.ALPHABET.encode())
 
 
@@ -199,8 +203,7 @@ def sort_ids(words: Words, letters: Letters, kind: Literal["stable"] | None = No
 
 def ids_of_digests(digests: npt.NDArray[np.uint8], letters: Letters) -> Ids:
     """Ids of an (n, 32) array of digest bytes and their letters."""
-    words = np.ascontiguousarray(digests).view(">u8").reshape(len(letters), 4).T.astype(np.uint64)
-    return sort_ids(words, letters)
+    return sort_ids(_words(digests), letters)
 
 
 def digests_of(ids: Ids) -> npt.NDArray[np.uint8]:
@@ -210,40 +213,76 @@ def digests_of(ids: Ids) -> npt.NDArray[np.uint8]:
 
 def ids_of_texts(records: Iterable[str]) -> Ids:
     """The ids of some texts, each an exact H3 id; InvalidText for any other."""
-    text = "\n".join(records)
-    if not text:
-        return EMPTY
-    return _ids_of_one(text) if len(text) == _TEXT_LENGTH else _ids_of_lines(text)
+    piece = "\n".join((*records, "")).encode(errors="replace")
+    return _ids_of_one(piece) if len(piece) == _LINE else ids_of_lines((piece,))
 
 
 @lru_cache(maxsize=64)
-def _ids_of_one(text: str) -> Ids:
+def _ids_of_one(piece: bytes) -> Ids:
     """A new record is asked about some ten times for each of the links that it goes to."""
-    return _ids_of_lines(text)
+    return ids_of_lines((piece,))
 
 
-def _ids_of_lines(text: str) -> Ids:
-    if not _TEXTS.fullmatch(text):
-        wrong = next(record for record in text.split("\n") if not _TEXTS.fullmatch(record))
-        raise InvalidText("not an H3 record id", rule="record-id", found=excerpt(wrong))
-    rows = np.frombuffer(f"{text}\n".encode(), np.uint8).reshape(-1, _TEXT_LENGTH + 1)
-    return ids_of_digests(_decoded(rows), np.ascontiguousarray(rows[:, 0]))
+def ids_of_lines(pieces: Iterable[bytes]) -> Ids:
+    """The ids of texts that each end in a line break, some texts at a time; InvalidText for one that is not an H3 id.
+
+    However many they are, no text becomes a string."""
+    columns = [_columns_of_lines(piece) for piece in pieces if piece]
+    if not columns:
+        return EMPTY
+    words = np.concatenate([found for found, _ in columns], axis=1)
+    letters = np.concatenate([found for _, found in columns])
+    del columns
+    return sort_ids(words, letters)
+
+
+def _columns_of_lines(piece: bytes) -> tuple[Words, Letters]:
+    if len(piece) % _LINE:
+        raise _not_an_id(piece)
+    rows = np.frombuffer(piece, np.uint8).reshape(-1, _LINE)
+    if not _are_framed(rows):
+        raise _not_an_id(piece)
+    try:
+        return _words(_decoded(rows)), np.ascontiguousarray(rows[:, 0])
+    except ValueError:
+        raise _not_an_id(piece) from None
+
+
+def _are_framed(rows: npt.NDArray[np.uint8]) -> bool:
+    """Whether what stands around the payloads of some rows is what stands around those of ids."""
+    letters = rows[:, 0]
+    known = (letters == ord("B")) | (letters == ord("P")) | (letters == ord("S"))
+    return bool(known.all() and (rows[:, 1] == ord(".")).all() and (rows[:, 45:] == _AFTER_PAYLOAD).all())
+
+
+def _not_an_id(piece: bytes) -> InvalidText:
+    texts = piece.decode(errors="replace").split("\n")[:-1]
+    wrong = next((text for text in texts if not _IS_ID.fullmatch(text)), "")
+    return InvalidText("not an H3 record id", rule="record-id", found=excerpt(wrong))
 
 
 def _decoded(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The digests of ids that stand as rows of characters."""
+    """The digests of ids that stand as rows of characters; ValueError if a payload is not canonical."""
     # 43 symbols and a zero symbol are 33 bytes, so that many ids are decoded as one text.
     symbols = np.full((len(rows), 44), ord("0"), np.uint8)
     symbols[:, :43] = rows[:, _PAYLOAD]
-    data = a2b_base64(symbols.tobytes().translate(_TO_STANDARD))
-    return np.frombuffer(data, np.uint8).reshape(-1, ID_BYTES)[:, :32]
+    data = a2b_base64(symbols.tobytes().translate(_TO_STANDARD))  # which passes over what is not a symbol
+    if len(data) != len(rows) * ID_BYTES:
+        raise ValueError("a symbol that is not of B64A")
+    decoded = np.frombuffer(data, np.uint8).reshape(-1, ID_BYTES)
+    if decoded[:, 32].any():
+        raise ValueError("bits beyond the digest")
+    return decoded[:, :32]
+
+
+def _words(digests: npt.NDArray[np.uint8]) -> Words:
+    return np.ascontiguousarray(digests).view(">u8").reshape(len(digests), 4).T.astype(np.uint64)
 
 
 def unsorted_ids(text: bytes) -> Ids:
     """Ids that are known to be H3 ids, back to back, in the order given: for what hangs on no order, as sums do."""
     rows = np.frombuffer(text, np.uint8).reshape(-1, _TEXT_LENGTH)
-    words = np.ascontiguousarray(_decoded(rows)).view(">u8").reshape(len(rows), 4).T.astype(np.uint64)
-    return Ids(words, np.ascontiguousarray(rows[:, 0]))
+    return Ids(_words(_decoded(rows)), np.ascontiguousarray(rows[:, 0]))
 
 
 def partition_sizes(ids: Ids) -> Positions:
@@ -253,7 +292,7 @@ def partition_sizes(ids: Ids) -> Positions:
 
 def columnar(records: Iterable[str]) -> list[str]:
     """Those of some record ids that columns can hold."""
-    return [record for record in records if _TEXTS.fullmatch(record) and len(record) == _TEXT_LENGTH]
+    return [record for record in records if _IS_ID.fullmatch(record)]
 
 
 def ids_of_bytes(data: bytes | memoryview) -> Ids:

@@ -29,6 +29,16 @@ def measure(keyed: KeyedIds) -> U64:
     return measured
 
 
+def nothing() -> U64:
+    """The measure of the empty set."""
+    return np.zeros(3 + COUNTERS, np.uint64)
+
+
+def agrees(expected: U64, told: U64) -> bool:
+    """Whether count and both sums are the ones that were told (070-END-01)."""
+    return bool((expected[:3] == told[:3]).all())
+
+
 def estimate(ours: U64, theirs: U64) -> float:
     """About how many records two sets differ by (070-EST-02), from their measures.
 

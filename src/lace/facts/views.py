@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import field, replace
 from typing import Protocol
 
-from lace.datalog.source import FactSource, Row
-from lace.datalog.syntax import (
+from lace.datalog.language.syntax import (
     ANONYMOUS,
     Anonymous,
     Atom,
@@ -29,6 +28,7 @@ from lace.datalog.syntax import (
     TrueLiteral,
     Variable,
 )
+from lace.datalog.source import FactSource, Row
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.values import dataclass
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NoReturn
 
-from lace.datalog.canonical import Lacegram
+from lace.datalog.language.canonical import Lacegram
 from lace.errors import InvalidInput, InvalidStream, LimitExceeded, excerpt
 from lace.iltp.items import Resource
 from lace.limits import KIB, MIB, EngineLimits

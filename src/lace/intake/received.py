@@ -16,7 +16,7 @@ from lace.notation.identifiers import RecordHash
 from lace.records.keys import verify_batch
 from lace.records.validate import validate
 from lace.store.base import RecordStore
-from lace.store.columns.encode import EncodedBatch
+from lace.store.columns.segments.encode import EncodedBatch
 from lace.values import dataclass
 
 _WIDEST = RecordLimits()

@@ -1,23 +1,24 @@
 """What all parts of a machine share: who we are, the phase, the clock argument, what goes out, what was moved (050).
 
-Rule: nothing here decides what a phase means. The parts (`negotiation`, `loop`, `carrying`) hold the core and the core
+Rule: nothing here decides what a phase means. The parts (`negotiation`, `loop`, `transfer`) hold the core and the core
 holds none of them: a part that is over is simply let go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lace.errors import LocalProtocolError
+from lace.errors import LocalProtocolError, excerpt
 from lace.interlace.effects import Effect, EndBlock, HostEffect, Report, SendFacts
-from lace.interlace.events import Event
+from lace.interlace.events import Event, RefusedByPeer
 from lace.interlace.inputs import RulesChanged
 from lace.interlace.ledger import Ledger
+from lace.interlace.loop.refusals import RefusalBook
+from lace.interlace.loop.requests import RequestBook
 from lace.interlace.phases import QUESTIONS, Move, Phase, Question, move
-from lace.interlace.refusals import RefusalBook
-from lace.interlace.terms import MachineConfig, Terms
-from lace.interlace.transfer import RequestBook
+from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.setup.terms import MachineConfig, Terms
 from lace.notation.fact import Fact
 
 
@@ -73,6 +74,21 @@ class Core:
     def is_phase_done(self) -> bool:
         """Whether our part is sent and the peer's is read (050-DRV-04)."""
         return self.sent and self.received
+
+    # --- what the peer did not keep ------------------------------------------------------------------------------
+
+    def accept_refusals(self, reasons: Mapping[str, str]) -> None:
+        """Each is about a record that was sent and not refused before; others abort (071-FACT-03), as P21 has it."""
+        for record in reasons:
+            if not self.ledger.has_sent(record):
+                raise ProtocolAbort(
+                    AbortReason.MALFORMED_FACT_BLOCK,
+                    f"Refused for {excerpt(record)}, which was not sent",
+                    "071-FACT-03",
+                )
+        if reasons:
+            self.ledger.refuse(reasons)
+            self.report(RefusedByPeer(reasons))
 
     # --- what goes out -----------------------------------------------------------------------------------------
 

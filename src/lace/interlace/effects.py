@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.sketch import Symbols
-from lace.interlace.advertisement import Claims
+from lace.interlace.claims.advertisement import Claims
+from lace.interlace.claims.partitions import Partition
 from lace.interlace.events import Event
-from lace.interlace.negotiate import FieldSchema
-from lace.interlace.partitions import Partition
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
 from lace.interlace.runtimefacts import RuntimeFacts
+from lace.interlace.setup.hello import FieldSchema
 from lace.notation.fact import Fact
 from lace.policy.compile import ExchangePlan
 from lace.policy.exposure import Exposure

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from lace.interlace.core import Core
 from lace.interlace.effects import Abort, Finish
-from lace.interlace.epoch import Epoch
 from lace.interlace.events import Closed
+from lace.interlace.loop.epoch import Epoch
 from lace.interlace.phases import Move
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.result import InterlaceResult

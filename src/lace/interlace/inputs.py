@@ -12,11 +12,11 @@ from dataclasses import field
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
 from lace.errors import LaceError
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.claims.partitions import Partition
 from lace.interlace.effects import SetHandle
-from lace.interlace.partitions import Partition
-from lace.interlace.refusals import NOTHING_HELD_BACK, HeldBack, Reason
-from lace.interlace.terms import Rules
+from lace.interlace.loop.refusals import NOTHING_HELD_BACK, HeldBack, Reason
+from lace.interlace.setup.terms import Rules
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.policy.operand import Module

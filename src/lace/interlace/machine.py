@@ -14,19 +14,19 @@ from typing import get_args
 
 from lace.errors import LocalProtocolError
 from lace.interlace import inputs as given
-from lace.interlace.agreement import Agreement
-from lace.interlace.blocks import BlockReader, reader_for
 from lace.interlace.core import Core
 from lace.interlace.effects import Effect, SetHandle
 from lace.interlace.ending import Ending
-from lace.interlace.epoch import Epoch
 from lace.interlace.events import EpochBegan
-from lace.interlace.negotiation import LACEGRAM, Modules, Negotiation
+from lace.interlace.loop.blocks import BlockReader, reader_for
+from lace.interlace.loop.epoch import Epoch
+from lace.interlace.loop.rounds import Rounds
 from lace.interlace.phases import READS, TIMED, Move, Phase
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.result import InterlaceResult
-from lace.interlace.rounds import Rounds
-from lace.interlace.terms import MachineConfig
+from lace.interlace.setup.agreement import Agreement
+from lace.interlace.setup.negotiation import LACEGRAM, Modules, Negotiation
+from lace.interlace.setup.terms import MachineConfig
 from lace.interlace.vocabulary import EXCHANGE_OPERAND, Block
 from lace.policy.operand import Module
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from lace.interlace.refusals import NOTHING_HELD_BACK, HeldBack, Reason
+from lace.interlace.loop.refusals import NOTHING_HELD_BACK, HeldBack, Reason
 from lace.notation.identifiers import ExchangePlanId, RecordHash, Verifier
 from lace.values import dataclass
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 from lace.errors import InvalidExchangePlan
 from lace.limits import KIB
 from lace.notation.identifiers import ExchangePlanId

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lace.datalog.syntax import Atom, Positive, Rule, Variable
+from lace.datalog.language.syntax import Atom, Positive, Rule, Variable
 from lace.errors import InvalidExchangePlan
 from lace.facts.predicates import SELECT_ADVERTISED, SELECT_HAVE
 from lace.limits import EngineLimits

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Self
 
-from lace.datalog.annotations import read_annotated_all
-from lace.datalog.canonical import canonical_text, lacegram_id
-from lace.datalog.parser import parse_program
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import Atom, Constant, Positive, Program, Rule, Term, Variable
-from lace.datalog.validate import Profile, check_all
+from lace.datalog.language.annotations import read_annotated_all
+from lace.datalog.language.canonical import canonical_text, lacegram_id
+from lace.datalog.language.parser import parse_program
+from lace.datalog.language.syntax import Atom, Constant, Positive, Program, Rule, Term, Variable
+from lace.datalog.language.validate import Profile, check_all
+from lace.datalog.planning.stratify import reachable
 from lace.errors import InvalidExchangePlan, InvalidInput
 from lace.facts.predicates import (
     ALLOW_QUERY_RECORD,

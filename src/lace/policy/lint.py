@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
-from lace.datalog.diagnosis import lacegram_error
-from lace.datalog.formatting import format_rule
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import (
+from lace.datalog.language.diagnosis import lacegram_error
+from lace.datalog.language.formatting import format_rule
+from lace.datalog.language.syntax import (
     Anonymous,
     Atom,
     Constant,
@@ -24,7 +23,8 @@ from lace.datalog.syntax import (
     Term,
     Unequal,
 )
-from lace.datalog.validate import LOCAL_PROFILE, Profile
+from lace.datalog.language.validate import LOCAL_PROFILE, Profile
+from lace.datalog.planning.stratify import reachable
 from lace.errors import InvalidLacegram, InvalidText, excerpt
 from lace.facts.predicates import (
     ADVERTISED,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from lace.datalog.canonical import rule_id
-from lace.datalog.syntax import (
+from lace.datalog.language.canonical import rule_id
+from lace.datalog.language.syntax import (
     ANONYMOUS,
     Atom,
     Constant,
@@ -23,7 +23,7 @@ from lace.datalog.syntax import (
     Rule,
     Variable,
 )
-from lace.datalog.validate import CheckedProgram, Profile, check_program
+from lace.datalog.language.validate import CheckedProgram, Profile, check_program
 from lace.facts.predicates import (
     ADVERTISED,
     ALLOW_QUERY_RECORD,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import Atom, Literal, Positive, Predicate, Rule, Term, Variable
-from lace.datalog.terms import literal_terms, map_terms
+from lace.datalog.language.syntax import Atom, Literal, Positive, Predicate, Rule, Term, Variable
+from lace.datalog.language.terms import literal_terms, map_terms
+from lace.datalog.planning.stratify import reachable
 from lace.facts.predicates import (
     ADVERTISED,
     ADVERTISED_FIELD,

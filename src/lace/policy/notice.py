@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lace.datalog.syntax import Positive, Predicate, Rule
+from lace.datalog.language.syntax import Positive, Predicate, Rule
 from lace.facts.predicates import RECORD_PREDICATES, SELECT_ADVERTISED, SELECT_HAVE
 from lace.facts.views import record_atoms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, ViewKind

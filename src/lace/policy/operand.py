@@ -11,13 +11,13 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Self
 
-from lace.datalog.annotations import read_annotated_all
-from lace.datalog.canonical import Lacegram, canonical_text, lacegram_id
-from lace.datalog.formatting import format_program
-from lace.datalog.parser import parse_all_errors
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import Atom, Predicate, Program, Rule
-from lace.datalog.validate import Profile, check_all, check_program
+from lace.datalog.language.annotations import read_annotated_all
+from lace.datalog.language.canonical import Lacegram, canonical_text, lacegram_id
+from lace.datalog.language.formatting import format_program
+from lace.datalog.language.parser import parse_all_errors
+from lace.datalog.language.syntax import Atom, Predicate, Program, Rule
+from lace.datalog.language.validate import Profile, check_all, check_program
+from lace.datalog.planning.stratify import reachable
 from lace.errors import InvalidExchangePlan, InvalidInput, InvalidLacegram, InvalidText, excerpt
 from lace.facts.predicates import (
     ADVERTISEMENT_PREDICATES,

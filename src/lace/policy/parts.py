@@ -8,8 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import ANONYMOUS, Atom, Constant, Literal, Negated, Positive, Predicate, Rule, Term, Variable
+from lace.datalog.language.syntax import (
+    ANONYMOUS,
+    Atom,
+    Constant,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Rule,
+    Term,
+    Variable,
+)
+from lace.datalog.planning.stratify import reachable
 from lace.facts.predicates import (
     ADVERTISED,
     ADVERTISED_FIELD,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lace.datalog.canonical import format_rule, rule_id
-from lace.datalog.formatting import format_fact
-from lace.datalog.syntax import Fact, Predicate, Rule
+from lace.datalog.language.canonical import format_rule, rule_id
+from lace.datalog.language.formatting import format_fact
+from lace.datalog.language.syntax import Fact, Predicate, Rule
 from lace.notation.identifiers import LacegramId, RuleId
 from lace.values import dataclass
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import Atom, Literal, Positive, Predicate, Rule, Variable
+from lace.datalog.language.syntax import Atom, Literal, Positive, Predicate, Rule, Variable
+from lace.datalog.planning.stratify import reachable
 from lace.facts.predicates import ADVERTISEMENT_PREDICATES, RECORD_PREDICATES
 from lace.policy.parts import LINK_SOURCE, LINK_TARGET, UNFINISHED, is_link_to_part
 from lace.policy.rewrite import atom_of, heads

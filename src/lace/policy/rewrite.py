@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from lace.datalog.syntax import Atom, Cardinality, Literal, Negated, Positive, Predicate, Rule, Term, Variable
-from lace.datalog.terms import map_terms
+from lace.datalog.language.syntax import Atom, Cardinality, Literal, Negated, Positive, Predicate, Rule, Term, Variable
+from lace.datalog.language.terms import map_terms
 
 Renaming = Callable[[Predicate], Predicate]
 

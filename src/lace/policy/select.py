@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
-from lace.datalog.syntax import (
+from lace.datalog.language.syntax import (
     ANONYMOUS,
     Atom,
     Constant,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from lace.datalog.syntax import Constant, Rule
+from lace.datalog.language.syntax import Constant, Rule
 from lace.errors import InvalidExchangePlan, InvalidText, excerpt
 from lace.facts.predicates import ADVERTISED_FIELD, RUNTIME_PREDICATES
 from lace.notation.digest import domain_digest

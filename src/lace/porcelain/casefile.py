@@ -21,10 +21,10 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lace.datalog.annotations import read_annotated
-from lace.datalog.formatting import format_fact, format_program
-from lace.datalog.parser import parse_facts
-from lace.datalog.syntax import Fact, Predicate, Program
+from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.formatting import format_fact, format_program
+from lace.datalog.language.parser import parse_facts
+from lace.datalog.language.syntax import Fact, Predicate, Program
 from lace.errors import InvalidText
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, FIELD, HAVE
 from lace.limits import EngineLimits

@@ -112,8 +112,8 @@ def selected_among(
     if not found:
         return []
     from lace.datalog.engine import evaluate  # seldom needed, and long to load
-    from lace.datalog.syntax import Atom, Program, Variable
-    from lace.datalog.validate import check_program
+    from lace.datalog.language.syntax import Atom, Program, Variable
+    from lace.datalog.language.validate import check_program
     from lace.policy.operand import SELECTOR_PROFILE
 
     limits = limits or EngineLimits()

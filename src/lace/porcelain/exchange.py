@@ -21,13 +21,13 @@ from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
-from lace.porcelain.held import NotExposed, held_back
 from lace.porcelain.lace import Lace
+from lace.porcelain.visibility import NotExposed, held_back
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
-from lace.runtime.follow import LocalFollow
-from lace.runtime.local import OnEvent, exchange
-from lace.runtime.party import Party, local_terms
+from lace.runtime.local.follow import LocalFollow
+from lace.runtime.local.local import OnEvent, exchange
+from lace.runtime.local.party import Party, local_terms
 from lace.values import dataclass
 
 Select = str | Module | Iterable["str | Module"] | None

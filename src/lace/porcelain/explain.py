@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lace.datalog.annotations import Sidecar, read_annotated
 from lace.datalog.engine import Base, CombinedSource, Result, evaluate
-from lace.datalog.engine.asking import AskedFacts, BaseFacts
+from lace.datalog.engine.on_demand import BaseFacts, FactsOnDemand
 from lace.datalog.explain import Absence, Known, Proof, why, why_not
 from lace.datalog.explain.data import Json, absence_json, proof_dot, proof_json
 from lace.datalog.explain.text import format_absence, format_proof
-from lace.datalog.formatting import format_atom
-from lace.datalog.limiting import stated_limits
+from lace.datalog.language.annotations import Sidecar, read_annotated
+from lace.datalog.language.formatting import format_atom
+from lace.datalog.language.limiting import stated_limits
+from lace.datalog.language.parser import parse_atom
+from lace.datalog.language.syntax import Atom, Fact
+from lace.datalog.language.validate import check_program
 from lace.datalog.meter import Interrupt, never
-from lace.datalog.parser import parse_atom
 from lace.datalog.source import FactSource
-from lace.datalog.syntax import Atom, Fact
-from lace.datalog.validate import check_program
 from lace.errors import NotFound
 from lace.limits import EngineLimits, ExplainLimits
 from lace.porcelain.query import HasStore, base_of, profile_of, require_known
@@ -76,7 +76,7 @@ class Explainer:
         annotated = read_annotated(rules, name=name, limits=limits)
         self.annotations = annotated.sidecar
         self.checked = check_program(annotated.program, profile_of(self._base), limits)
-        self._derived = AskedFacts(self.checked, self._base, limits, interrupt)
+        self._derived = FactsOnDemand(self.checked, self._base, limits, interrupt)
         in_columns = self._base.columns is not None
         source: FactSource = CombinedSource(self._base.parts) if in_columns else BaseFacts(self._base)
         most = {} if in_columns else {"max_indexed_rows": 0}
@@ -105,11 +105,11 @@ def explain(
 ) -> Explanation:
     """Why a fact holds over a lace, a fact source or facts, or why it does not; limits are those of `lace.query`.
 
-    >>> from lace.datalog.parser import parse_facts
+    >>> from lace.datalog.language.parser import parse_facts
     >>> facts = list(parse_facts("Edge('a','b')"))
-    >>> print(explain(facts, "Path(X,Y) :- Edge(X,Y).", "Path('b',Y)"), end="")
-    Path('b',Y) does not hold
-    └─ Path(X,Y) :- Edge(X,Y).
+    >>> print(explain(facts, "RowLookup(X,Y) :- Edge(X,Y).", "RowLookup('b',Y)"), end="")
+    RowLookup('b',Y) does not hold
+    └─ RowLookup(X,Y) :- Edge(X,Y).
           U.UtqFv_rGAYyTiI1em8IExr5dKAbWmov3uOMItorCByx
           failed at Edge(X,Y): 1 binding got there, none further
           with X = 'b'

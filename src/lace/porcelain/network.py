@@ -1,6 +1,6 @@
 """Exchanges with peers elsewhere, for programs that are not asyncio themselves.
 
-Rule: a thin layer over `lace.runtime.node`; everything that an exchange decides is decided there.
+Rule: a thin layer over `lace.runtime.node.node`; everything that an exchange decides is decided there.
 
     with lace.open("notes.lace") as notes:
         outcome = lace.connect(notes, "tcp:example.com", select="//u//ding//", expose="selected")
@@ -18,21 +18,21 @@ from contextlib import contextmanager
 
 from lace.errors import TransportError
 from lace.iltp.address import Address, parse_address
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
 from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import Clock, SystemClock
-from lace.runtime.hosting import MakeHost
-from lace.runtime.links import OnEvent
-from lace.runtime.node import Hooks, Node
-from lace.runtime.quotas import Quotas
-from lace.runtime.relay import OnEvent as RelayOnEvent
-from lace.runtime.relay import RelayLimits
-from lace.runtime.relay import relay as relay_between
-from lace.runtime.session import Outcome
+from lace.runtime.host.hosting import MakeHost
+from lace.runtime.host.quotas import Quotas
+from lace.runtime.link.session import Outcome
+from lace.runtime.local.relay import OnEvent as RelayOnEvent
+from lace.runtime.local.relay import RelayLimits
+from lace.runtime.local.relay import relay as relay_between
+from lace.runtime.node.links import OnEvent
+from lace.runtime.node.node import Hooks, Node
 from lace.store.base import RecordStore
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls

@@ -1,7 +1,7 @@
 """A lace among peers, for programs that run on asyncio: `async with lace.Node(notes, expose="selected") as node:`.
 
-Rule: a thin layer over `lace.runtime.node`; everything that an exchange decides is decided there. Leaving the block
-ends every link at a phase boundary; cancelling a task ends what that task waits for and nothing else.
+Rule: a thin layer over `lace.runtime.node.node`; everything that an exchange decides is decided there. Leaving the
+block ends every link at a phase boundary; cancelling a task ends what that task waits for and nothing else.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from weakref import WeakSet
 from lace.errors import LocalProtocolError
 from lace.iltp.address import parse_address
 from lace.interlace.events import Event
-from lace.interlace.terms import Rules, Terms
+from lace.interlace.setup.terms import Rules, Terms
 from lace.notation.identifiers import Verifier
 from lace.porcelain.exchange import Expose, Select, exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
-from lace.runtime.links import Heard, Hooks, LinkInfo, NodeLimits
-from lace.runtime.node import Node, TermsFor
-from lace.runtime.quotas import Quotas
-from lace.runtime.session import Outcome
+from lace.runtime.host.quotas import Quotas
+from lace.runtime.link.session import Outcome
+from lace.runtime.node.links import Heard, Hooks, LinkInfo, NodeLimits
+from lace.runtime.node.node import Node, TermsFor
 from lace.transports.base import ByteStream, TransportProof
 from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls

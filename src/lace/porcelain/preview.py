@@ -1,7 +1,7 @@
 """What an exchange would move, with nothing moved, and what a peer offers: `lace.preview`, `lace.browse`.
 
-Rule: a preview is a real exchange with the peer, under the same selection and exposure; see `lace.runtime.preview` for
-how nothing moves in it.
+Rule: a preview is a real exchange with the peer, under the same selection and exposure; see
+`lace.runtime.local.preview` for how nothing moves in it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from lace.errors import TransportError
 from lace.facts import predicates as names
-from lace.interlace.advertisement import Advertisement
-from lace.interlace.terms import Terms
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.setup.terms import Terms
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.select import telling
@@ -21,10 +21,10 @@ from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
 from lace.porcelain.network import Caller, terms_of
 from lace.records.keys import SigningKey
-from lace.runtime.local import ExchangeAborted, LocalExchange
-from lace.runtime.party import Party
-from lace.runtime.preview import Preview, PreviewHost
-from lace.runtime.quotas import QuotaGate
+from lace.runtime.host.quotas import QuotaGate
+from lace.runtime.local.local import ExchangeAborted, LocalExchange
+from lace.runtime.local.party import Party
+from lace.runtime.local.preview import Preview, PreviewHost
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from lace.transports.tls import ClientTls

@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from lace.datalog.annotations import read_annotated
 from lace.datalog.engine import Base, Result, evaluate
 from lace.datalog.engine.base import predicates_given
-from lace.datalog.limiting import stated_limits
-from lace.datalog.names import PredicateNames
-from lace.datalog.parser import parse_atom
-from lace.datalog.source import FactSource
-from lace.datalog.stratify import read_atom
-from lace.datalog.syntax import (
+from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.limiting import stated_limits
+from lace.datalog.language.parser import parse_atom
+from lace.datalog.language.syntax import (
     ANONYMOUS,
     Anonymous,
     Atom,
@@ -30,7 +27,10 @@ from lace.datalog.syntax import (
     Rule,
     Variable,
 )
-from lace.datalog.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, Profile, check_program
+from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, Profile, check_program
+from lace.datalog.planning.names import PredicateNames
+from lace.datalog.planning.stratify import read_atom
+from lace.datalog.source import FactSource
 from lace.errors import InvalidLacegram
 from lace.facts.predicates import FIELD, HAVE
 from lace.limits import EngineLimits
@@ -158,7 +158,7 @@ def query(
     limits = limits or stated_limits(rules, name=name)
     program = read_annotated(rules, name=name, limits=limits).program
     if isinstance(asked, str | os.PathLike):
-        from lace.porcelain.opening import open_lace
+        from lace.porcelain.lace import open_lace
 
         with open_lace(asked, read_only=True) as lace:
             answer = _over_base(base_of(lace, limits), program, goal, extra, limits)

@@ -17,12 +17,12 @@ from lace.errors import naming_extras
 _PUBLIC = {
     "Pipeline": "lace.spark.pipeline",
     "PipelineSettings": "lace.spark.pipeline",
-    "SparkSettings": "lace.spark.executor",
-    "evaluate": "lace.spark.query",
-    "query_archive": "lace.spark.query",
-    "query_facts": "lace.spark.query",
-    "register": "lace.spark.source",
-    "spark_session": "lace.spark.session",
+    "SparkSettings": "lace.spark.engine.executor",
+    "evaluate": "lace.spark.engine.query",
+    "query_archive": "lace.spark.engine.query",
+    "query_facts": "lace.spark.engine.query",
+    "register": "lace.spark.source.source",
+    "spark_session": "lace.spark.session.session",
 }
 __all__ = sorted(_PUBLIC)
 

@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lace.spark.jobs.facts import field_facts, link_facts
 from lace.spark.jobs.tips import tips as tip_rows
-from lace.spark.schemas import WIDE
+from lace.spark.source.schemas import WIDE
 
 INBOX = {inbox!r}
 COLUMNS = [*WIDE.names, "stored"]

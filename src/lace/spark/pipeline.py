@@ -30,15 +30,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 
 from lace.errors import InvalidInput
 from lace.limits import EngineLimits, JudgingLimits
-from lace.spark.executor import SparkSettings
-from lace.spark.failure import told_plainly
-from lace.spark.files import input_files
+from lace.spark.engine.executor import SparkSettings
 from lace.spark.jobs import advertise, evaluate, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.listing import read_listing
 from lace.spark.jobs.page import page
 from lace.spark.jobs.publish import publish_peer
 from lace.spark.manifest import InputFile, Manifest, StepRecord, file_digest, fingerprint, read_manifest
-from lace.spark.source import raw_records
+from lace.spark.session.failure import told_plainly
+from lace.spark.source.files import input_files
+from lace.spark.source.source import raw_records
 from lace.values import dataclass
 
 STEPS = ("ingest", "validate", "facts", "evaluate", "advertise", "reconcile", "report", "publish")

@@ -21,7 +21,7 @@ from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.records.model import ValidRecord
-    from lace.store.columns.encode import EncodedBatch
+    from lace.store.columns.segments.encode import EncodedBatch
 
 StoreRecordId = NewType("StoreRecordId", int)
 """Insertion order: a later put has a higher id, and no id is ever used twice."""

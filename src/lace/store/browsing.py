@@ -18,10 +18,10 @@ from lace.limits import StoreLimits
 from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
-from lace.store.columns.connect import connect, store_errors
-from lace.store.columns.coordinates import CoordinateIndex, Space
-from lace.store.columns.segments import as_codes
-from lace.store.columns.symbols import SymbolTable, keyed_hash
+from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash
+from lace.store.columns.file.connect import connect, store_errors
+from lace.store.columns.segments.segment import as_codes
+from lace.store.columns.tables.coordinates import CoordinateIndex, Space
 
 _AFTER_SLASH = "0"  # the character behind "/": a bound behind everything below a name
 

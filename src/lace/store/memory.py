@@ -11,8 +11,8 @@ from dataclasses import field
 from itertools import takewhile
 from threading import RLock
 
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.source import Codes, MemorySource
-from lace.datalog.syntax import Fact, Predicate
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.notation.closing import Closing
@@ -21,8 +21,8 @@ from lace.records.tip import newest_first
 from lace.records.validate import ValidRecord, reread
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
-from lace.store.columns.encode import EncodedBatch
-from lace.store.columns.segments import as_codes
+from lace.store.columns.segments.encode import EncodedBatch
+from lace.store.columns.segments.segment import as_codes
 from lace.store.news import StoreNews
 from lace.values import dataclass
 

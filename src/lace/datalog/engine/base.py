@@ -17,9 +17,9 @@ from lace.datalog.engine.index import Codes, hashed
 from lace.datalog.engine.relation import distinct_rows
 from lace.datalog.engine.runs import ColumnRun, Run, SourceRun
 from lace.datalog.engine.verdicts import Verdicts
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.source import ColumnSource, FactSource, Row
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import CheckedProgram
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
 

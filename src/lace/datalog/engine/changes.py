@@ -13,8 +13,8 @@ import numpy as np
 
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.runs import CodeRow, Run
+from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import Row
-from lace.datalog.syntax import Predicate
 from lace.values import dataclass
 
 _FEW_ROWS = 16  # more rows than this are turned into texts as columns

@@ -16,20 +16,19 @@ from collections.abc import Callable, Iterable
 
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.grids import Doubtful, SomeRows, rank_of, tuples, unranked, without
-from lace.datalog.engine.living import WithRanks
-from lace.datalog.engine.moves import CARRIED_ROWS, Mover, Ranked, TurnedRule, lowest
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import CodeRow, Run
-from lace.datalog.engine.sights import FixedSight
 from lace.datalog.engine.table import Table
+from lace.datalog.engine.table_views import FixedTableView
+from lace.datalog.engine.tombstones import WithRanks
 from lace.datalog.engine.triggers import Starts, StratumRules
+from lace.datalog.engine.turned_rules import CARRIED_ROWS, Ranked, RuleRunner, TurnedRule, lowest
+from lace.datalog.language.syntax import Predicate
 from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
-from lace.datalog.stratify import Stratum
-from lace.datalog.syntax import Predicate
+from lace.datalog.planning.stratify import Stratum
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
-SHARE = 0.4  # of what computing a stratum took: what following may take
-ALLOWANCE = 16_384  # rows touched that are always worth trying
 _COMPARED_AT_ONCE = 4  # rows of two runs that are compared in the time of one row touched
 _TELLING = 64  # facts that tell what deciding one more will take
 _ANY_RANK = (1 << 32) - 1
@@ -39,12 +38,20 @@ Size = Callable[[Predicate], int]  # how many facts of a predicate changed
 class Follower:
     """Brings the strata of a program up to date."""
 
-    def __init__(self, evaluation: Evaluation, mover: Mover, ranks: RankStates, meter: Meter) -> None:
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        runner: RuleRunner,
+        ranks: RankStates,
+        meter: Meter,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
+    ) -> None:
         self._evaluation = evaluation
-        self._mover = mover
+        self._runner = runner
         self._ranks = ranks
         self._meter = meter
         self._limits = meter.limits
+        self._thresholds = thresholds
 
     def follow(self, rules: StratumRules, tables: dict[Predicate, Table], delta: Delta, size: Size) -> None:
         """Make the facts of a stratum what the new state below it derives."""
@@ -61,21 +68,21 @@ class Follower:
                 return
             except BudgetSpent:
                 for predicate in rules.stratum.predicates:
-                    self._mover.table(predicate).roll_back()
+                    self._runner.table(predicate).roll_back()
         self._recompute(rules.stratum, tables)
 
     def _allowed(self, stratum: Stratum) -> int:
         cost = self._evaluation.costs[stratum.predicates]
-        standing = sum(self._mover.table(predicate).rows for predicate in stratum.predicates)
+        standing = sum(self._runner.table(predicate).rows for predicate in stratum.predicates)
         shrunk = min(1.0, (standing + 1) / (cost.facts + 1))  # fewer facts than then are computed sooner
-        return ALLOWANCE + int(SHARE * cost.work * shrunk)
+        return self._thresholds.follow_rows + int(self._thresholds.follow_share * cost.work * shrunk)
 
     def _step(self, rules: StratumRules, starts: Starts) -> None:
         self._take_out(rules, [(trigger.move, rows) for trigger, rows in starts if trigger.takes])
         found: dict[Predicate, Ranked] = {}
         for trigger, rows in starts:
             if not trigger.takes:
-                self._collect(found, trigger.move.head, self._mover.found(trigger.move, rows))
+                self._collect(found, trigger.move.head, self._runner.found(trigger.move, rows))
         if rules.stratum.recursive:
             self._look_again(rules, found)
         self._insert(rules, found)
@@ -87,7 +94,7 @@ class Follower:
         """Find what may have lost a derivation, by rank; prove it from lower ranks or let it go (030-INCR-03)."""
         doubtful = Doubtful()
         for move, rows in moves:
-            doubtful.add(move.head, self._mover.below(move, rows))
+            doubtful.add(move.head, self._runner.below(move, rows))
         again, each = 0, float(CARRIED_ROWS)  # rows that looking again will take, and that deciding one more fact took
         while doubtful:
             # Give up now if what waits would spend the budget anyway: work that is thrown away doubles the price.
@@ -96,9 +103,9 @@ class Follower:
             for predicate, facts in doubtful.lowest():
                 lost = self._lost(rules, predicate, facts)
                 self._meter.touch(CARRIED_ROWS * len(lost))
-                self._mover.table(predicate).take([row[: predicate.arity] for row in tuples(lost)])
+                self._runner.table(predicate).take([row[: predicate.arity] for row in tuples(lost)])
                 for move in rules.inner(predicate, takes=True):
-                    doubtful.add(move.head, self._mover.below(move, lost))
+                    doubtful.add(move.head, self._runner.below(move, lost))
                 again += CARRIED_ROWS * len(lost)
                 decided += len(facts)
             if decided >= _TELLING:
@@ -110,12 +117,12 @@ class Follower:
         A fact of rank 0 once came from below its stratum, any other one from within: only such rules are asked. If
         others derive it by now, it is found when those that went are looked for again.
         """
-        left, table, domain = facts, self._mover.table(predicate), self._evaluation.dictionary.size
+        left, table, domain = facts, self._runner.table(predicate), self._evaluation.dictionary.size
         within = bool(len(facts) and rank_of(facts))
         for proof in rules.proofs[predicate]:
             if within == (proof.read_ranks > 0):
                 asked = left if table.ranked else unranked(left)
-                left = without(left, self._mover.below(proof, asked), predicate.arity, domain)
+                left = without(left, self._runner.below(proof, asked), predicate.arity, domain)
         return left
 
     def unproven(self, rules: StratumRules, predicate: Predicate, ranks: Ranked) -> list[CodeRow]:
@@ -133,9 +140,9 @@ class Follower:
     def _look_again(self, rules: StratumRules, found: dict[Predicate, Ranked]) -> None:
         """Whether what went follows from what is left, whatever the ranks."""
         for predicate in rules.stratum.predicates:
-            asked = self._mover.carried([(*row, _ANY_RANK) for row in self._mover.table(predicate).gone])
+            asked = self._runner.carried([(*row, _ANY_RANK) for row in self._runner.table(predicate).gone])
             for proof in rules.proofs[predicate]:
-                self._collect(found, predicate, self._mover.found(proof, asked))
+                self._collect(found, predicate, self._runner.found(proof, asked))
 
     def _collect(self, found: dict[Predicate, Ranked], head: Predicate, more: Ranked) -> None:
         """Facts with the lowest rank that a derivation gives them."""
@@ -153,11 +160,11 @@ class Follower:
             found = {}
             for predicate, rows in new.items():
                 for move in rules.inner(predicate, takes=False):
-                    self._collect(found, move.head, self._mover.found(move, rows))
+                    self._collect(found, move.head, self._runner.found(move, rows))
 
     def _added(self, predicate: Predicate, facts: Ranked) -> list[CodeRow]:
         self._meter.follow(len(facts))
-        return self._mover.table(predicate).put(facts)
+        return self._runner.table(predicate).put(facts)
 
     def _require_room(self, stratum: Stratum, rounds: int) -> None:
         if rounds > self._limits.max_stratum_iterations:
@@ -165,7 +172,7 @@ class Follower:
             raise self._meter.exceeded("max_stratum_iterations", limit, str(stratum.predicates[0]))
         allowed = self._limits.max_derived_facts_per_predicate
         for predicate in stratum.predicates:
-            if self._mover.table(predicate).rows > allowed:
+            if self._runner.table(predicate).rows > allowed:
                 raise self._meter.exceeded("max_derived_facts_per_predicate", allowed, str(predicate))
 
     # computing anew
@@ -176,12 +183,12 @@ class Follower:
         evaluation.domain = evaluation.dictionary.size
         ranked = {predicate for predicate, _ in evaluation.ranks}
         own = ranked.union(stratum.predicates)
-        evaluation.refresh({p: FixedSight(table) for p, table in tables.items() if p not in own}, stratum)
+        evaluation.refresh({p: FixedTableView(table) for p, table in tables.items() if p not in own}, stratum)
         return {predicate: evaluation.relation(predicate) for predicate in stratum.predicates}
 
     def _recompute(self, stratum: Stratum, tables: dict[Predicate, Table]) -> None:
         for predicate, relation in self.recomputed(stratum, tables).items():
-            table = self._mover.table(predicate)
+            table = self._runner.table(predicate)
             after = ranked_run(relation) if table.ranked else relation.whole()
             self._meter.touch((table.rows + after.rows) // _COMPARED_AT_ONCE)
             if not table.become(after):

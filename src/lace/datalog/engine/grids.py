@@ -12,12 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from lace.datalog.engine.difference import among
 from lace.datalog.engine.index import Codes, Mask
-from lace.datalog.engine.living import as_table
+from lace.datalog.engine.overlap import among
 from lace.datalog.engine.relation import distinct_rows
 from lace.datalog.engine.runs import CodeRow
-from lace.datalog.syntax import Predicate
+from lace.datalog.engine.tombstones import as_table
+from lace.datalog.language.syntax import Predicate
 from lace.values import dataclass
 
 

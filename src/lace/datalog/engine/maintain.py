@@ -10,30 +10,32 @@ kept honest, and when a stratum is computed as at the start instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lace.datalog.admission import admit_source, check_fact
-from lace.datalog.beyond import existence_counted
 from lace.datalog.engine.base import Base, Facts, RowSource, admit, predicates_given
 from lace.datalog.engine.changes import LateRows, RelationChanges, as_rows, count_rows
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.engine.follow import Follower, ranked_run
-from lace.datalog.engine.moves import Mover
 from lace.datalog.engine.ranking_state import RankStates
 from lace.datalog.engine.runs import CodeRow, Run
 from lace.datalog.engine.scalar import ScalarCompiler
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.triggers import StratumRules
+from lace.datalog.engine.turned_rules import RuleRunner
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.language.validate import CheckedProgram
+from lace.datalog.limit_errors import limit_reached
 from lace.datalog.meter import Meter
-from lace.datalog.reached import reached
+from lace.datalog.planning.existence import existence_counted
 from lace.datalog.source import FactSource, MemorySource, Row
-from lace.datalog.syntax import Fact, Predicate
-from lace.datalog.validate import CheckedProgram
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 _DEFAULT_LIMITS = EngineLimits()
+_LINES_AT_A_TIME = 1 << 16
 
 
 def materialize(
@@ -44,13 +46,14 @@ def materialize(
     extra: RowSource | Iterable[Fact] = (),
     ready: bool = True,
     meter: Meter | None = None,
+    thresholds: EngineThresholds = ENGINE_THRESHOLDS,
 ) -> Materialized:
     """Evaluate once, then follow changes; if not made `ready` for the first at once, it takes longer.
 
     A `meter` counts what the evaluation and then each change uses, and can be asked to stop either.
     """
     base = source if isinstance(source, Base) else Base(source, limits)
-    made = Materialized(checked, base, extra, meter or Meter(limits))
+    made = Materialized(checked, base, extra, meter or Meter(limits), thresholds)
     if ready:
         made.get_ready()
     return made
@@ -59,14 +62,22 @@ def materialize(
 class Materialized:
     """The derived facts of a program over facts that change."""
 
-    def __init__(self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], meter: Meter) -> None:
+    def __init__(
+        self,
+        checked: CheckedProgram,
+        base: Base,
+        extra: RowSource | Iterable[Fact],
+        meter: Meter,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
+    ) -> None:
         meter.tell_as_in(checked.program)  # before it is rewritten: a limit names rules as their author wrote them
         self._limits = limits = meter.limits
         own = extra if isinstance(extra, RowSource) else RowSource(extra)
         admit(checked, [*base.parts, own], limits)
         self._checked = checked = existence_counted(checked, predicates_given([*base.parts, own]))
         self.meter = meter
-        self._evaluation = Evaluation(checked, base, own, meter)
+        self._thresholds = thresholds
+        self._evaluation = Evaluation(checked, base, own, meter, thresholds=thresholds)
         self._evaluation.run()
         self._dictionary = base.dictionary
         self._tables: dict[Predicate, Table] = {}
@@ -75,8 +86,8 @@ class Materialized:
         self._recursive = {p for stratum in checked.strata if stratum.recursive for p in stratum.predicates}
         self._strata: list[StratumRules] | None = None
         self._compiler = ScalarCompiler(self._read, base.dictionary, base.verdicts, self._ranks.count, meter)
-        self._mover = Mover(self.table, self._evaluation, base.verdicts, self._compiler, meter)
-        self._follower = Follower(self._evaluation, self._mover, self._ranks, meter)
+        self._runner = RuleRunner(self.table, self._evaluation, base.verdicts, self._compiler, meter, thresholds)
+        self._follower = Follower(self._evaluation, self._runner, self._ranks, meter, thresholds)
         self._deltas: dict[Predicate, tuple[list[CodeRow], list[CodeRow]]] = {}
 
     def table(self, predicate: Predicate) -> Table:
@@ -85,11 +96,11 @@ class Materialized:
         if found is None:
             relation, ranked = self._evaluation.relation(predicate), predicate in self._recursive
             run = ranked_run(relation) if ranked else relation.whole()
-            found = self._tables[predicate] = Table(predicate, run, ranked=ranked)
+            found = self._tables[predicate] = Table(predicate, run, ranked=ranked, thresholds=self._thresholds)
         return found
 
     def _read(self, predicate: Predicate) -> Table:
-        return self._mover.table(predicate)
+        return self._runner.table(predicate)
 
     @property
     def ranked(self) -> frozenset[Predicate]:
@@ -98,7 +109,7 @@ class Materialized:
 
     def close(self) -> None:
         """Let go of everything: compiled rules and the evaluation hold each other in circles."""
-        for held in (*self._tables.values(), self._mover, self._evaluation, self):
+        for held in (*self._tables.values(), self._runner, self._evaluation, self):
             held.__dict__.clear()
 
     # reading
@@ -122,6 +133,13 @@ class Materialized:
         (column,) = (self._current(predicate).current().column(n) for n in range(predicate.arity))
         return self._dictionary.texts(column)
 
+    def value_lines(self, predicate: Predicate, at_a_time: int = _LINES_AT_A_TIME) -> Iterator[bytes]:
+        """The same as UTF-8, each value ended by a line break, some at a time: a million ids are never a million
+        strings. For values that hold no line break, as record ids."""
+        (column,) = (self._current(predicate).current().column(n) for n in range(predicate.arity))
+        for start in range(0, len(column), at_a_time):
+            yield self._dictionary.lines(column[start : start + at_a_time])
+
     def contains(self, fact: Fact) -> bool:
         """Whether a fact holds."""
         codes = tuple(self._dictionary.find(value) for value in fact.values)
@@ -141,7 +159,7 @@ class Materialized:
         """Compile what follows changes, and make the indexes that it needs."""
         if self._strata is None:
             self._strata = [
-                StratumRules(stratum, self._evaluation, self._mover, self._compiler)
+                StratumRules(stratum, self._evaluation, self._runner, self._compiler)
                 for stratum in self._checked.strata
                 if not self._ranked.issuperset(stratum.predicates)
             ]
@@ -210,7 +228,7 @@ class Materialized:
             ("max_base_facts", self._limits.max_base_facts, self._checked.base - runtime),
         ):
             if came and sum(self.table(predicate).rows for predicate in part) > allowed:
-                raise reached(limit, allowed, "facts of the predicates that the program reads")
+                raise limit_reached(limit, allowed, "facts of the predicates that the program reads")
 
     def _delta(self, predicate: Predicate) -> tuple[list[CodeRow], list[CodeRow]]:
         table = self._tables.get(predicate)

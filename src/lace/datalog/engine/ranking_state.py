@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.dictionary import Dictionary
-from lace.datalog.engine.path import Path, Sight
+from lace.datalog.engine.row_lookup import RowLookup, Visibility
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.table import Table
-from lace.datalog.plan import Rank
-from lace.datalog.ranking import ID, KEY
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.comparisons import integer_key
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.planning.plan import Rank
+from lace.datalog.planning.ranking import ID, KEY
 from lace.values import dataclass
 
 Place = tuple[Any, str, int]  # key in its own order, identity text where ties count, identity
@@ -56,7 +56,7 @@ class RankState:
         self._key = place_of.get(KEY, self._id)
         self._groups_at = [place_of[name] for name in rank.groups]
         constants = tuple((n, dictionary.code(text)) for n, text in rank.candidates.constants)
-        self._path: Path = table.path((constants, rank.candidates.equal), (self._id,))
+        self._lookup: RowLookup = table.lookup((constants, rank.candidates.equal), (self._id,))
         self._up = rank.operator in (">", ">=")  # beyond is the greater side
         same_side = not rank.tie_kind or (rank.tie_operator in (">", ">=")) == self._up
         self.usable = same_side  # else keys and ties run in opposite directions, and no one order has them both
@@ -85,7 +85,7 @@ class RankState:
 
     def _stand(self, identity: int, text_of: Callable[[int], str]) -> _Standing | None:
         """Where a candidate stands in the new state; None if nowhere."""
-        rows = self._path.find((identity,), Sight.NEW)
+        rows = self._lookup.find((identity,), Visibility.NEW)
         keys = [key for key in (self._order_key(text_of(row[self._key])) for row in rows) if key is not None]
         groups = {tuple([row[n] for n in self._groups_at]) for row in rows}
         if len(groups) > 1:

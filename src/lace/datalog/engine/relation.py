@@ -14,8 +14,8 @@ import numpy.typing as npt
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.runs import ColumnRun, Run, Selection, merge_runs
 from lace.datalog.engine.sorting import order_of, search, sorted_unique
-from lace.datalog.plan import Version
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.planning.plan import Version
 
 _BITMAP_BITS = 27  # at most 128 MiB, and only the pages that are touched
 Columns = Sequence[Codes]

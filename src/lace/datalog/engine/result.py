@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lace.datalog.demand import Demanded
 from lace.datalog.engine.base import Base
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.relation import Relation
@@ -18,8 +17,9 @@ from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.texts import TextColumn, arrow_table, in_text_order, json_lines, text_column
 from lace.datalog.engine.verdicts import distinct_codes
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.planning.demand import Demanded
 from lace.datalog.source import Row
-from lace.datalog.syntax import Fact, Predicate
 from lace.errors import LaceError, naming_extras
 
 if TYPE_CHECKING:

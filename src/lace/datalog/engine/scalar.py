@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from lace.datalog.comparisons import cardinality_holds
 from lace.datalog.engine.dictionary import Dictionary
-from lace.datalog.engine.path import Path, Sight
+from lace.datalog.engine.row_lookup import RowLookup, Visibility
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.table import Table
 from lace.datalog.engine.verdicts import Verdicts, holds
+from lace.datalog.language.comparisons import cardinality_holds
+from lace.datalog.language.syntax import Constant, Operator, Predicate, Term, Variable
+from lace.datalog.language.terms import variable_names
 from lace.datalog.meter import Meter
-from lace.datalog.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Version, Without, chain
-from lace.datalog.syntax import Constant, Operator, Predicate, Term, Variable
-from lace.datalog.terms import variable_names
+from lace.datalog.planning.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Version, Without, chain
 
 Assignment = list[int]
 Step = Callable[[Assignment], None]
@@ -33,7 +33,7 @@ class TooManyRows(Exception):
 class ScalarRule:
     """A plan that starts from single rows of its first scan."""
 
-    def __init__(self, compiler: ScalarCompiler, plan: RulePlan, sight: Sight) -> None:
+    def __init__(self, compiler: ScalarCompiler, plan: RulePlan, visibility: Visibility) -> None:
         start, *nodes = chain(plan.root)
         assert isinstance(start, Scan)
         self._slots: dict[str, int] = {}
@@ -44,7 +44,7 @@ class ScalarRule:
         step = self._project(compiler, plan.root.terms)
         for node in reversed(nodes[:-1]):
             assert isinstance(node, Join | Without | CountTest | Filter)
-            step = compiler.step(node, self._slot, step, sight)
+            step = compiler.step(node, self._slot, step, visibility)
         self._step = step
         self._width = len(self._slots)
 
@@ -103,12 +103,16 @@ class ScalarCompiler:
         self._meter.follow(rows)
 
     def step(
-        self, node: Join | Without | CountTest | Filter, slot: Callable[[str], int], follow: Step, sight: Sight
+        self,
+        node: Join | Without | CountTest | Filter,
+        slot: Callable[[str], int],
+        follow: Step,
+        visibility: Visibility,
     ) -> Step:
         """The call for one node."""
         match node:
             case Join():
-                return self._join(node, slot, follow, sight)
+                return self._join(node, slot, follow, visibility)
             case Without():
                 return self._without(node, slot, follow)
             case CountTest():
@@ -118,21 +122,21 @@ class ScalarCompiler:
             case _:
                 assert_never(node)
 
-    def _path(self, scan: Scan, on: tuple[str, ...], slot: Callable[[str], int]) -> tuple[Path, list[int]]:
+    def _lookup(self, scan: Scan, on: tuple[str, ...], slot: Callable[[str], int]) -> tuple[RowLookup, list[int]]:
         places = {name: place for place, name in scan.variables}
         constants = tuple((n, self.dictionary.code(text)) for n, text in scan.constants)
-        path = self._table(scan.predicate).path((constants, scan.equal), tuple(places[name] for name in on))
-        path.prepare()
-        return path, [slot(name) for name in on]
+        lookup = self._table(scan.predicate).lookup((constants, scan.equal), tuple(places[name] for name in on))
+        lookup.prepare()
+        return lookup, [slot(name) for name in on]
 
-    def _join(self, node: Join, slot: Callable[[str], int], follow: Step, sight: Sight) -> Step:
-        path, keys = self._path(node.scan, node.on, slot)
+    def _join(self, node: Join, slot: Callable[[str], int], follow: Step, visibility: Visibility) -> Step:
+        lookup, keys = self._lookup(node.scan, node.on, slot)
         binds = [(place, slot(name)) for place, name in node.binds]
         if node.scan.version is Version.OLD:
-            sight = Sight.STOOD
+            visibility = Visibility.STOOD
 
         def join(values: Assignment) -> None:
-            found = path.find(tuple([values[k] for k in keys]), sight)
+            found = lookup.find(tuple([values[k] for k in keys]), visibility)
             self._follow(len(found) + 1)
             for row in found:
                 for place, target in binds:
@@ -144,10 +148,10 @@ class ScalarCompiler:
         return join
 
     def _without(self, node: Without, slot: Callable[[str], int], follow: Step) -> Step:
-        path, keys = self._path(node.scan, node.on, slot)
+        lookup, keys = self._lookup(node.scan, node.on, slot)
 
         def without(values: Assignment) -> None:
-            found = path.find(tuple([values[k] for k in keys]), Sight.NEW)
+            found = lookup.find(tuple([values[k] for k in keys]), Visibility.NEW)
             self._follow(len(found) + 1)
             if not found:
                 follow(values)
@@ -195,10 +199,10 @@ class ScalarCompiler:
                 return self.count_of(rank, values[place])
 
             return ranked
-        path, keys = self._path(node.scan, node.on, slot)
+        lookup, keys = self._lookup(node.scan, node.on, slot)
 
         def count(values: Assignment) -> int:
-            found = path.count(tuple([values[k] for k in keys]))
+            found = lookup.count(tuple([values[k] for k in keys]))
             self._follow(found + 1)
             return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
-from lace.datalog.plan import AnyNode, RulePlan, Scan, Unit, chain
+from lace.datalog.planning.plan import AnyNode, RulePlan, Scan, Unit, chain
 from lace.values import dataclass
 
 

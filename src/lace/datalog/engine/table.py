@@ -3,7 +3,7 @@
 Rule: the large part stays as it is, in columns; what came and went since stands beside it in small dicts.
 
 While a change is worked through, `gone` and `fresh` say what it took out and put in. Rules that look for what depended
-on a row still see what is gone (`Sight.EITHER`); rules that derive the new state do not (`Sight.NEW`).
+on a row still see what is gone (`Visibility.EITHER`); rules that derive the new state do not (`Visibility.NEW`).
 
 The table of a predicate that is derived by recursion has one more column, the rank of each fact: some derivation of it
 rests, within its own stratum, on facts of lower rank only. A fact keeps its rank as long as it stands; one that is
@@ -17,38 +17,74 @@ from itertools import islice
 
 import numpy as np
 
-from lace.datalog.engine.beside import KeptRows
 from lace.datalog.engine.changes import CodedRows, as_rows, count_rows
-from lace.datalog.engine.difference import Overlap, difference, overlap
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.living import Living, WithRanks, place_of, places_of, rows_at, run_of
-from lace.datalog.engine.path import Path, Sight
+from lace.datalog.engine.overlap import Overlap, difference, overlap
 from lace.datalog.engine.relation import empty_run
+from lace.datalog.engine.row_lookup import RowLookup, Visibility
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, ColumnRun, Run, Selection
-from lace.datalog.syntax import Predicate
+from lace.datalog.engine.tombstones import LiveRows, WithRanks, place_of, places_of, rows_at, run_of
+from lace.datalog.language.syntax import Predicate
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from lace.values import dataclass
 
-_BULK_ROWS = 64  # from here on rows are looked up as columns
-_FLUSH_FROM = 16_384  # rows beside the columns that are always cheap enough
-_FLUSH_PART = 16  # of the rows of the columns: what stands beside them is made a column for every larger change
-_SAME_PART = 64  # of the rows of the columns: what may stand beside them when the facts were computed anew
+
+class AddedRows:
+    """Rows added since the columns were made, read as a run: a change costs what it adds and drops."""
+
+    def __init__(self, width: int, arity: int, thresholds: EngineThresholds = ENGINE_THRESHOLDS) -> None:
+        self._thresholds = thresholds
+        self._width = width
+        self._arity = arity  # rows are dropped by so many of their values
+        self._run: Run = run_of((), width, 0)
+        self._came: dict[CodeRow, CodeRow] = {}  # row → all of its values; not yet in the run
+        self._went: list[CodeRow] = []  # still in it
+
+    def add(self, row: CodeRow, full: CodeRow) -> None:
+        """A row that is not there comes."""
+        self._came[row] = full
+
+    def drop(self, row: CodeRow) -> None:
+        """A row that is there goes."""
+        if self._came.pop(row, None) is None:
+            self._went.append(row)
+
+    def run(self) -> Run:
+        """The rows as they are now: the same run as long as none came or went."""
+        if self._came or self._went:
+            left = LiveRows(self._run, self._arity, thresholds=self._thresholds)
+            left.kill(self._went)
+            new = run_of(self._came.values(), self._width, 0)
+            columns = [np.concatenate([left.column(n), new.column(n)]) for n in range(self._width)]
+            domain = max((int(column.max(initial=0)) + 1 for column in columns[: self._arity]), default=0)
+            self._run = ColumnRun(columns, left.rows + new.rows, domain)
+            self._came, self._went = {}, []
+        return self._run
 
 
 class Table:
     """The facts of one predicate: a run of columns, rows added since, rows removed since."""
 
-    def __init__(self, predicate: Predicate, main: Run, *, ranked: bool = False) -> None:
+    def __init__(
+        self,
+        predicate: Predicate,
+        main: Run,
+        *,
+        ranked: bool = False,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
+    ) -> None:
         self.predicate = predicate
         self.main = main
         self.ranked = ranked
+        self._thresholds = thresholds
         self.width = predicate.arity + ranked
         self._added: dict[CodeRow, int] = {}  # row → rank
         self._dead: dict[CodeRow, None] = {}  # rows of the columns that are no longer facts
         self.fresh: dict[CodeRow, int] = {}  # put in by the change that is worked through, with ranks
         self.gone: dict[CodeRow, None] = {}  # taken out by it
-        self._paths: dict[tuple[Selection, tuple[int, ...]], Path] = {}
+        self._lookups: dict[tuple[Selection, tuple[int, ...]], RowLookup] = {}
         self._parts: dict[Selection, _Part] = {}
-        self._kept = KeptRows(self.width, predicate.arity)  # what was added, as columns
+        self._kept = AddedRows(self.width, predicate.arity, thresholds)  # what was added, as columns
         self._kept_part: _Part | None = None
         self._fresh_part: Run | None = None  # what is fresh, as columns
         self._replaced: _Replaced | None = None
@@ -66,11 +102,11 @@ class Table:
         """Whether the change that is worked through touched it."""
         return bool(self.fresh or self.gone or self._replaced)
 
-    def path(self, selection: Selection, positions: tuple[int, ...]) -> Path:
+    def lookup(self, selection: Selection, positions: tuple[int, ...]) -> RowLookup:
         """Rows that match a selection, by the codes at some positions."""
-        found = self._paths.get((selection, positions))
+        found = self._lookups.get((selection, positions))
         if found is None:
-            found = self._paths[selection, positions] = Path(self, selection, positions)
+            found = self._lookups[selection, positions] = RowLookup(self, selection, positions)
             for row, rank in (self._added | self.fresh).items():
                 found.add(row, self._full(row, rank))
         return found
@@ -91,7 +127,7 @@ class Table:
     def _in_main(self, row: CodeRow) -> bool:
         if not self.predicate.arity:
             return self.main.rows > 0
-        return len(place_of(self.main.part_for(row), row, self.predicate.arity)) > 0
+        return len(place_of(self.main.part_for(row), row, self.predicate.arity, self._thresholds)) > 0
 
     def add(self, row: CodeRow, rank: int = 0) -> bool:
         """Put a row into the new state; whether it was not there."""
@@ -104,13 +140,13 @@ class Table:
     def _enter(self, row: CodeRow, rank: int) -> CodeRow:
         """Let a row be found that stands beside the columns; all of its values."""
         full = self._full(row, rank)
-        for path in self._paths.values():
-            path.add(row, full)
+        for lookup in self._lookups.values():
+            lookup.add(row, full)
         return full
 
     def _leave(self, row: CodeRow) -> None:
-        for path in self._paths.values():
-            path.drop(row)
+        for lookup in self._lookups.values():
+            lookup.drop(row)
 
     def put(self, facts: dict[CodeRow, int]) -> list[CodeRow]:
         """Put rows with their ranks into the new state; those that were not there, with ranks if these are kept."""
@@ -129,9 +165,9 @@ class Table:
         beside = {row for row in rows if row in self._added}
         unknown = [row for row in rows if row not in beside and row not in self._dead]
         arity = self.predicate.arity
-        if len(unknown) < _BULK_ROWS:
+        if len(unknown) < self._thresholds.bulk_rows:
             return beside.union(row for row in unknown if self._in_main(row))
-        places = places_of(self.main, unknown, arity)
+        places = places_of(self.main, unknown, arity, self._thresholds)
         return beside.union(rows_at(self.main, places, arity))
 
     def remove(self, row: CodeRow) -> bool:
@@ -161,7 +197,7 @@ class Table:
         assert not self.gone
         before = self.main, self._added, self._dead, self._kept
         shared = overlap(self.main, run, self.predicate.arity)
-        if shared is None or shared.apart * _SAME_PART > self.main.rows:
+        if shared is None or shared.apart * self._thresholds.same_part > self.main.rows:
             self._replaced = _Replaced(*before, *difference(self.current(), run, self.predicate.arity))
             self._settle_on(run)
             return True
@@ -195,9 +231,9 @@ class Table:
     def _settle_on(self, run: Run) -> None:
         self.main = run if run.rows else empty_run(self.width, run.domain)
         self._added, self._dead, self._parts, self._kept_part = {}, {}, {}, None
-        self._kept = KeptRows(self.width, self.predicate.arity)
-        for path in self._paths.values():
-            path.reset()
+        self._kept = AddedRows(self.width, self.predicate.arity, self._thresholds)
+        for lookup in self._lookups.values():
+            lookup.reset()
 
     def _stand_beside(self, added: dict[CodeRow, int], dead: dict[CodeRow, None]) -> None:
         self._added, self._dead = added, dead
@@ -217,7 +253,9 @@ class Table:
                     self._kept.add(row, self._full(row, rank))
             self._added.update(self.fresh)
         self._end()
-        if len(self._added) + len(self._dead) > max(_FLUSH_FROM, self.main.rows // _FLUSH_PART):
+        if len(self._added) + len(self._dead) > max(
+            self._thresholds.flush_rows, self.main.rows // self._thresholds.flush_part
+        ):
             self._settle_on(self.current())
 
     def _put_back(self, row: CodeRow) -> None:
@@ -254,8 +292,8 @@ class Table:
         self._fresh_part = None
         for part in (*self._parts.values(), *filter(None, [self._kept_part])):
             part.end()
-        for path in self._paths.values():
-            path.end()
+        for lookup in self._lookups.values():
+            lookup.end()
 
     # the new state as runs
 
@@ -265,7 +303,7 @@ class Table:
 
     def current(self) -> Run:
         """The new state as one run."""
-        runs = [run for run in self.views(NO_SELECTION, Sight.NEW) if run.rows]
+        runs = [run for run in self.views(NO_SELECTION, Visibility.NEW) if run.rows]
         if len(runs) == 1:
             return runs[0].compact()
         if not self.width:
@@ -274,18 +312,18 @@ class Table:
         domain = max([self.main.domain, *(int(column.max(initial=0)) + 1 for column in columns)])
         return ColumnRun(columns, len(columns[0]), domain)
 
-    def views(self, selection: Selection, sight: Sight) -> list[Run]:
-        """The rows that match a selection, under a sight."""
+    def views(self, selection: Selection, visibility: Visibility) -> list[Run]:
+        """The rows that match a selection, under a visibility."""
         part = self._parts.get(selection)
         if part is None:
-            part = self._parts[selection] = _Part(self.main.select(selection), self.predicate.arity)
-        taken = self.gone if sight is not Sight.EITHER and self._replaced is None else {}
+            part = self._parts[selection] = _Part(self.main.select(selection), self.predicate.arity, self._thresholds)
+        taken = self.gone if visibility is not Visibility.EITHER and self._replaced is None else {}
         found = [part.run(self._dead, taken)]
         if self._added:
             found.append(self._added_run().run({}, taken).select(selection))
-        if self.fresh and (sight is not Sight.STOOD or not self.gone.keys().isdisjoint(self.fresh)):
+        if self.fresh and (visibility is not Visibility.STOOD or not self.gone.keys().isdisjoint(self.fresh)):
             found.append(self._fresh_run().select(selection))
-        if self.has_ghosts and sight is Sight.EITHER:
+        if self.has_ghosts and visibility is Visibility.EITHER:
             # No rule reads the ranks of what was computed anew and is going.
             found.append(self._ghost_run().select(selection))
         return found
@@ -300,7 +338,7 @@ class Table:
     def _added_run(self) -> _Part:
         run = self._kept.run()
         if self._kept_part is None or self._kept_part.view is not run:
-            self._kept_part = _Part(run, self.predicate.arity)
+            self._kept_part = _Part(run, self.predicate.arity, self._thresholds)
         return self._kept_part
 
     def _fresh_run(self) -> Run:
@@ -313,16 +351,18 @@ class Table:
         """No code of these rows is beyond it."""
         return max(self.main.domain, max(map(max, rows)) + 1) if self.predicate.arity else 0
 
-    def hides(self, row: CodeRow, sight: Sight) -> bool:
+    def hides(self, row: CodeRow, visibility: Visibility) -> bool:
         """Whether a row of the columns is not to be seen."""
-        return row in self._dead or (sight is not Sight.EITHER and self._replaced is None and row in self.gone)
+        return row in self._dead or (
+            visibility is not Visibility.EITHER and self._replaced is None and row in self.gone
+        )
 
-    def shows(self, row: CodeRow, sight: Sight) -> bool:
-        """Whether a row beside the columns is seen under a sight; one that went and came again stood all the time."""
-        if sight is Sight.EITHER:
+    def shows(self, row: CodeRow, visibility: Visibility) -> bool:
+        """Whether a row beside the columns is visible; one that went and came again stood all the time."""
+        if visibility is Visibility.EITHER:
             return True
         came = row in self.fresh
-        return (row in self.gone) == came if sight is Sight.STOOD else came or row not in self.gone
+        return (row in self.gone) == came if visibility is Visibility.STOOD else came or row not in self.gone
 
     @property
     def hides_some(self) -> bool:
@@ -346,7 +386,7 @@ class _Replaced:
     main: Run
     added: dict[CodeRow, int]
     dead: dict[CodeRow, None]
-    kept: KeptRows
+    kept: AddedRows
     came: CodedRows
     went: CodedRows
 
@@ -358,24 +398,26 @@ def _joined(columns: list[Codes]) -> Codes:
 class _Part:
     """A view of the columns, and which of its rows are dead."""
 
-    def __init__(self, view: Run, arity: int) -> None:
+    def __init__(self, view: Run, arity: int, thresholds: EngineThresholds) -> None:
         self.view = view
+        self._thresholds = thresholds
         self._arity = arity
         self._dead_known = 0
-        self._standing: Living | None = None
+        self._standing: LiveRows | None = None
         self._gone_known = 0
-        self._new: Living | None = None
+        self._new: LiveRows | None = None
 
     def run(self, dead: dict[CodeRow, None], gone: dict[CodeRow, None]) -> Run:
         """The rows that are neither dead nor gone; both only grow until the change ends."""
         if len(dead) > self._dead_known:
-            self._standing = self._standing or Living(self.view, self._arity)
+            self._standing = self._standing or LiveRows(self.view, self._arity, thresholds=self._thresholds)
             self._standing.kill(list(islice(dead, self._dead_known, None)))
             self._dead_known = len(dead)
         if not gone:
             return self._standing or self.view
         if self._new is None:
-            self._new = Living(self.view, self._arity, self._standing.dead if self._standing else None)
+            standing = self._standing.dead if self._standing else None
+            self._new = LiveRows(self.view, self._arity, standing, self._thresholds)
         self._new.kill(list(islice(gone, self._gone_known, None)))
         self._gone_known = len(gone)
         return self._new

@@ -9,21 +9,32 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from lace.datalog.comparisons import integer_key
 from lace.datalog.engine.evaluate import Evaluation
-from lace.datalog.engine.moves import Mover, TurnedRule
-from lace.datalog.engine.path import Sight
 from lace.datalog.engine.ranking_state import Delta, RankStates
+from lace.datalog.engine.row_lookup import Visibility
 from lace.datalog.engine.runs import CodeRow
 from lace.datalog.engine.scalar import ScalarCompiler, ScalarRule
+from lace.datalog.engine.turned_rules import RuleRunner, TurnedRule
 from lace.datalog.engine.vector import VectorExecutor
-from lace.datalog.formatting import format_literal
-from lace.datalog.names import MARK, VariableNames
-from lace.datalog.plan import Rank, Scan, Version
-from lace.datalog.planner import free_place, plan_from, scan_of, sorted_rules
-from lace.datalog.stratify import Stratum, read_atom
-from lace.datalog.syntax import Atom, Cardinality, Constant, Literal, Negated, Positive, Predicate, Rule, Term, Variable
-from lace.datalog.terms import variable_names
+from lace.datalog.language.comparisons import integer_key
+from lace.datalog.language.formatting import format_literal
+from lace.datalog.language.syntax import (
+    Atom,
+    Cardinality,
+    Constant,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Rule,
+    Term,
+    Variable,
+)
+from lace.datalog.language.terms import variable_names
+from lace.datalog.planning.names import MARK, VariableNames
+from lace.datalog.planning.plan import Rank, Scan, Version
+from lace.datalog.planning.planner import free_place, plan_from, scan_of, sorted_rules
+from lace.datalog.planning.stratify import Stratum, read_atom
 from lace.values import dataclass
 
 Starts = list[tuple["Trigger", list[CodeRow]]]
@@ -97,13 +108,13 @@ class _FewRows:
 class StratumRules:
     """The rules of a stratum, from every place that reads facts, and from their heads."""
 
-    def __init__(self, stratum: Stratum, evaluation: Evaluation, mover: Mover, compiler: ScalarCompiler) -> None:
+    def __init__(self, stratum: Stratum, evaluation: Evaluation, runner: RuleRunner, compiler: ScalarCompiler) -> None:
         self.stratum = stratum
         self._own = frozenset(stratum.predicates) if stratum.recursive else frozenset()
         self._compiler = compiler
-        self._mover = mover
+        self._runner = runner
         self._evaluation = evaluation
-        self._sizes = _FewRows(mover.executors[Sight.NEW])
+        self._sizes = _FewRows(runner.executors[Visibility.NEW])
         self._triggers: list[Trigger] = []
         self.proofs: dict[Predicate, list[TurnedRule]] = {predicate: [] for predicate in stratum.predicates}
         for rule in sorted_rules(stratum.rules):
@@ -131,7 +142,7 @@ class StratumRules:
         start: Atom,
         body: Sequence[Literal],
         ranks: list[Variable],
-        sight: Sight,
+        visibility: Visibility,
         stood: Collection[int] = (),
     ) -> TurnedRule:
         """A rule that starts from given rows; of the body literals at the places `stood` it sees what did not come."""
@@ -144,7 +155,7 @@ class StratumRules:
         versions = {0: Version.DELTA, **{place + 1: Version.OLD for place in stood}}
         plan = plan_from(turned, 0, versions, self._sizes, self._evaluation.ranks)
         asks = bool(ranks) and ranks[-1] == turning.stands
-        return TurnedRule(rule, plan, sight, len(ranks) - asks, asks, ScalarRule(self._compiler, plan, sight))
+        return TurnedRule(rule, plan, visibility, len(ranks) - asks, asks, ScalarRule(self._compiler, plan, visibility))
 
     def _with_ranks(self, turning: _Turning, body: Sequence[Literal]) -> tuple[list[Literal], list[Variable]]:
         """A body whose atoms of the own stratum are read with their ranks."""
@@ -153,7 +164,7 @@ class StratumRules:
         for literal in body:
             if isinstance(literal, Positive) and literal.atom.predicate in self._own:
                 ranks.append(turning.ranks[len(ranks)])
-                literals.append(Positive(self._mover.ranked_atom(literal.atom, ranks[-1])))
+                literals.append(Positive(self._runner.ranked_atom(literal.atom, ranks[-1])))
             else:
                 literals.append(literal)
         return literals, ranks
@@ -162,8 +173,8 @@ class StratumRules:
         """From facts, with the ranks they stand at, to their derivations in the new state."""
         body, ranks = self._with_ranks(turning, turning.rule.body)
         asked = [turning.stands] if self._own else []
-        start = self._mover.start_atom((*turning.rule.head.terms, *asked))
-        return self._move(turning, start, body, ranks + asked, Sight.NEW)
+        start = self._runner.start_atom((*turning.rule.head.terms, *asked))
+        return self._move(turning, start, body, ranks + asked, Visibility.NEW)
 
     def _takes(self, turning: _Turning, start: Atom, others: Sequence[Literal], started: list[Variable]) -> TurnedRule:
         """From what went to the facts that may have rested on it: whatever the rest of the rule said before or says
@@ -171,9 +182,9 @@ class StratumRules:
         doubting = [lit for lit in others if not isinstance(lit, Negated | Cardinality)]
         head = turning.rule.head
         if not self._own:
-            return self._move(turning, start, [*doubting, Positive(head)], [], Sight.EITHER)
-        stands = Positive(self._mover.ranked_atom(head, turning.stands))
-        return self._move(turning, start, [*doubting, stands], [*started, turning.stands], Sight.EITHER)
+            return self._move(turning, start, [*doubting, Positive(head)], [], Visibility.EITHER)
+        stands = Positive(self._runner.ranked_atom(head, turning.stands))
+        return self._move(turning, start, [*doubting, stands], [*started, turning.stands], Visibility.EITHER)
 
     def _add_triggers(self, turning: _Turning, place: int, literal: Literal) -> None:
         read = read_atom(literal)
@@ -192,11 +203,11 @@ class StratumRules:
         else:
             terms = start.terms
         started = [turning.started] if reads in self._own and kind == "positive" else []
-        begin = self._mover.start_atom((*terms, *started))
+        begin = self._runner.start_atom((*terms, *started))
         takes = self._takes(turning, begin, others, started)
         again, ranks = self._with_ranks(turning, others if kind == "positive" else (*others, literal))
         stood = self._seen_before(rule, place) if kind == "positive" else []
-        brings = self._move(turning, begin, again, started + ranks, Sight.NEW, stood)
+        brings = self._move(turning, begin, again, started + ranks, Visibility.NEW, stood)
         self._triggers.append(Trigger(reads, kind, True, takes, rank, bound))
         self._triggers.append(Trigger(reads, kind, False, brings, rank, bound))
 

@@ -11,8 +11,8 @@ from itertools import islice
 from lace.datalog.binding import Binding
 from lace.datalog.explain.known import Known, Pattern, bind_head, extend, pattern_of
 from lace.datalog.explain.proof import Counted, Proof, counted, substituted, substituted_test, why
-from lace.datalog.formatting import format_fact
-from lace.datalog.syntax import (
+from lace.datalog.language.formatting import format_fact
+from lace.datalog.language.syntax import (
     Atom,
     Cardinality,
     Compare,

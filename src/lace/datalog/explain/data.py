@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
 
-from lace.datalog.canonical import format_atom, format_fact, format_literal, format_rule, rule_id
 from lace.datalog.explain.absence import Absence, Attempt, BlockedBy, Miss, MissingFact, TestFailed, WrongCount
 from lace.datalog.explain.proof import Absent, Counted, Held, Proof, Step, Supported
 from lace.datalog.explain.text import step_text
-from lace.datalog.syntax import Fact, Rule
+from lace.datalog.language.canonical import format_atom, format_fact, format_literal, format_rule, rule_id
+from lace.datalog.language.syntax import Fact, Rule
 from lace.notation.identifiers import RuleId
 
 Annotations = Mapping[RuleId, Mapping[str, Any]]

@@ -12,11 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from lace.datalog.binding import Binding, match, value_of
-from lace.datalog.comparisons import cardinality_holds, compare, text_shape
-from lace.datalog.meter import Interrupt, never
-from lace.datalog.source import FactSource, Row
-from lace.datalog.stratify import read_atom
-from lace.datalog.syntax import (
+from lace.datalog.language.comparisons import cardinality_holds, compare, text_shape
+from lace.datalog.language.syntax import (
     Atom,
     Cardinality,
     Compare,
@@ -32,8 +29,11 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
-from lace.datalog.terms import literal_terms
-from lace.datalog.validate import CheckedProgram, variables
+from lace.datalog.language.terms import literal_terms
+from lace.datalog.language.validate import CheckedProgram, variables
+from lace.datalog.meter import Interrupt, never
+from lace.datalog.planning.stratify import read_atom
+from lace.datalog.source import FactSource, Row
 from lace.errors import EvaluationStopped
 
 Pattern = tuple[str | None, ...]

@@ -11,9 +11,8 @@ from itertools import islice
 
 from lace.datalog.binding import Binding, value_of
 from lace.datalog.explain.known import Known, bind_head, supports
-from lace.datalog.formatting import format_fact
-from lace.datalog.source import Row
-from lace.datalog.syntax import (
+from lace.datalog.language.formatting import format_fact
+from lace.datalog.language.syntax import (
     ANONYMOUS,
     Atom,
     Cardinality,
@@ -31,6 +30,7 @@ from lace.datalog.syntax import (
     Unequal,
     Variable,
 )
+from lace.datalog.source import Row
 from lace.errors import LimitExceeded, NotFound
 from lace.limits import ExplainLimits
 from lace.values import dataclass

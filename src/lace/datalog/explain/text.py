@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
 
-from lace.datalog.canonical import format_atom, format_fact, format_literal, format_rule, rule_id
 from lace.datalog.explain.absence import Absence, Attempt, BlockedBy, Miss, MissingFact, TestFailed, WrongCount
 from lace.datalog.explain.proof import Absent, Counted, Held, Proof, Step, Supported
-from lace.datalog.syntax import Fact, Rule
+from lace.datalog.language.canonical import format_atom, format_fact, format_literal, format_rule, rule_id
+from lace.datalog.language.syntax import Fact, Rule
 from lace.notation.identifiers import RuleId
 from lace.notation.text import quote
 

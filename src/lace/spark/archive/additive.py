@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from lace.datalog.stratify import reachable, read_atom
-from lace.datalog.syntax import Atom, Positive, Predicate, Program, Rule, Term, Variable
-from lace.datalog.unfold import unfold
+from lace.datalog.language.syntax import Atom, Positive, Predicate, Program, Rule, Term, Variable
+from lace.datalog.planning.stratify import reachable, read_atom
+from lace.datalog.planning.unfold import unfold
 from lace.policy.parts import is_link_to_part
-from lace.spark.executor import MAX_UNFOLDED_BODY, is_star
-from lace.spark.stars import Star, split
+from lace.spark.engine.executor import MAX_UNFOLDED_BODY, is_star
+from lace.spark.engine.stars import Star, split
 
 Places = dict[Predicate, set[int]]
 

@@ -19,14 +19,14 @@ from lace.limits import JudgingLimits
 from lace.spark.archive.delta import describe
 from lace.spark.archive.filesystem import Files, open_files
 from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State
-from lace.spark.files import input_files
 from lace.spark.manifest import file_digest
+from lace.spark.source.files import input_files
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lace.spark.files import RawRecord
+    from lace.spark.source.files import RawRecord
 
 RETRIES = 5
 REBASES = 64
@@ -93,7 +93,7 @@ class Archive:
     def spark(self) -> SparkSession:
         if self._session is not None:
             return self._session()
-        from lace.spark.session import spark_session
+        from lace.spark.session.session import spark_session
 
         return spark_session(app_name="lace archive")
 
@@ -145,7 +145,7 @@ class Archive:
         except Exception as error:
             if "pyspark" not in sys.modules:  # no job has run, and none can have failed
                 raise
-            from lace.spark.failure import plainly
+            from lace.spark.session.failure import plainly
 
             plain = plainly(self._said.step, error)
             if plain is None:
@@ -181,7 +181,7 @@ class Archive:
             self.progress("add", f"reading {len(new):,} files")
             if few.can_add(self.few, self.files, state, new.values()):
                 return self.small_addition(state, few.read_inputs(new.values()), new)
-            from lace.spark.source import raw_records
+            from lace.spark.source.source import raw_records
 
             addresses = [Path(item.address) for item in new.values()]
             raw = partial(raw_records, self.spark, addresses, split_bytes, limits=self.judging)
@@ -218,7 +218,7 @@ class Archive:
 
     def _known_contents(self, state: State) -> DataFrame | None:
         """The digests of everything that was ever read; None if that is nothing."""
-        from lace.spark.relations import union
+        from lace.spark.engine.relations import union
 
         held = [name for name in ("records", "quarantine") if state.table(name)]
         return union(self._frame(state, name).select("content") for name in held) if held else None

@@ -15,9 +15,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Literal as Choice
 
-from lace.datalog.names import MARK
-from lace.datalog.stratify import Stratum, read_atom
-from lace.datalog.syntax import (
+from lace.datalog.language.syntax import (
     Atom,
     Cardinality,
     Literal,
@@ -29,6 +27,8 @@ from lace.datalog.syntax import (
     TrueLiteral,
     Variable,
 )
+from lace.datalog.planning.names import MARK
+from lace.datalog.planning.stratify import Stratum, read_atom
 from lace.values import dataclass
 
 How = Choice["growth", "doubt", "anew"]

@@ -98,6 +98,6 @@ def _schema(table: str) -> Any:
     from deltalake import Schema
 
     from lace.spark.archive.tables import SCHEMAS
-    from lace.spark.schemas import arrow_schema
+    from lace.spark.source.schemas import arrow_schema
 
     return Schema.from_arrow(arrow_schema(SCHEMAS[table]))

@@ -23,11 +23,11 @@ from lace.notation.tai import TAI
 from lace.spark.archive import tables
 from lace.spark.archive.filesystem import Files
 from lace.spark.archive.log import DataFile, Input, State
-from lace.spark.files import RawRecord, pieces, read_piece
 from lace.spark.jobs.validate import judge_batch
-from lace.spark.judging import batches
-from lace.spark.rows import raw_batch
-from lace.spark.schemas import JUDGED, RAW, arrow_schema
+from lace.spark.source.files import RawRecord, pieces, read_piece
+from lace.spark.source.judging import batches
+from lace.spark.source.rows import raw_batch
+from lace.spark.source.schemas import JUDGED, RAW, arrow_schema
 from lace.workers.collector import seldom_collecting
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from lace.spark.archive import few
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import FOLDER, Input, State
-from lace.spark.files import input_files
 from lace.spark.jobs.reconcile import PREFIX_LENGTH
 from lace.spark.jobs.report import (
     LARGEST_GROUPS,
@@ -29,6 +28,7 @@ from lace.spark.jobs.report import (
     Tally,
     quarantine_row,
 )
+from lace.spark.source.files import input_files
 
 _READ = ("records", "quarantine", "advertisements", "published")
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from lace.datalog.source import Row
 from lace.limits import EngineLimits
 from lace.records.manifest import CHUNK_LINK
-from lace.runtime.guestprograms import ProgramEngine, ProgramQuestion
+from lace.runtime.rules.guestprograms import ProgramEngine, ProgramQuestion
 from lace.spark.archive import few, tables
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import DataFile, State
@@ -25,8 +25,8 @@ from lace.spark.archive.rowfacts import FACT_COLUMNS, facts_of_rows
 from lace.spark.jobs.advertise import listed, listed_columns, summaries
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.reconcile import PARTITIONS, PREFIX_LENGTH
-from lace.spark.schemas import STORED, WIDE, arrow_schema
-from lace.spark.writer import LaceWriter
+from lace.spark.source.schemas import STORED, WIDE, arrow_schema
+from lace.spark.source.writer import LaceWriter
 
 
 def are_about_parts(archive: Archive, files: Sequence[DataFile]) -> bool | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from lace.errors import InvalidInput
-from lace.spark.files import local_path
+from lace.spark.source.files import local_path
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def open_files(uri: str, spark: SparkSession | None = None) -> Files:
     if scheme in ("", "file"):
         return LocalFiles(local_path(uri).absolute())
     if spark is None:
-        from lace.spark.session import spark_session
+        from lace.spark.session.session import spark_session
 
         spark = spark_session()
     if not hasattr(spark, "_jsparkSession"):

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame
 from lace.spark.archive import few
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import Input, State
-from lace.spark.files import input_files
 from lace.spark.manifest import fingerprint
-from lace.spark.source import FORMAT
-from lace.spark.stream import move_apart
+from lace.spark.source.files import input_files
+from lace.spark.source.source import FORMAT
+from lace.spark.source.stream import move_apart
 from lace.values import dataclass
 
 Take = Callable[[Sequence[Path], int], None]

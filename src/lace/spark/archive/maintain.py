@@ -15,21 +15,21 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.datalog.ranking import ranked_predicates
+from lace.datalog.language.syntax import Predicate, Program
+from lace.datalog.language.validate import RAW_PROFILE, rewritten
+from lace.datalog.planning.ranking import ranked_predicates
+from lace.datalog.planning.stratify import Stratum, read_atom, strata
+from lace.datalog.planning.unfold import unfold
 from lace.datalog.source import Row
-from lace.datalog.stratify import Stratum, read_atom, strata
-from lace.datalog.syntax import Predicate, Program
-from lace.datalog.unfold import unfold
-from lace.datalog.validate import RAW_PROFILE, rewritten
 from lace.limits import EngineLimits
 from lace.spark.archive import fewrun, rewrite, tables
 from lace.spark.archive.changes import Changed, came, doubted, ever, maintenance, was, went
 from lace.spark.archive.log import DataFile
-from lace.spark.executor import MAX_UNFOLDED_BODY, SparkEvaluation, SparkSettings, evaluate, is_star
-from lace.spark.pivot import UNIT, relation_columns, star_relation
-from lace.spark.plans import Sized, supported
-from lace.spark.relations import local_relation, union
-from lace.spark.stars import Constellation, Star, split
+from lace.spark.engine.executor import MAX_UNFOLDED_BODY, SparkEvaluation, SparkSettings, evaluate, is_star
+from lace.spark.engine.pivot import UNIT, relation_columns, star_relation
+from lace.spark.engine.plans import Sized, supported
+from lace.spark.engine.relations import local_relation, union
+from lace.spark.engine.stars import Constellation, Star, split
 from lace.values import dataclass
 
 if TYPE_CHECKING:

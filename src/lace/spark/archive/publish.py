@@ -23,7 +23,7 @@ from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.run import rules_mark
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.reconcile import partition_prefix
-from lace.spark.source import FORMAT
+from lace.spark.source.source import FORMAT
 
 FOLDER = "published"
 

@@ -16,7 +16,7 @@ from lace.errors import InvalidInput
 from lace.spark.archive.filesystem import open_files
 from lace.spark.archive.log import Log
 from lace.spark.archive.tables import columns_of
-from lace.spark.schemas import arrow_schema
+from lace.spark.source.schemas import arrow_schema
 from lace.values import dataclass
 
 _BATCH_ROWS = 4096

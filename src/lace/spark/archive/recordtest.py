@@ -18,8 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.datalog import engine
-from lace.datalog.source import MemorySource, Row
-from lace.datalog.syntax import (
+from lace.datalog.language.syntax import (
     Anonymous,
     Atom,
     Constant,
@@ -33,13 +32,14 @@ from lace.datalog.syntax import (
     TrueLiteral,
     Variable,
 )
-from lace.datalog.unfold import unfold
-from lace.datalog.validate import RAW_PROFILE, rewritten
+from lace.datalog.language.validate import RAW_PROFILE, rewritten
+from lace.datalog.planning.unfold import unfold
+from lace.datalog.source import MemorySource, Row
 from lace.limits import EngineLimits
 from lace.spark.archive.additive import hanging_on
-from lace.spark.executor import MAX_UNFOLDED_BODY, is_star
-from lace.spark.pivot import Among, star_test
-from lace.spark.stars import Constellation, Star, split
+from lace.spark.engine.executor import MAX_UNFOLDED_BODY, is_star
+from lace.spark.engine.pivot import Among, star_test
+from lace.spark.engine.stars import Constellation, Star, split
 
 MOST_TESTS = 64  # rules, and values of a set, that one expression is made of: it is asked for every row
 

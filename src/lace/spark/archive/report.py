@@ -31,7 +31,7 @@ from lace.spark.jobs.report import (
     missing_counts,
     shown,
 )
-from lace.spark.source import raw_records
+from lace.spark.source.source import raw_records
 
 _LISTED = "advertise:"
 _ADDITIONS_SHOWN = 30

@@ -12,17 +12,17 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.datalog.annotations import read_annotated
-from lace.datalog.formatting import format_rule
-from lace.datalog.limiting import stated_limits
-from lace.datalog.names import MARK, PredicateNames
-from lace.datalog.syntax import Atom, Positive, Predicate, Program, Rule, Variable
-from lace.datalog.validate import LOCAL_PROFILE, check_program, rewritten
+from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.formatting import format_rule
+from lace.datalog.language.limiting import stated_limits
+from lace.datalog.language.syntax import Atom, Positive, Predicate, Program, Rule, Variable
+from lace.datalog.language.validate import LOCAL_PROFILE, check_program, rewritten
+from lace.datalog.planning.names import MARK, PredicateNames
 from lace.errors import InvalidInput
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive
-from lace.spark.executor import evaluate
-from lace.spark.relations import union
+from lace.spark.engine.executor import evaluate
+from lace.spark.engine.relations import union
 from lace.values import dataclass
 
 KEEP = Predicate("Keep", 1)

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from lace.datalog.engine import RowSource
+from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import Row
-from lace.datalog.syntax import Predicate
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
-from lace.spark.schemas import SINGLETON_COLUMNS
+from lace.spark.source.schemas import SINGLETON_COLUMNS
 
 FACT_COLUMNS = ("hash", *SINGLETON_COLUMNS.values(), "headers", "links", "blob_hash", "plex_hash")
 

@@ -24,12 +24,12 @@ from lace.spark.archive.choosing import WantedRecords, ends_of, records_for
 from lace.spark.archive.fewrun import FewRecords
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.maintain import Maintainer, Records, maintainable
-from lace.spark.executor import SparkSettings
+from lace.spark.engine.executor import SparkSettings
+from lace.spark.engine.relations import union
 from lace.spark.jobs import advertise
 from lace.spark.jobs.evaluate import PeerPolicy, runtime_relations, sendable
 from lace.spark.jobs.reconcile import partition_prefix
 from lace.spark.manifest import fingerprint
-from lace.spark.relations import union
 from lace.values import dataclass
 
 

@@ -40,7 +40,7 @@ from lace.notation.tai import LEAP_SECONDS
 from lace.spark.archive.filesystem import Files, ListedFile
 from lace.spark.archive.log import DataFile
 from lace.spark.archive.moments import second, second_at
-from lace.spark.schemas import COMMENTS, LINK, WIDE
+from lace.spark.source.schemas import COMMENTS, LINK, WIDE
 
 _DATA = "data"
 _MONTH = "month"

@@ -11,12 +11,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from lace.interlace.advertisement import Advertisement, FieldClaim, canonical_bytes, canonical_fields, record_digest
-from lace.interlace.merkle import partition_roots
+from lace.interlace.claims.advertisement import (
+    Advertisement,
+    FieldClaim,
+    canonical_bytes,
+    canonical_fields,
+    record_digest,
+)
+from lace.interlace.claims.merkle import partition_roots
 from lace.limits import StreamLimits
 from lace.notation import b64a
 from lace.spark.jobs.reconcile import partition_prefix
-from lace.spark.schemas import SINGLETON_COLUMNS, WIDE, require_columns
+from lace.spark.source.schemas import SINGLETON_COLUMNS, WIDE, require_columns
 
 ADVERTISEMENTS = StructType(
     [

@@ -12,12 +12,12 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.language.syntax import Fact, Predicate
 from lace.limits import EngineLimits
 from lace.policy.lower import LoweredPolicy
-from lace.spark.executor import SparkEvaluation, SparkSettings, evaluate
-from lace.spark.plans import Sized
-from lace.spark.relations import local_relation
+from lace.spark.engine.executor import SparkEvaluation, SparkSettings, evaluate
+from lace.spark.engine.plans import Sized
+from lace.spark.engine.relations import local_relation
 from lace.values import dataclass
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
-from lace.spark.pivot import every_field
-from lace.spark.schemas import WIDE, require_columns
+from lace.spark.engine.pivot import every_field
+from lace.spark.source.schemas import WIDE, require_columns
 
 
 def have_facts(records: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.spark.schemas import CONTENT, ORIGIN, RAW, require_columns
+from lace.spark.source.schemas import CONTENT, ORIGIN, RAW, require_columns
 
 PLACES = (CONTENT.name, *(field.name for field in ORIGIN))
 

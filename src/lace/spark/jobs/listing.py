@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.datalog.syntax import Predicate
+from lace.datalog.language.syntax import Predicate
 from lace.errors import InvalidInput
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
-from lace.interlace.advertisement import is_index, is_record_id
+from lace.interlace.claims.advertisement import is_index, is_record_id
 from lace.limits import StreamLimits
 from lace.notation.factline import parse_fact
 from lace.spark.jobs.facts import field_facts

@@ -10,8 +10,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from lace.intake.bundles import import_bundles
-from lace.spark.source import FORMAT
-from lace.spark.writer import BUNDLE_SUFFIX
+from lace.spark.source.source import FORMAT
+from lace.spark.source.writer import BUNDLE_SUFFIX
 from lace.store import open_store
 
 

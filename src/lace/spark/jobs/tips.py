@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.limits import HORIZON_S
 from lace.records.tip import LOOKED_AT, TipPolicy
 from lace.runtime.clock import SystemClock
-from lace.spark.schemas import WIDE, require_columns
+from lace.spark.source.schemas import WIDE, require_columns
 
 _PLACE = ("group", "app", "name")
 

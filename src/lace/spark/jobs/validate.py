@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lace.limits import JudgingLimits
-from lace.spark.judging import judge
-from lace.spark.rows import record_arrays
-from lace.spark.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, arrow_schema, require_columns
+from lace.spark.source.judging import judge
+from lace.spark.source.rows import record_arrays
+from lace.spark.source.schemas import JUDGED, QUARANTINE, RAW, RECORDS, WIDE, arrow_schema, require_columns
 from lace.workers.collector import seldom_collecting
 
 _PASSED_ON = ("content", "bundle", "offset")

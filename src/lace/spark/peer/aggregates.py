@@ -14,12 +14,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.differences.compare import measured, nothing
 from lace.differences.ids import EMPTY, Ids, ids_of_texts, unsorted_ids
 from lace.differences.keyed import U64, DifferenceKey, keyed_ids
+from lace.differences.setview import measured
 from lace.differences.sketch import Symbols, no_symbols, sketch
-from lace.interlace.advertisement import bare_claims, record_digests
-from lace.interlace.partitions import Partition
+from lace.differences.sums import nothing
+from lace.interlace.claims.advertisement import bare_claims, record_digests
+from lace.interlace.claims.partitions import Partition
 from lace.notation.digest import digest
 from lace.spark.jobs.advertise import roots
 from lace.spark.jobs.reconcile import partition_prefix

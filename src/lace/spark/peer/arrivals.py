@@ -20,7 +20,7 @@ from lace.store.ledger import BROUGHT
 
 if TYPE_CHECKING:
     from lace.spark.archive.log import State
-    from lace.store.columns.encode import EncodedBatch
+    from lace.store.columns.segments.encode import EncodedBatch
 
 _FOLDER = "peers"
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from lace.differences.keyed import U64, DifferenceKey
 from lace.errors import LimitExceeded
-from lace.interlace.advertisement import Advertisement, Claims, bare_claims
-from lace.interlace.claims import PeerClaims
+from lace.interlace.claims.advertisement import Advertisement, Claims, bare_claims
+from lace.interlace.claims.partitions import Partition, top_prefix
+from lace.interlace.claims.peerclaims import PeerClaims
+from lace.interlace.claims.relative import OwnSet, RelativeClaims, as_theirs
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Reconciled
-from lace.interlace.likeness import Likeness, OwnSet, as_theirs
-from lace.interlace.partitions import Partition, top_prefix
 from lace.spark.peer.listing import ArchiveListing
 
 Summaries = dict[str, Partition]
@@ -34,7 +34,7 @@ class ArchiveClaims(PeerClaims):
         self._settled: Summaries = {}  # that the peer's claims were last told by, if all of them are known
         self._offered: Summaries = {}  # those that are being reconciled
         self._same: dict[str, int] = {}  # of these the partitions that are ours or as they were, with their counts
-        self._were: Likeness | None = None  # how those that are as they were differ from ours
+        self._were: RelativeClaims | None = None  # how those that are as they were differ from ours
         self._pending: set[Partition] = set()  # and those that cannot be named yet
 
     def __len__(self) -> int:
@@ -42,13 +42,13 @@ class ArchiveClaims(PeerClaims):
 
     def follow(self, own: OwnSet, *, keeps_fields: bool) -> None:
         """Our set is another one now; what cannot be followed the peer tells anew."""
-        if self._like is None:
+        if self._relative is None:
             return
-        moved = self._like.moved(own)
+        moved = self._relative.moved(own)
         if moved is None or (moved.left and keeps_fields):
             self.forget()
         else:
-            self._like.follow(own, moved, bare_claims(moved.left))
+            self._relative.follow(own, moved, bare_claims(moved.left))
 
     def forget(self) -> None:
         """Know of no claim: the peer says again what it has."""
@@ -61,7 +61,7 @@ class ArchiveClaims(PeerClaims):
 
     def take(self, wanted: TakeClaims, own: OwnSet | None = None) -> ClaimsTaken:
         """A listing, which replaces whatever was held, or changes to it."""
-        if wanted.is_whole and self._like is not None:
+        if wanted.is_whole and self._relative is not None:
             self.forget()
         self._begin({})
         return super().take(wanted, own)
@@ -106,7 +106,7 @@ class ArchiveClaims(PeerClaims):
 
     def _take_same(self, offered: Summaries, listing: ArchiveListing) -> bool:
         """Whatever is ours, or as the peer said before; whether that is anything."""
-        before, were = self._settled, self._like
+        before, were = self._settled, self._relative
         if were is not None:
             self.forget()
         self._begin(offered)
@@ -116,7 +116,7 @@ class ArchiveClaims(PeerClaims):
             kept = {prefix: count for prefix, count in kept.items() if prefix not in self._same}
             self._same |= kept
             absent = [record for record in were.absent if top_prefix(record) in kept]
-            self._were = Likeness(
+            self._were = RelativeClaims(
                 listing.own, absent, [claim for claim in were.foreign.values() if top_prefix(claim.hash) in kept]
             )
         return bool(self._same) or were is not None
@@ -136,7 +136,7 @@ class ArchiveClaims(PeerClaims):
                 absent |= self._were.absent
                 beyond += self._were.foreign.values()
             self._held.replace_all(())
-            self._like = Likeness(listing.own, absent, beyond)
+            self._relative = RelativeClaims(listing.own, absent, beyond)
         else:
             self._require_few()
             self._held.put_all(self._spelled(listing))
@@ -151,7 +151,7 @@ class ArchiveClaims(PeerClaims):
         return [*(claim for claim in ours if claim.hash not in absent), *foreign.values()]
 
     def _spell_out(self) -> None:
-        if self._like is not None:
+        if self._relative is not None:
             self._require_few()
         super()._spell_out()
 

@@ -5,11 +5,11 @@ Rule: every step is one pass over the ids of the set, and what a change costs is
 
 from __future__ import annotations
 
-from lace.differences.compare import nothing
 from lace.differences.keyed import U64
 from lace.differences.sketch import Symbols
+from lace.differences.sums import nothing
 from lace.interlace.host import Call
-from lace.runtime.comparer import SetComparer
+from lace.runtime.host.setcomparer import SetComparer
 from lace.spark.peer import aggregates
 from lace.spark.peer.sets import ArchiveSet, ChangedRows
 

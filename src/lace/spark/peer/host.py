@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, cast
 from lace.intake.received import JudgedBatch, judge_received
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.claims.partitions import fingerprint_of
 from lace.interlace.host import Arrived, Call, Loaded
-from lace.interlace.negotiate import NO_FIELDS
-from lace.interlace.partitions import fingerprint_of
-from lace.interlace.refusals import NOTHING_HELD_BACK
-from lace.interlace.terms import Terms
-from lace.interlace.transfer import choose_requests
-from lace.runtime.claims import Feeding
-from lace.runtime.cursors import CursorBook
-from lace.runtime.linkhost import Agreed, LinkHost
-from lace.runtime.quotas import GateRules, QuotaGate
+from lace.interlace.loop.refusals import NOTHING_HELD_BACK
+from lace.interlace.loop.requests import choose_requests
+from lace.interlace.setup.hello import NO_FIELDS
+from lace.interlace.setup.terms import Terms
+from lace.runtime.host.cursors import CursorBook
+from lace.runtime.host.linkhost import Agreed, LinkHost
+from lace.runtime.host.quotas import GateRules, QuotaGate
+from lace.runtime.rules.feeding import Feeding
 from lace.spark.archive import tables
 from lace.spark.peer import aggregates
 from lace.spark.peer.claims import ArchiveClaims

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, TypeVar
 from lace.errors import LimitExceeded
 from lace.interlace.host import Call
 from lace.spark.archive.log import DataFile
-from lace.spark.failure import plainly
-from lace.spark.guest import GaveWay
-from lace.spark.tags import add_tag, interrupt, remove_tag
+from lace.spark.engine.guest import GaveWay
+from lace.spark.session.failure import plainly
+from lace.spark.session.tags import add_tag, interrupt, remove_tag
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lace.spark.guest import ClusterGuest
+    from lace.spark.engine.guest import ClusterGuest
 
 _LOOK_SECONDS = 0.2
 _KEPT_READS = 256

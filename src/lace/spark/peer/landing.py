@@ -23,7 +23,7 @@ from lace.records.frame import claimed_hash
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.filesystem import ListedFile
 from lace.spark.archive.log import Commit, Input, State
-from lace.spark.files import RawRecord
+from lace.spark.source.files import RawRecord
 from lace.store.bundle import Frame, read_frames
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _rows(address: str, data: bytes) -> list[RawRecord]:
 
 
 def _frame(archive: Archive, rows: Sequence[RawRecord], columns: Sequence[str] | None = None) -> DataFrame:
-    from lace.spark.schemas import RAW
+    from lace.spark.source.schemas import RAW
 
     chosen = RAW.names if columns is None else list(columns)
     values = [tuple(getattr(row, name) for name in RAW.names) for row in rows]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lace.interlace.advertisement import Advertisement
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.claims.partitions import START_LENGTH, AdvertisementSet, Partition, Parts
 from lace.interlace.effects import Reconcile
 from lace.interlace.host import Call
-from lace.interlace.partitions import START_LENGTH, AdvertisementSet, Partition, Parts
 from lace.spark.peer.sets import ArchiveSet
 
 

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lace.interlace.host import Call
-from lace.interlace.terms import Terms
+from lace.interlace.setup.terms import Terms
 from lace.limits import MIB
-from lace.runtime.fairness import FairDoor
-from lace.runtime.guesthouse import GuestHouse, GuestLimits
+from lace.runtime.node.fairness import FairDoor
+from lace.runtime.rules.guesthouse import GuestHouse, GuestLimits
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import DataFile, State
 from lace.spark.peer.arrivals import Arrivals
@@ -28,7 +28,7 @@ from lace.values import dataclass
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lace.runtime.quotas import QuotaGate
+    from lace.runtime.host.quotas import QuotaGate
     from lace.spark.peer.host import ArchiveHost
     from lace.spark.peer.selecting import Selections
 

@@ -18,34 +18,34 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lace.datalog.engine import RowSource
-from lace.datalog.stratify import reachable
-from lace.datalog.syntax import Fact, Predicate
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.planning.stratify import reachable
 from lace.errors import LimitExceeded
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, RECORD_PREDICATES
-from lace.interlace.advertisement import Advertisement, advertisement_facts
+from lace.interlace.claims.advertisement import Advertisement, advertisement_facts
 from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
-from lace.interlace.negotiate import FieldSchema
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.terms import Terms
+from lace.interlace.setup.hello import FieldSchema
+from lace.interlace.setup.terms import Terms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.rewrite import body_atoms
-from lace.runtime.claims import Feeding, feeding_of
-from lace.runtime.guesthouse import MAX_WAITING, Name
-from lace.runtime.guestprograms import GuestEngine, ProgramEngine, ProgramQuestion
-from lace.runtime.sends import ForAll
+from lace.runtime.rules.feeding import Feeding, feeding_of
+from lace.runtime.rules.followedset import ForAll
+from lace.runtime.rules.guesthouse import MAX_WAITING, Name
+from lace.runtime.rules.guestprograms import GuestEngine, ProgramEngine, ProgramQuestion
 from lace.spark.archive import tables
 from lace.spark.archive.archive import RETRIES
 from lace.spark.archive.log import Commit, DataFile, State
 from lace.spark.archive.run import RunSettings, is_up_to_date, rules_mark, run
-from lace.spark.executor import OWN, SparkSettings
-from lace.spark.failure import JobFailed
-from lace.spark.guest import ClusterGuest, GaveWay
+from lace.spark.engine.executor import OWN, SparkSettings
+from lace.spark.engine.guest import ClusterGuest, GaveWay
+from lace.spark.engine.relations import relation_schema
 from lace.spark.jobs.evaluate import PeerPolicy, requestable_records, sendable_hashes
 from lace.spark.peer.claims import ArchiveClaims
 from lace.spark.peer.peer import ArchivePeer
 from lace.spark.peer.sets import ROOTS, ArchiveSet, Rows
-from lace.spark.relations import relation_schema
+from lace.spark.session.failure import JobFailed
 from lace.values import dataclass
 
 RESULT = "selected:"  # how the keys of results begin, before the mark of their rules

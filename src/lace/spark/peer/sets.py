@@ -18,10 +18,10 @@ from lace.differences.ids import EMPTY, Ids, columnar, ids_of_texts
 from lace.differences.keyed import U64, DifferenceKey
 from lace.differences.tree import tree_root
 from lace.errors import LimitExceeded
-from lace.interlace.advertisement import Advertisement, bare_claims, canonical_bytes
+from lace.interlace.claims.advertisement import Advertisement, bare_claims, canonical_bytes
+from lace.interlace.claims.partitions import START_LENGTH, Partition
 from lace.interlace.host import Call
-from lace.interlace.negotiate import NO_FIELDS, FieldSchema
-from lace.interlace.partitions import START_LENGTH, Partition
+from lace.interlace.setup.hello import NO_FIELDS, FieldSchema
 from lace.limits import StreamLimits
 from lace.notation.digest import digest
 from lace.spark.archive import tables
@@ -30,7 +30,7 @@ from lace.spark.jobs.advertise import advertisements, field_claims
 from lace.spark.jobs.reconcile import partition_prefix
 from lace.spark.peer import aggregates
 from lace.spark.peer.peer import ArchivePeer
-from lace.spark.schemas import SINGLETON_COLUMNS
+from lace.spark.source.schemas import SINGLETON_COLUMNS
 from lace.values import dataclass
 
 _MANY = 100_000

@@ -1,0 +1,81 @@
+"""`lace browse ADDRESS [PREFIX]`: what a peer offers us, as a table to pick from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.commands.ls import shown_time
+from lace.cli.exchange.preview import ask
+from lace.cli.exchange.remote import selector_of
+from lace.cli.options.arguments import LacePath, PrefixType, opened
+from lace.cli.options.links import AddressType, LinkChoices, link_options, make_terms
+from lace.cli.output.output import (
+    count_of,
+    human_size,
+    json_option,
+    print_json,
+    print_table,
+    say,
+    short_hash,
+    shown_hash,
+)
+
+if TYPE_CHECKING:
+    from lace.porcelain.listing import Row
+
+COLUMNS = ("record", "coordinate", "time (UTC)", "size", "signed by")
+
+
+@click.command("browse")
+@click.argument("address", type=AddressType(), metavar="ADDRESS")
+@click.argument("prefix", type=PrefixType(), default="//")
+@click.option("--lace", "path", type=LacePath(), metavar="PATH", help="Say what this lace has already.")
+@click.option("--limit", "most", type=click.IntRange(1), default=10_000, show_default=True, help="Show so many.")
+@link_options
+@json_option
+def command(address: Any, prefix: str, path: Path | None, most: int, as_json: bool, **links: Any) -> None:
+    """List what a peer offers to us, to pick from.
+
+    Nothing is fetched and nothing of ours is shown. PREFIX is the beginning of a coordinate, as for `lace ls`. What
+    the table says is what the peer claims: it is checked when a record comes. `lace get LACE HASH --from ADDRESS`
+    fetches one, `lace interlace` all.
+    """
+    from lace.policy.select import select_all
+    from lace.porcelain.preview import in_order, rows
+    from lace.runtime.local.preview import Preview
+    from lace.store.memory import MemoryStore
+
+    module = select_all() if prefix == "//" else selector_of(prefix)
+    preview = Preview(max_records=most + 1)
+    ask(MemoryStore(), address, make_terms(module, (), is_open=False), LinkChoices(**links), preview)
+    offered = in_order(rows(preview.offered))[:most]
+    here = _held(path, offered)
+    if as_json:
+        for row in offered:
+            fields = {name: values[0] for name, values in row.fields.items() if values}
+            print_json({"hash": row.hash, **fields, **({} if here is None else {"here": row.hash in here})})
+    else:
+        columns = COLUMNS if here is None else (*COLUMNS, "here")
+        print_table(columns, (_cells(row, here) for row in offered), right=frozenset({"size"}))
+    if len(preview.offered) > most:
+        say(f"there is more than the {count_of(most, 'record')} of --limit", err=True)
+    if not offered:
+        say(f"{address} offers nothing{'' if prefix == '//' else f' at {prefix}'} to you", err=True)
+
+
+def _held(path: Path | None, offered: list[Row]) -> set[str] | None:
+    if path is None:
+        return None
+    with opened(path) as lace:
+        return {row.hash for row in offered if lace.store.have(row.hash)}
+
+
+def _cells(row: Row, here: set[str] | None) -> list[str]:
+    from lace.porcelain.preview import content_bytes
+
+    known = [shown_time(row["TAI"]) if row["TAI"] else "-", human_size(content_bytes(row))]
+    cells = [shown_hash(row.hash), row.coordinate or "-", *known, short_hash(row["Signed-By"]) or "-"]
+    return cells if here is None else [*cells, "yes" if row.hash in here else "no"]

@@ -1,0 +1,109 @@
+"""`lace check FILE…`: every error of rule files, and what can never match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lace.cli.options.rules import PROFILES, chosen_limits, limit_option, profile_named, read_rules
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.output import count_of, json_option, print_json, say
+from lace.errors import InvalidLacegram
+
+if TYPE_CHECKING:
+    from lace.datalog.language.syntax import Predicate
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--profile",
+    type=click.Choice(("auto", *PROFILES)),
+    default="auto",
+    show_default=True,
+    help="What the rules are for: a store, a selector operand, an exposure module, or facts of any kind (raw). "
+    "By itself: what they define tells.",
+)
+@click.option(
+    "--given", metavar="NAME/ARITY", multiple=True, help="Facts of this kind come from elsewhere, such as --facts."
+)
+@limit_option
+@json_option
+def command(
+    files: tuple[str, ...], profile: str, given: Sequence[str], limit_words: tuple[str, ...], as_json: bool
+) -> ExitCode:
+    """Check rule files and show every error.
+
+    Syntax, safety, reserved names, strata and limits; then what is allowed and can never match: predicates, fields and
+    values that no record has, a selector that lacks an export, helpers that nothing needs. Each with its place and what
+    to do. Exit code 1 if there is anything.
+    """
+    supplied = [_predicate(text) for text in given]
+    worst = ExitCode.OK
+    for file in files:
+        errors, found, rules = _check(file, profile, supplied, limit_words)
+        for kind, finding in [*(("error", one) for one in errors), *(("doubt", one) for one in found)]:
+            _print(kind, finding, as_json)
+        if errors or found:
+            worst = ExitCode.BAD
+        if not as_json:
+            say(_verdict(file, len(errors), len(found), rules))
+    return worst
+
+
+def _verdict(file: str, errors: int, found: int, rules: int) -> str:
+    if not errors and not found:
+        return f"{file}: {count_of(rules, 'rule')}, no errors"
+    parts = [count_of(errors, "error")] if errors else []
+    parts += [f"{count_of(found, 'thing')} that cannot be meant"] if found else []
+    return f"{file}: {count_of(rules, 'rule')}, {' and '.join(parts)}"
+
+
+def _predicate(text: str) -> Predicate:
+    from lace.datalog.language.syntax import Predicate
+
+    predicate = Predicate.parse(text)
+    if predicate is None:
+        raise click.UsageError(f"--given takes a name and a number of values, such as Edge/2, not {text!r}")
+    return predicate
+
+
+def _check(
+    file: str, profile: str, given: Iterable[Predicate], limit_words: Sequence[str]
+) -> tuple[list[InvalidLacegram], list[InvalidLacegram], int]:
+    from lace.datalog.language.annotations import read_annotated_all
+    from lace.datalog.language.validate import check_all
+    from lace.policy.exposure import EXPOSURE_PROFILE, for_some_viewer
+    from lace.policy.lint import doubts, profile_of
+
+    try:
+        name, text = read_rules(file)
+    except InvalidLacegram as error:
+        return [error], [], 0
+    limits = chosen_limits(text, limit_words, name)
+    source, errors = read_annotated_all(text, name=name, limits=limits)
+    chosen = profile_of(source.program) if profile == "auto" else profile_named(profile)
+    program = for_some_viewer(source.program) if chosen is EXPOSURE_PROFILE else source.program
+    errors += check_all(program, chosen, limits)
+    found = [] if errors else doubts(source.program, chosen, given)
+    return sorted(errors, key=lambda error: (error.line, error.column)), found, len(source.program.rules)
+
+
+def _print(kind: str, error: InvalidLacegram, as_json: bool) -> None:
+    if not as_json:
+        say(f"{error}\n")
+        return
+    print_json(
+        {
+            "kind": kind,
+            "place": error.place,
+            "line": error.line,
+            "column": error.column,
+            "rule": error.rule,
+            "message": error.message,
+            "found": error.found,
+            "advice": error.advice,
+        }
+    )

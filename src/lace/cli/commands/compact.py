@@ -1,0 +1,50 @@
+"""`lace compact PATH`: a lace without what was removed from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lace.cli.options.arguments import lace_argument, opened
+from lace.cli.output.output import count_of, json_option, metered, print_json, say
+
+
+@click.command("compact")
+@lace_argument
+@click.option("--unlinked", is_flag=True, help="First remove every Blob that no record links to.")
+@json_option
+def command(path: Path, unlinked: bool, as_json: bool) -> None:
+    """Write a lace anew without what was removed from it.
+
+    The bytes of removed records, and the names and values that only they had, leave the file. It needs free room for
+    two more copies of the lace. Others may read and write meanwhile. `lace serve`, `follow` and `inspect` open the
+    lace again by themselves; other programs that have it open have to.
+
+    A Blob that no record links to may be a part of content that was never finished, or may have been stored for
+    itself: only you know. Their number is shown, and --unlinked removes them.
+    """
+    with opened(path, write=unlinked) as lace:
+        total = lace.stat().records
+        loose = lace.unlinked_blobs()
+        if unlinked:
+            loose = loose[: lace.delete(*loose)] if loose else []
+            total -= len(loose)
+    before, after = compacted(path, total)
+    if as_json:
+        key = "removed_blobs" if unlinked else "unlinked_blobs"
+        print_json({"path": str(path), "bytes_before": before, "bytes": after, key: len(loose)})
+        return
+    say(f"{path}: {before:,} bytes before, {after:,} now")
+    if unlinked:
+        say(f"removed {count_of(len(loose), 'Blob')} that no record linked to")
+    elif loose:
+        say(f"{count_of(len(loose), 'Blob')} that no record links to: `lace compact {path} --unlinked` removes them")
+
+
+def compacted(path: Path, records: int) -> tuple[int, int]:
+    """Compact with a meter; bytes before and after."""
+    from lace.porcelain.upkeep import compact
+
+    with metered(f"compacting {path}", records) as meter:
+        return compact(path, progress=meter.advance)

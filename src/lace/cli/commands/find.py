@@ -1,0 +1,41 @@
+"""`lace find PATH WORD…`: records by the words that they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from lace.cli.commands.ls import print_json_rows, print_overview
+from lace.cli.options.arguments import lace_argument, opened
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.output import json_option, say
+
+
+@click.command("find")
+@lace_argument
+@click.argument("words", nargs=-1, required=True, metavar="WORD…")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many.")
+@json_option
+def command(path: Path, words: Sequence[str], limit: int, as_json: bool) -> ExitCode:
+    """Find records by the words of their names, headers and text.
+
+    Every WORD has to be there; brok* stands for a beginning, 'a phrase' in quotes for words in a row, and name:,
+    headers: or content: before a word says where it has to stand. The last that came is first. `lace index` makes a
+    lace searchable. Exit code 1 if nothing is found.
+    """
+    from lace.porcelain.listing import COLUMNS, Row, record_fields
+    from lace.porcelain.search import find
+
+    question = " ".join(f'"{word}"' if " " in word else word for word in words)
+    with opened(path) as lace:
+        found = [record for _, record in find(lace, question, limit=limit)]
+        rows = [Row(record, record_fields(lace.load(record), COLUMNS)) for record in found]
+        if as_json:
+            print_json_rows(rows, COLUMNS)
+        elif rows:
+            print_overview(lace, rows)
+    if not rows:
+        say("nothing holds all of these words", err=True)
+    return ExitCode.OK if rows else ExitCode.BAD

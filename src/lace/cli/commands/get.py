@@ -1,0 +1,62 @@
+"""`lace get PATH HASH|COORDINATE`: content out of a lace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.commands.ls import writer_words
+from lace.cli.exchange.remote import fetch, from_options
+from lace.cli.options.arguments import Target, lace_argument, opened
+from lace.cli.options.links import LinkChoices
+from lace.cli.output.files import output_to
+from lace.cli.output.output import metered, say
+from lace.errors import NotFound
+
+if TYPE_CHECKING:
+    from lace.notation.identifiers import RecordHash
+    from lace.porcelain.lace import Lace
+
+
+@click.command("get")
+@lace_argument
+@click.argument("target", type=Target(), metavar="HASH|COORDINATE")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@from_options
+def command(path: Path, target: str, output: Path | None, source: Any, **links: Any) -> None:
+    """Write the content of a record to standard output or a file.
+
+    A coordinate means its tip, the newest record (`lace help coordinates`); if several people have written there, a
+    note on stderr says who and when. Content in chunks is joined as it is written; a file given by -o appears only when
+    all of it is there and checked. With --from it is first fetched from a peer into the lace.
+    """
+    from lace.records.coordinate import is_place
+
+    with opened(path, write=source is not None) as lace:
+        if source is not None:
+            fetch(lace, source, target, LinkChoices(**links))
+        found = _resolve(lace, target, source, links)  # once: a coordinate may mean another record a moment later
+        if is_place(target):
+            for notice in lace.tip(target).notices(writer_words(lace)):
+                say(f"note: {notice}", err=True)
+        with (
+            metered(f"reading {target}", lace.content_length(found), in_bytes=True) as meter,
+            output_to(output) as sink,
+        ):
+            for piece in lace.content(found):
+                sink.write(piece)
+                meter.advance(len(piece))
+
+
+def _resolve(lace: Lace, target: str, source: Any, links: dict[str, Any]) -> RecordHash:
+    """The record that is meant; if it did not come from the peer either, what that says of it."""
+    try:
+        return lace.resolve(target)
+    except NotFound as error:
+        if source is not None:
+            from lace.cli.exchange.preview import why_not_fetched
+
+            error.add_note(why_not_fetched(lace, source, target, LinkChoices(**links)))
+        raise

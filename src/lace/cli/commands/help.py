@@ -1,0 +1,127 @@
+"""`lace help [TOPIC]`: a command's help page, or one of the topics that belong to no command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from lace.cli.output.failure import MEANING
+from lace.cli.output.output import Shown, say
+
+COORDINATES = """A record is named in one of three ways.
+
+  P.FCj42pghb4H3WYIb~bi89N8AUEgr6iyilDwo8Llxi4O.H3
+      its hash: B for a Blob (bytes), P for a Plex (bytes under a coordinate),
+      S for a Seal (a signed Plex). The hash address ////P.FCj4….H3 means the
+      same. A hash never means anything else.
+
+  //u//ding//links/1
+      a coordinate: the group u, the app ding, the name links/1. Many records
+      can have it; the one meant is the tip: the newest by TAI, then by hash,
+      of those that are not dated more than a day ahead, whoever signed it. All
+      who hold the same records read the same tip. Where several people have
+      written, `lace get` and `lace ls` say who and when.
+
+  //u//ding//links/1/|/seal/V.OEL2….H3
+      a coordinate with a version selector:
+        /|/plex                       the newest unsigned record
+        /|/plex/TAI                   … of that time
+        /|/plex/TAI/HASH              … and that hash
+        /|/seal                       the newest signed record
+        /|/seal/VERIFIER              … by that key
+        /|/seal/VERIFIER/TAI[/HASH]   … of that time, with that hash
+
+The beginning of a hash will do, P.FCj42pghb4, where only one record has it.
+`lace ls` and `lace export` take the beginning of a coordinate: //u, //u//ding,
+//u//ding//links/ (everything below links/); //u/ and //u//ding/ mean the groups
+below u and the apps below ding. TAI is written as ten digits of
+seconds, a colon and nine digits of nanoseconds: 1640995237:000000000."""
+
+ENVIRONMENT = """  LACE_HOME         where keys are kept (default $XDG_DATA_HOME/lace, else ~/.local/share/lace)
+  LACE_PURE         set to 1: use no compiled hash or curve library, only the slow plain ones
+  NO_COLOR          set to anything: no colours in tables"""
+
+
+def _exit_codes() -> str:
+    return "\n".join(f"  {int(code):>3}  {meaning}" for code, meaning in MEANING.items())
+
+
+ADDRESSES = """An address says which transport, and where.
+
+  tcp:HOST[:PORT]       port 4790 unless given, 0 to serve on a free one; an IPv6 host in brackets
+  unix:/PATH            a socket on this machine
+  ws:HOST[:PORT]        WebSocket under /interlace; port 80
+  wss:HOST[:PORT]       the same over TLS; port 443
+  stdio                 a child process, or the parent of this one
+
+TCP proves nothing about who is there. Over ws and wss a key proves itself (--key, --trust); over unix sockets users
+are mapped to verifiers (--uid). docs/identity.md has the details."""
+
+_LIMIT_MEANINGS = {
+    "max_base_facts": "facts of the predicates that a program reads",
+    "max_runtime_facts": "those of them that say where and for whom it runs",
+    "max_derived_facts_per_predicate": "facts that rules give one predicate",
+    "max_rules": "rules of one program",
+    "max_stratum_iterations": "rounds of one recursion",
+    "max_tuple_arity": "values of one fact",
+    "max_value_bytes": "bytes of one value",
+    "max_rule_literals": "atoms of one body",
+    "max_working_rows": "rows of one join before it is narrowed down",
+    "max_rows_touched": "rows that one evaluation works through",
+    "max_peer_rows_touched": "those of them that a peer's rules work through",
+    "max_held_bytes": "bytes of derived facts",
+}
+
+
+def _limits() -> str:
+    from dataclasses import asdict
+
+    from lace.limits import EngineLimits
+
+    lines = [f"  {name:<32} {value:>15,}  {_LIMIT_MEANINGS[name]}" for name, value in asdict(EngineLimits()).items()]
+    return "\n".join(
+        [
+            "What evaluating rules may use. A rule that needs more is refused with exit code 4, and nothing is shown.",
+            "",
+            *lines,
+            "",
+            "Say another value for one command (`lace query --limit tuple-arity=14`; k, M, G, Ki, Mi and Gi are",
+            'understood), in a rule file (`#:json {"limits": {"max_tuple_arity": 14}}`), for a node under',
+            "[rule_limits] in its file, or in Python: `lace.query(…, limits=lace.EngineLimits(max_tuple_arity=14))`.",
+        ]
+    )
+
+
+TOPICS: dict[str, tuple[str, Callable[[], str]]] = {
+    "addresses": ("How to say where a peer is.", lambda: ADDRESSES),
+    "limits": ("What rules may use, and how to allow more.", _limits),
+    "coordinates": ("How to name a record.", lambda: COORDINATES),
+    "environment": ("The environment variables that lace reads.", lambda: ENVIRONMENT),
+    "exit-codes": ("What the exit code says.", _exit_codes),
+}
+
+
+@click.command("help")
+@click.argument("topic", required=False)
+@click.pass_context
+def command(ctx: click.Context, topic: str | None) -> None:
+    """Explain a command or a topic.
+
+    Topics: coordinates, environment, exit-codes.
+    """
+    parent = ctx.parent
+    if parent is None:
+        raise click.UsageError("help belongs to lace", ctx)
+    if topic is None:
+        say(Shown(parent.get_help()))
+        return
+    if topic in TOPICS:
+        summary, text = TOPICS[topic]
+        say(f"{summary}\n\n{text()}")
+        return
+    group = parent.command
+    found = group.get_command(parent, topic) if isinstance(group, click.Group) else None
+    if found is None:
+        raise click.UsageError(f"There is no command or topic {topic!r}. Topics: {', '.join(TOPICS)}.", ctx)
+    say(Shown(found.get_help(click.Context(found, info_name=topic, parent=parent))))

@@ -1,0 +1,70 @@
+"""`lace interlace PATH PEER`: one bounded exchange, with a peer at an address or with another lace here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.exchange.local import exchange_locally, preview_here
+from lace.cli.exchange.relay import address_of, hold_option, relay_between
+from lace.cli.exchange.remote import exchange_once
+from lace.cli.options.arguments import opened
+from lace.cli.options.links import LinkChoices
+from lace.cli.options.peerchoices import PeerChoices, peer_command, require_lace
+from lace.cli.options.side import opened_side
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
+from lace.cli.output.output import json_option
+
+if TYPE_CHECKING:
+    from lace.interlace.setup.terms import Terms
+
+
+@click.command("interlace")
+@peer_command
+@hold_option
+@click.option("--dry-run", is_flag=True, help="Ask what would come and go, by group and app; nothing is moved.")
+@json_option
+def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> ExitCode:
+    """Exchange records with a peer until neither wants more.
+
+    Both sides agree on a plan made of their two selectors, list what they may send, ask for what they lack, and stop
+    at the fixed point. Without --select… everything is selected; without --expose nothing of yours is shown, and so
+    nothing is sent. PATH is a lace or an archive (`lace archive`). PEER is an address, or the path of another lace on
+    this machine. With the address stdio, CHILD is a command to start and speak with.
+
+    If PATH is an address too, the two peers exchange through this command: each gets what the other shows and its own
+    rules take, and nothing is kept here.
+    """
+    if (first := address_of(asked.path)) is not None:
+        refused = {"expose": asked.expose, "trace": asked.trace, "dry-run": dry_run, "their-select": asked.their_select,
+                   "their-expose": asked.their_expose, "master": asked.master}  # fmt: skip
+        return relay_between(first, asked.address, asked.module, asked.link(), hold, refused, as_json=as_json)
+    if isinstance(asked.address, Path):
+        locally = preview_here if dry_run else exchange_locally
+        return locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json)
+    terms, choices = asked.terms(is_open=False), asked.link()
+    if dry_run:
+        return _ask(require_lace(asked.path), asked.address, terms, choices, asked.trace, as_json=as_json)
+    with opened_side(asked.path, asked.master) as side:
+        outcome, seconds, moved = exchange_once(side.store, asked.address, terms, choices, asked.trace, side.make_host)
+        held = held_back_here(side.store, terms, outcome) if side.make_host is None else None
+        incomplete = [] if side.lace is None else incomplete_after(side.lace, asked.module)
+    print_outcome(outcome, seconds, *moved, held=held, incomplete=incomplete, as_json=as_json)
+    return exit_code_of(outcome, incomplete)
+
+
+def _ask(
+    path: Path, address: Any, terms: Terms, choices: LinkChoices, trace: Path | None, *, as_json: bool
+) -> ExitCode:
+    from lace.cli.exchange.preview import ask, print_preview
+    from lace.runtime.local.preview import Preview
+
+    preview = Preview()
+    with opened(path) as lace:
+        outcome = ask(lace.store, address, terms, choices, preview, trace)
+        held = held_back_here(lace.store, terms, outcome)
+    print_preview(preview, held, as_json=as_json)
+    return ExitCode.OK

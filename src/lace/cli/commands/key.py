@@ -1,0 +1,209 @@
+"""`lace key new|list|show|import|lock|unlock`: the key ring.
+
+Rule: a secret is printed only by `lace key show --secret`, and read only from a file or standard input.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.cli.options.arguments import LacePath
+from lace.cli.options.groups import SummaryGroup
+from lace.cli.output.output import json_option, print_fields, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from lace.notation.identifiers import Verifier
+    from lace.runtime.identity.keyring import KeyEntry, KeyRing
+
+F = TypeVar("F", bound=Callable[..., Any])
+MAX_SECRET_BYTES = 1024
+
+
+def user_ring() -> KeyRing:
+    """The ring of the user; a locked key is asked for on the terminal, or taken from a file."""
+    from lace.runtime.identity.keyring import KeyRing
+
+    return KeyRing.of_user(_ask_passphrase)
+
+
+def ring_names() -> Mapping[str, str]:
+    """The name of each verifier whose key is in the ring; a ring that cannot be read names none."""
+    from lace.errors import LaceError
+
+    try:
+        return {entry.verifier: entry.name for entry in user_ring().entries()}
+    except (LaceError, OSError):
+        return {}
+
+
+def verifier_named(word: str) -> Verifier:
+    """The verifier that a word is, or that of a key of the ring; no secret is needed for it."""
+    return user_ring().verifier(word)
+
+
+def _ask_passphrase(name: str) -> str:
+    from lace.runtime.identity.keyring import passphrase_of_file
+
+    if os.environ.get("LACE_PASSPHRASE_FILE") or not sys.stdin.isatty():
+        return passphrase_of_file(name)
+    return str(click.prompt(f"passphrase of the key {name}", hide_input=True, err=True))
+
+
+def _new_passphrase(name: str, is_wanted: bool) -> str | None:
+    if not is_wanted:
+        return None
+    if os.environ.get("LACE_PASSPHRASE_FILE") or not sys.stdin.isatty():
+        return _ask_passphrase(name)
+    text = f"new passphrase of the key {name}"
+    return str(click.prompt(text, hide_input=True, err=True, confirmation_prompt=True))
+
+
+def _lock_option(function: F) -> F:
+    return click.option("--passphrase", "locked", is_flag=True, help="Lock the key with a passphrase.")(function)
+
+
+def _print_entry(entry: KeyEntry, as_json: bool) -> None:
+    if as_json:
+        print_json(_fields(entry))
+    else:
+        print_fields(_fields(entry).items())
+
+
+def _fields(entry: KeyEntry) -> dict[str, object]:
+    fields: dict[str, object] = {"name": entry.name, "verifier": entry.verifier}
+    return {**fields, "locked": True} if entry.is_locked else fields
+
+
+@click.group("key", cls=SummaryGroup)
+def command() -> None:
+    """Make, list, show, import and lock signing keys.
+
+    A key has a name, which only you use, and a verifier (V.….H3), which everybody sees in what you sign. Secrets stay
+    in $LACE_HOME/keys, in files that only you can read.
+    """
+
+
+@command.command("new")
+@click.argument("name")
+@_lock_option
+@json_option
+def new(name: str, locked: bool, as_json: bool) -> None:
+    """Make a signing key and keep it under NAME."""
+    from lace.records.keys import SigningSecret
+
+    passphrase = _new_passphrase(name, locked)
+    _print_entry(user_ring().add(name, SigningSecret.generate(), passphrase), as_json)
+
+
+@command.command("lock")
+@click.argument("name")
+@json_option
+def lock(name: str, as_json: bool) -> None:
+    """Put the key NAME under a passphrase, or under another one.
+
+    The passphrase is asked for on the terminal, each time the key is used; for a service $LACE_PASSPHRASE_FILE names a
+    file that holds it.
+    """
+    _print_entry(user_ring().lock(name, _new_passphrase(name, True)), as_json)
+
+
+@command.command("unlock")
+@click.argument("name")
+@json_option
+def unlock(name: str, as_json: bool) -> None:
+    """Take the passphrase off the key NAME."""
+    _print_entry(user_ring().lock(name, None), as_json)
+
+
+@command.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the keys, without their secrets."""
+    ring = user_ring()
+    entries = list(ring.entries())
+    if as_json:
+        for entry in entries:
+            print_json(_fields(entry))
+    elif entries:
+        rows = [[entry.name, entry.verifier, "locked" if entry.is_locked else ""] for entry in entries]
+        has_locked = any(entry.is_locked for entry in entries)
+        print_table(["name", "verifier", "passphrase"][: 2 + has_locked], [row[: 2 + has_locked] for row in rows])
+    else:
+        say(f"no keys in {ring.folder} yet; `lace key new NAME` makes one", err=True)
+
+
+@command.command("show")
+@click.argument("name")
+@click.option("--secret", is_flag=True, help="Print the secret. Whoever reads it can sign in your name.")
+@json_option
+def show(name: str, secret: bool, as_json: bool) -> None:
+    """Show the verifier of the key NAME; its secret only with --secret."""
+    ring = user_ring()
+    if name.startswith("V."):
+        fields: dict[str, object] = {"name": name, "verifier": ring.load(name).verifier}
+    else:
+        fields = _fields(ring.entry(name))
+    if secret:
+        fields["secret"] = ring.load_secret(name).reveal()
+    if as_json:
+        print_json(fields)
+    else:
+        print_fields(fields.items())
+
+
+@command.command("import")
+@click.argument("name")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True), default="-")
+@_lock_option
+@json_option
+def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
+    """Keep a given secret under NAME.
+
+    The secret (&.….H3) is read from FILE or standard input, never from the command line.
+    """
+    from lace.errors import InvalidText, KeyUnavailable
+    from lace.records.keys import SigningSecret
+
+    if file == "-" and sys.stdin.isatty():
+        text = str(click.prompt("secret", hide_input=True, err=True))
+    elif file == "-":
+        text = sys.stdin.read(MAX_SECRET_BYTES)
+    else:
+        with Path(file).open(encoding="ascii", errors="replace") as opened:
+            text = opened.read(MAX_SECRET_BYTES)
+    try:
+        secret = SigningSecret.parse(text.strip())
+    except InvalidText:
+        raise KeyUnavailable("that is no signing secret: one is `&.`, 43 B64A characters and `.H3`") from None
+    _print_entry(user_ring().add(name, secret, _new_passphrase(name, locked)), as_json)
+
+
+@command.command("know")
+@click.argument("path", type=LacePath(exists=True), metavar="LACE")
+@click.argument("verifiers", nargs=-1, metavar="[KEY|V…]")
+@click.option("--forget", is_flag=True, help="Forget them instead.")
+@json_option
+def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> None:
+    """Show or change which keys a lace knows.
+
+    A known key is a hint for people: where several have written, `lace get` and the inspector mark the keys that the
+    lace does not know. It changes no answer. A key that signs by `lace put --sign` is known from then on.
+    """
+    from lace.cli.options.arguments import opened
+    from lace.cli.options.links import VerifierType
+
+    named = [VerifierType().convert(word, None, None) for word in verifiers]  # all of them before one is remembered
+    with opened(path, write=bool(named)) as lace:
+        for verifier in named:
+            lace.know_key(verifier, forget=forget)
+        for known in lace.known_keys():
+            if as_json:
+                print_json({"verifier": known})
+            else:
+                say(known)

@@ -1,0 +1,166 @@
+"""`lace ls PATH [PREFIX]`: records as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.commands.key import ring_names
+from lace.cli.exchange.remote import from_options, pull, selector_of
+from lace.cli.options.arguments import PrefixType, lace_argument, opened
+from lace.cli.options.links import LinkChoices
+from lace.cli.output.output import (
+    PAGE_ROWS,
+    human_size,
+    json_option,
+    print_json,
+    print_table,
+    say,
+    short_hash,
+    shown_hash,
+)
+
+if TYPE_CHECKING:
+    from lace.porcelain.lace import Lace
+    from lace.porcelain.listing import Row
+    from lace.store.base import Entry
+
+OVERVIEW = ("record", "coordinate", "time (UTC)", "size", "signed by")
+ALSO_BY = "also written by"  # beside a tip, where several people have written
+
+
+@click.command("ls")
+@lace_argument
+@click.argument("prefix", type=PrefixType(), default="//")
+@click.option("--columns", metavar="NAME,…", help="Show these fields: Group, App, Name, TAI, Signed-By, any header.")
+@click.option("--tips", is_flag=True, help="Only the tip of each coordinate: the record that it means.")
+@click.option("--blobs", is_flag=True, help="The Blobs instead: chunks, and what was stored without a coordinate.")
+@json_option
+@from_options
+def command(
+    path: Path,
+    prefix: str,
+    columns: str | None,
+    tips: bool,
+    blobs: bool,
+    as_json: bool,
+    source: Any,
+    **links: Any,
+) -> None:
+    """List records, by coordinate, oldest first.
+
+    PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one; //u/ and //u//ding/ are
+    the groups below u and the apps below ding. Where several people have written, the row of the tip says who else and
+    when. With --from the records it covers are first fetched from a peer into the lace.
+    """
+    if blobs and (columns or tips or prefix != "//"):
+        raise click.UsageError("--blobs lists what has no coordinate, so it goes with no prefix, --columns or --tips")
+    from lace.policy.select import select_all
+    from lace.porcelain.listing import COLUMNS
+
+    chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else list(COLUMNS)
+    with opened(path, write=source is not None) as lace:
+        if source is not None:
+            pull(lace, source, select_all() if prefix == "//" else selector_of(prefix), LinkChoices(**links))
+        listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
+        rows = listed if blobs else _told_if_empty(listed, path, prefix)
+        if as_json:
+            print_json_rows(rows, ["Data-Length"] if blobs else chosen)
+        elif blobs:
+            print_table(["record", "size"], ([shown_hash(r.hash), human_size(int(r["Data-Length"]))] for r in rows))
+        elif columns:
+            print_table(["record", *chosen], ([shown_hash(row.hash), *_cells(row, chosen)] for row in rows))
+        else:
+            print_overview(lace, rows)
+
+
+def _told_if_empty(rows: Iterator[Row], path: Path, prefix: str) -> Iterator[Row]:
+    """The same rows; where there are none, what stands nearest is said on stderr."""
+    first = next(rows, None)
+    if first is not None:
+        return chain([first], rows)
+    from lace.porcelain.listing import nearest_prefixes
+
+    near = nearest_prefixes(path, prefix)
+    say(f"nothing stands at {prefix}" + (f"; there is {', '.join(near)}" if near else ""), err=True)
+    return iter(())
+
+
+def print_json_rows(rows: Iterable[Row], columns: Sequence[str]) -> None:
+    """One value as a text, several as a list, none as null."""
+    for row in rows:
+        values = {column: row.fields.get(column, ()) for column in columns}
+        shown = {c: list(v) if len(v) > 1 else (v[0] if v else None) for c, v in values.items()}
+        print_json({"hash": row.hash, **shown, **_tip_json(row)})
+
+
+def _tip_json(row: Row) -> dict[str, object]:
+    """Whether a row is the tip of its coordinate, and who else has written there; nothing where nobody looked."""
+    if row.is_tip is None:
+        return {}
+    others = [{"hash": entry.hash, "signer": entry.signer, "tai": entry.tai} for entry in row.concurrent]
+    return {"is_tip": row.is_tip, "concurrent": others}
+
+
+def _cells(row: Row, columns: Sequence[str]) -> list[str]:
+    return [", ".join(row.fields.get(column, ())) for column in columns]
+
+
+def print_overview(lace: Lace, rows: Iterable[Row]) -> None:
+    """Records as people look for them: where, when, how large, by whom; and who else has written there, if anybody."""
+    coming = iter(rows)
+    page = list(islice(coming, PAGE_ROWS))
+    told = writer_words(lace)
+    columns = (*OVERVIEW, ALSO_BY) if any(row.concurrent for row in page) else OVERVIEW
+    shown = (_overview(lace, row, told, len(columns)) for row in chain(page, coming))
+    print_table(columns, shown, right=frozenset({"size"}))
+
+
+def _overview(lace: Lace, row: Row, told: Callable[[Entry], str], width: int) -> list[str]:
+    from lace.porcelain.tips import listed
+
+    size = int(row["Data-Length"]) or lace.content_length(row.hash)  # an empty body may stand for chunks
+    signer = short_hash(row["Signed-By"]) or "-"
+    others = listed(row.concurrent, told)
+    cells = [shown_hash(row.hash), row.coordinate, shown_time(row["TAI"]), human_size(size), signer, others]
+    if width < len(cells) and others:  # the first page had no such column
+        cells[-2] += f"; also by {others}"
+    return cells[:width]
+
+
+def writer_words(lace: Lace) -> Callable[[Entry], str]:
+    """How people are told who wrote a version and when: by the name of a key of the ring, else by its verifier.
+
+    That the lace does not know a key is a hint, and no more.
+    """
+
+    @cache
+    def names() -> tuple[Mapping[str, str], frozenset[str]]:
+        return ring_names(), frozenset(lace.known_keys())
+
+    def words(entry: Entry) -> str:
+        when = shown_time(entry.tai)
+        if entry.signer is None:
+            return f"unsigned ({when})"
+        ring, known = names()
+        who = ring.get(entry.signer) or short_hash(entry.signer)
+        hint = "" if entry.signer in known or entry.signer in ring else ", a key that this lace does not know"
+        return f"{who} ({when}{hint})"
+
+    return words
+
+
+def shown_time(tai: str) -> str:
+    """A TAI as people read it; as it stands where the calendar ends."""
+    from lace.notation.tai import TAI
+
+    try:
+        return datetime.fromtimestamp(TAI(tai).to_unix_ns() // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return tai

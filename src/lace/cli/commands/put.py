@@ -1,0 +1,90 @@
+"""`lace put PATH … FILE|-`: content into a lace, from a file, a whole directory or standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.options.arguments import Pair, TaiTime, lace_argument, opened
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.output import count_of, json_option, metered, print_json, print_warning, say
+from lace.errors import NotFound
+
+if TYPE_CHECKING:
+    from lace.porcelain.lace import Lace
+
+
+@click.command("put")
+@lace_argument
+@click.argument("file", type=click.Path(exists=True, allow_dash=True))
+@click.option("-g", "--group", required=True, help="Group path: whose it is.")
+@click.option("-a", "--app", required=True, help="App path: which program's it is.")
+@click.option(
+    "-n", "--name", default="", help="Name path; by default a file's own name. For a directory: put before each."
+)
+@click.option("--tai", type=TaiTime(), metavar="TAI", help="The record's time; by default now.")
+@click.option(
+    "--header", "headers", type=Pair(), metavar="NAME=VALUE", multiple=True, help="An extra header; repeatable."
+)
+@click.option("--link", "links", type=Pair(), metavar="TAG=HASH", multiple=True, help="A link to a record; repeatable.")
+@click.option("-s", "--sign", metavar="KEY", help="Sign with this key of the ring, by name or verifier.")
+@json_option
+def command(path: Path, file: str, name: str, as_json: bool, **heading: Any) -> ExitCode:
+    """Store a file, a directory or standard input under a coordinate.
+
+    FILE is a file, - for standard input, or a directory: then every file below it is stored under its relative path.
+    Prints the hash of each record. Content over 32 MiB is stored as chunks under a manifest; `lace get` joins them.
+    """
+    if file == "-" and not name:
+        raise click.UsageError("standard input has no name of its own: give --name")
+    with opened(path, write=True) as lace:
+        if file != "-" and Path(file).is_dir():
+            return _put_directory(lace, Path(file), name, heading, as_json)
+        _put_one(lace, file, name or Path(file).name, heading, as_json)
+        return ExitCode.OK
+
+
+def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json: bool) -> None:
+    size = None if file == "-" else os.path.getsize(file)
+    content = sys.stdin.buffer if file == "-" else Path(file)
+    with metered(f"storing {name}", size, in_bytes=True) as meter:
+        found = lace.put(content, name=name, progress=meter.advance, **heading)
+    coordinate = _coordinate(heading, name)
+    if as_json:
+        print_json({"hash": found, "coordinate": coordinate, "file": file})
+    else:
+        say(found)
+    try:
+        tip = lace.resolve(coordinate)
+    except NotFound:
+        print_warning(f"it is dated too far ahead to be the tip of {coordinate}")
+        return
+    if tip != found:
+        print_warning(f"{coordinate} has a newer record, so this one is not its tip")
+
+
+def _put_directory(lace: Lace, folder: Path, name: str, heading: dict[str, Any], as_json: bool) -> ExitCode:
+    stored = refused = 0
+    with metered(f"storing {folder}", in_bytes=True) as meter:
+        for result in lace.put_tree(folder, name=name, progress=meter.advance, **heading):
+            if result.hash is None:
+                refused += 1
+                print_warning(f"{result.path} is not stored: {result.refused}")
+                continue
+            stored += 1
+            if as_json:
+                coordinate = _coordinate(heading, result.name)
+                print_json({"hash": result.hash, "coordinate": coordinate, "file": str(result.path)})
+            else:
+                say(f"{result.hash}  {result.name}")
+    refusals = f", {count_of(refused, 'file')} refused" if refused else ""
+    say(f"stored {count_of(stored, 'file')}{refusals}", err=True)
+    return ExitCode.BAD if refused else ExitCode.OK
+
+
+def _coordinate(heading: dict[str, Any], name: str) -> str:
+    return f"//{heading['group']}//{heading['app']}//{name}"

@@ -1,0 +1,43 @@
+"""`lace repair PATH`: what can be read of a damaged lace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lace.cli.options.arguments import LacePath
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.output import count_of, json_option, metered, print_json, say
+
+
+@click.command("repair")
+@click.argument("path", metavar="PATH", type=LacePath(exists=True, dir_okay=False))
+@json_option
+def command(path: Path, as_json: bool) -> ExitCode:
+    """Save all that can be read of a damaged lace.
+
+    Every record whose bytes still hash to what they say goes into a new lace, with facts and indexes made anew, which
+    takes the place of the old one. The damaged file stays beside it as PATH.damaged. Programs that have the lace open
+    have to be ended first. Exits with 1 if anything is lost.
+    """
+    from lace.porcelain.upkeep import repair
+
+    with metered(f"repairing {path}", None) as meter:
+        report = repair(path, progress=meter.advance)
+    if as_json:
+        for lost in report.lost:
+            print_json({"lost": lost.hash, "number": lost.id, "finding": lost.reason})
+        kept = {"kept": report.kept, "carved": report.carved, "lost_records": len(report.lost)}
+        settings = {"settings": report.settings, "settings_lost": report.lost_settings}
+        print_json({**kept, **settings, "damaged": str(report.damaged_file)})
+    else:
+        for lost in report.lost:
+            say(f"lost: record {lost.id} {lost.hash}: {lost.reason}")
+        say(f"kept {count_of(report.kept, 'record')}; lost {len(report.lost):,}")
+        if report.carved:
+            say(f"{count_of(report.carved, 'record')} of these stood in no table: removed ones may be among them")
+        if report.lost_settings:
+            say("its settings could not be read, the keys that it knows among them: `lace key know` names them again")
+        say(f"the damaged file is {report.damaged_file}", err=True)
+    return ExitCode.BAD if report.lost else ExitCode.OK

@@ -1,0 +1,36 @@
+"""`lace rm PATH HASH…`: records out of a lace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lace.cli.commands.compact import compacted
+from lace.cli.options.arguments import Target, lace_argument, opened
+from lace.cli.output.output import count_of, json_option, print_json, say
+
+
+@click.command("rm")
+@lace_argument
+@click.argument("hashes", type=Target(coordinates=False), metavar="HASH...", nargs=-1, required=True)
+@click.option("--secure", is_flag=True, help="Write the lace anew, so that nothing of them stays in the file.")
+@json_option
+def command(path: Path, hashes: tuple[str, ...], secure: bool, as_json: bool) -> None:
+    """Remove records and their facts.
+
+    All of them or, if one is not there, none. The parts of large content go with it, except those that another record
+    links to. What is removed stays in free places of the file until something else is written there, and names and
+    values stay for good; with --secure the lace is compacted right away.
+    """
+    with opened(path, write=True) as lace:
+        named = len({lace.resolve(one) for one in hashes})
+        removed = lace.delete(*hashes)
+        left = lace.stat().records
+    if secure:
+        compacted(path, left)
+    if as_json:
+        print_json({"removed": removed, "parts": removed - named})
+    else:
+        parts = f" and {count_of(removed - named, 'part')} that nothing else needs" if removed > named else ""
+        say(f"removed {count_of(named, 'record')}{parts}")

@@ -1,0 +1,369 @@
+"""`lace serve PATH ADDRESS…`: a node that accepts peers until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.options.amounts import QuotaType, quotas_with
+from lace.cli.options.links import (
+    AddressType,
+    LinkChoices,
+    PinType,
+    ProxyType,
+    VerifierType,
+    captured,
+    link_options,
+    make_node,
+    trace_option,
+)
+from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
+from lace.cli.options.side import Side, opened_side, side_argument
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.interrupts import done_or_stopped, first_of, leave_at_once, over_or_stopped
+from lace.cli.output.logbook import Logbook
+from lace.limits import HORIZON_S
+from lace.values import dataclass
+
+if TYPE_CHECKING:
+    from lace.cli.options.nodefile import NodeFile, PolicyWords
+    from lace.iltp.address import Address
+    from lace.interlace.setup.terms import Terms
+    from lace.limits import EngineLimits
+    from lace.runtime.link.session import Outcome
+    from lace.runtime.node.node import Hooks, LinkInfo, Node, NodeLimits
+    from lace.transports.dial import TransportOptions
+
+SWITCH_S = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPeer:
+    """A peer to hold an open exchange with."""
+
+    address: Address
+    terms: Terms
+    transport: TransportOptions | None
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a serve command is to do."""
+
+    store: Path | str
+    listen: Sequence[Address]
+    terms: Terms
+    choices: LinkChoices
+    kept: Sequence[KeptPeer]
+    limits: NodeLimits | None
+    metrics_port: int | None
+    log: Logbook
+    config: Path | None = None  # the file that all of it is from
+
+
+@click.command("serve")
+@side_argument(required=False)
+@click.argument("addresses", type=AddressType(listening=True), nargs=-1, metavar="ADDRESS…")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take all from a lace.toml."
+)
+@select_options
+@expose_option
+@link_options
+@click.option("--cert", "certificate", type=click.Path(exists=True, path_type=Path), help="For wss: certificate chain.")
+@click.option("--cert-key", "certificate_key", type=click.Path(exists=True, path_type=Path), help="For wss: its key.")
+@click.option("--name", "names", type=AddressType(), multiple=True, help="For ws: another address that peers dial.")
+@click.option("--origin", "origins", multiple=True, metavar="URL", help="For ws: let web pages of this origin speak.")
+@click.option(
+    "--proxy",
+    "proxies",
+    type=ProxyType(),
+    multiple=True,
+    metavar="ADDRESS",
+    help="A proxy before this server, by its IP address or `unix`: it says who dialled (PROXY header, or over ws "
+    "X-Forwarded-For). Its peers are never taken for local ones.",
+)
+@click.option(
+    "--loopback-is-network",
+    is_flag=True,
+    help="Treat peers of this machine as strangers too: for a proxy here that cannot say who dialled.",
+)
+@click.option(
+    "--take-from-strangers",
+    "takes_from_strangers",
+    is_flag=True,
+    help="Request records of peers from elsewhere that prove no identity, too.",
+)
+@click.option(
+    "--quota",
+    "quotas",
+    type=QuotaType(),
+    multiple=True,
+    metavar="WHAT=AMOUNT",
+    help="What may be brought: peer, strangers, known_peer, signer, group or total, as peer=64MiB; repeatable.",
+)
+@click.option(
+    "--horizon",
+    "horizon_s",
+    type=click.FloatRange(min=0),
+    default=HORIZON_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Take no record that is dated further ahead than this.",
+)
+@click.option("--metrics", "metrics_port", type=click.IntRange(1, 65535), help="Counters for Prometheus on this port.")
+@click.option(
+    "--watch", type=click.Path(path_type=Path), metavar="SOCKET", help="Where `lace inspect --node` may look."
+)
+@click.option("--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="How to log.")
+@click.option("--events", "every_event", is_flag=True, help="Log everything that happens on a link.")
+@trace_option
+def command(
+    path: Path | str | None,
+    master: str | None,
+    addresses: Sequence[Any],
+    config: Path | None,
+    sources: Sequence[str],
+    coordinates: Sequence[str],
+    hashes: Sequence[str],
+    expose: Sequence[str],
+    metrics_port: int | None,
+    log_format: str,
+    every_event: bool,
+    trace: Path | None,
+    watch: Path | None,
+    **links: Any,
+) -> ExitCode:
+    """Accept peers and exchange with each of them until stopped.
+
+    Runs in the foreground, logs to stderr, tells systemd when it is ready, and ends cleanly on SIGTERM or Ctrl-C.
+    SIGHUP has it read its certificate again, and the quotas of a lace.toml; links stay.
+    Links stay open: what arrives from one peer goes on to the others as the rules allow. PATH is a lace, or an archive
+    (`lace archive`): its work is done by Spark jobs. With --config a lace.toml says everything, peers to keep an
+    exchange with included.
+    """
+    if config is not None:
+        if path is not None:
+            raise click.UsageError("with --config the lace and its addresses stand in the file")
+        serving = _from_file(config, every_event)
+    else:
+        if path is None or not addresses:
+            raise click.UsageError("name a lace and the addresses to listen on, or give --config")
+        module = chosen_selector(sources, coordinates, hashes)
+        terms = LinkChoices(**links).patient(_terms(module, chosen_exposures(expose, module)))
+        log = Logbook(as_json=log_format == "json", every_event=every_event)
+        serving = Serving(path, addresses, terms, LinkChoices(**links), (), None, metrics_port, log)
+    _require_sense(serving)
+    from lace.workers.allocator import give_back
+    from lace.workers.collector import collecting_briefly
+
+    give_back()
+    with collecting_briefly():
+        asyncio.run(_serve(serving, trace, watch, master))
+    return ExitCode.OK
+
+
+def _terms(module: Any, exposures: Any) -> Terms:
+    from lace.cli.options.links import make_terms
+
+    return make_terms(module, exposures, is_open=True)
+
+
+def _require_sense(serving: Serving) -> None:
+    """What could never work is told before anything is bound."""
+    from lace.iltp.address import TcpAddress, WebSocketAddress
+
+    serving.choices.require_use_of_key([*serving.listen, *(kept.address for kept in serving.kept)])
+    for address in serving.listen:
+        if serving.choices.trust and isinstance(address, TcpAddress):
+            raise click.UsageError(f"{address} proves no identity, so --trust would refuse everybody there")
+        if isinstance(address, WebSocketAddress) and address.secure and serving.choices.certificate is None:
+            raise click.UsageError(f"{address} needs --cert and --cert-key (`lace cert` makes them)")
+
+
+def _from_file(config: Path, every_event: bool) -> Serving:
+    from lace.cli.options.nodefile import read_node_file
+
+    file = read_node_file(config)
+    choices = _file_choices(file)
+    terms = _policy_terms(file.policy, file.rule_limits)
+    base, _ = choices.transport()
+    kept = []
+    for peer in file.peers:
+        words = peer.policy if peer.policy.select or peer.policy.expose else file.policy
+        transport = base
+        if peer.trust or peer.pin or peer.ca:
+            from lace.transports.tls import ClientTls
+
+            pin = PinType().convert(peer.pin, None, None) if peer.pin else None
+            trusted = tuple(VerifierType().convert(text, None, None) for text in peer.trust) or base.trusted
+            transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
+        kept.append(KeptPeer(peer.address, _policy_terms(words, file.rule_limits), transport))
+    log = Logbook(as_json=file.log == "json", every_event=every_event)
+    limits = file.node_limits()
+    return Serving(file.store, file.listen, terms, choices, kept, limits, file.metrics_port, log, config)
+
+
+def _file_choices(file: NodeFile) -> LinkChoices:
+    from lace.iltp.address import WebSocketAddress
+
+    return LinkChoices(
+        key=file.key,
+        trust=[VerifierType().convert(text, None, None) for text in file.trust],
+        uids=[(uid, VerifierType().convert(text, None, None)) for uid, text in file.uids.items()],
+        certificate=file.certificate,
+        certificate_key=file.certificate_key,
+        names=[name for name in file.names if isinstance(name, WebSocketAddress)],
+        origins=file.origins,
+        takes_from_strangers=file.takes_from_strangers,
+        proxies=file.proxies,
+        loopback_is_network=file.loopback_is_network,
+        unix_mode=file.unix_mode,
+        quotas=list(file.quotas.items()),
+        horizon_s=file.horizon_s,
+        standard=file.speaks == "standard",
+    )
+
+
+def _policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
+    """What a policy of a node file comes to; its rules are read and run under the limits of that file."""
+    from lace.policy.compose import union
+
+    parts = [named_selector(word, limits) for word in words.select]
+    module = union(parts, limits=limits) if parts else named_selector("all")
+    return replace(_terms(module, chosen_exposures(words.expose, module, limits)), engine_limits=limits)
+
+
+async def _serve(serving: Serving, trace: Path | None, watch: Path | None, master: str | None) -> None:
+    # Beside threads that compute, the event loop waits this long for its turn each time that it has something to do.
+    sys.setswitchinterval(SWITCH_S)
+    from lace.runtime.node.node import Hooks
+    from lace.runtime.node.watching import watched
+
+    log = serving.log
+    hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)
+    hooks.on_limited = log.limited
+
+    def say(step: str, what: str) -> None:
+        log.say("archive", f"{step}: {what}", step=step)
+
+    with ExitStack() as opened_first:  # what is not there is told before anything else is made
+        side = opened_first.enter_context(opened_side(serving.store, master, say))
+        with captured(trace, hooks):
+            async with watched(watch, hooks) as heard:
+                going = await _serve_side(serving, side, heard)
+                opened_first.close()
+                while going is not None:
+                    with opened_side(serving.store, master, say) as side:
+                        going = await _serve_side(going, side, heard)
+    log.say("stopped", "stopped")
+
+
+async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | None:
+    """Serve until somebody ends it (None), or the lace has to be opened again: how to go on then."""
+    from lace.runtime.node.metrics import serve_metrics
+
+    stop = asyncio.Event()
+    limits = side.limits(serving.limits)
+    node = make_node(side.store, serving.choices, hooks, limits, make_host=side.make_host)
+    if _is_stdio(serving):
+        _end_with_parent(hooks, stop)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, _reload, node, serving)
+    metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
+    try:
+        if side.get_ready is not None:
+            await done_or_stopped(side.get_ready, stop)
+        await over_or_stopped(node.get_ready(serving.terms), stop)
+        if stop.is_set():
+            return None
+        bound = await _begin(node, serving)
+        notify_systemd("READY=1")
+        await first_of(stop, node.outdated)
+    finally:
+        goes_on = node.outdated.is_set() and not stop.is_set() and not _is_stdio(serving)
+        if goes_on:
+            serving.log.say("reopening", f"{serving.store} was written anew: opening it again")
+        else:
+            notify_systemd("STOPPING=1")
+            serving.log.say("stopping", "stopping")
+        if metrics is not None:
+            metrics.close()
+        if not await node.shutdown():
+            code = ExitCode.STORE if goes_on else ExitCode.OK  # whoever started it starts it again
+            leave_at_once("an evaluation was still running and is given up", code)
+    return replace(serving, listen=bound) if goes_on else None
+
+
+def _reload(node: Node, serving: Serving) -> None:
+    """SIGHUP: what can be read again without losing a link; what happens is told, whatever it is."""
+    from lace.errors import LaceError
+
+    notify_systemd(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+    try:
+        quotas = None
+        if serving.config is not None:
+            from lace.cli.options.nodefile import read_node_file
+
+            quotas = quotas_with(list(read_node_file(serving.config).quotas.items()))
+        done = node.reload(quotas)
+        text = "; ".join(done) or "there is nothing that could be read again"
+        serving.log.say("reloaded", f"SIGHUP: {text}; everything else needs a restart")
+    except (LaceError, OSError) as error:
+        serving.log.say("trouble", f"SIGHUP: nothing was changed: {error}")
+    finally:
+        notify_systemd("READY=1")
+
+
+async def _begin(node: Node, serving: Serving) -> list[Address]:
+    found = []
+    for address in serving.listen:
+        bound = await node.listen(address, serving.terms)
+        serving.log.say("listening", f"listening on {bound}", address=str(bound))
+        found.append(bound)
+    for peer in serving.kept:
+        node.keep_in_background(peer.address, peer.terms, peer.transport)
+        serving.log.say("keeping", f"keeping an exchange with {peer.address}", address=str(peer.address))
+    return found
+
+
+def _is_stdio(serving: Serving) -> bool:
+    """Whether there is one peer, the parent, and never another."""
+    from lace.iltp.address import StdioAddress
+
+    return bool(serving.listen) and all(isinstance(address, StdioAddress) for address in serving.listen)
+
+
+def _end_with_parent(hooks: Hooks, stop: asyncio.Event) -> None:
+    """When the parent is gone there is nothing left to serve."""
+    told = hooks.on_end
+
+    def end(info: LinkInfo, outcome: Outcome) -> None:
+        if told is not None:
+            told(info, outcome)
+        stop.set()
+
+    hooks.on_end = end
+
+
+def notify_systemd(message: str) -> None:
+    """Tell the service manager, if one is listening (sd_notify)."""
+    path = os.environ.get("NOTIFY_SOCKET")
+    if not path:
+        return
+    address = "\0" + path[1:] if path.startswith("@") else path
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+        notifier.sendto(message.encode(), address)

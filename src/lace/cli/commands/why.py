@@ -1,0 +1,193 @@
+"""`lace why PATH RECORD`: at which gate a record stops on its way to a peer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.commands.key import verifier_named
+from lace.cli.exchange.preview import walk_to_peer
+from lace.cli.options.arguments import LacePath, Target, lace_argument, opened
+from lace.cli.options.links import AddressType, LinkChoices, PinType, VerifierType
+from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.output import json_option, print_json, say, say_hanging, short_hash, shown_hash
+from lace.errors import KeyUnavailable
+from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
+
+if TYPE_CHECKING:
+    from lace.policy.operand import Module
+    from lace.porcelain.completeness import Incomplete
+    from lace.porcelain.lace import Lace
+    from lace.porcelain.why import Gate, Walk
+
+IDENTIFIER = re.compile(rf"\b(?:{RecordHash.PATTERN}|{Verifier.PATTERN})")
+MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
+
+
+@click.command("why")
+@lace_argument
+@click.argument("target", type=Target(), metavar="RECORD")
+@click.option(
+    "--peer",
+    "peers",
+    metavar="NAME|V|RULES",
+    multiple=True,
+    help="What is known of the other side: who it is (V.….H3, or the name of a key of the ring), and its rules: "
+    "a file, all, a coordinate or a hash.",
+)
+@click.option("--with", "their_path", type=LacePath(), metavar="PATH", help="Its lace, if it is at hand.")
+@click.option("--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What it exposes to us.")
+@click.option("--address", type=AddressType(), metavar="ADDRESS", help="Ask this peer, now; nothing is moved.")
+@click.option("--key", metavar="KEY|V", help="Who we are there: our verifier, or, with --address, a key of the ring.")
+@click.option("--trust", type=VerifierType(), multiple=True, metavar="KEY|V", help="With --address: only this peer.")
+@click.option("--pin", type=PinType(), help="With --address over wss: only the certificate with this SHA-256.")
+@click.option("--proof", "proofs", is_flag=True, help="Show the proofs of the gates that are open too.")
+@select_options
+@expose_option
+@json_option
+def command(
+    path: Path,
+    target: str,
+    peers: Sequence[str],
+    their_path: Path | None,
+    their_expose: Sequence[str],
+    address: Any,
+    key: str | None,
+    trust: Sequence[Any],
+    pin: bytes | None,
+    proofs: bool,
+    sources: Sequence[str],
+    coordinates: Sequence[str],
+    hashes: Sequence[str],
+    expose: Sequence[str],
+    as_json: bool,
+) -> ExitCode:
+    """Say at which gate a record stops on its way to a peer.
+
+    Walks every gate in order: is it stored, is it valid, do our rules select it, is it exposed to that peer, do their
+    rules select it, would they ask for it. A record that is not here is walked the other way, from the lace of --with
+    or the peer of --address to this one. What cannot be known without the other side is marked with a question mark.
+    Exit code 1 if a gate is shut.
+    """
+    from lace.porcelain.why import WhySide, known_target, walk
+    from lace.runtime.clock import SystemClock
+
+    verifier, rules = _peer(peers)
+    ours = chosen_selector(sources, coordinates, hashes)
+    if address is not None and (peers or their_path is not None or their_expose):
+        raise click.UsageError("--address asks the peer itself, so it goes with no --peer, --with or --their-expose")
+    if address is None and (trust or pin):
+        raise click.UsageError("--trust and --pin are about the connection of --address")
+    with ExitStack() as stack:
+        lace = stack.enter_context(opened(path))
+        shown = chosen_exposures(expose, ours)
+        known = None if key is None else verifier_named(key)
+        here = WhySide(called="here", lace=lace, module=ours, exposures=shown, verifier=known)
+        if address is not None:
+            named = key if key is not None and not key.startswith("V.") else None
+            walked = walk_to_peer(here, target, address, LinkChoices(key=named, trust=trust, pin=pin))
+            return _tell(walked, proofs, _lacking(lace, walked), as_json=as_json)
+        theirs = stack.enter_context(opened(their_path)) if their_path is not None else None
+        record = known_target(lace, target)
+        there = WhySide(
+            called="there",
+            lace=theirs,
+            module=rules,
+            exposures=chosen_exposures(their_expose, rules),
+            verifier=verifier,
+        )
+        comes = not lace.store.have(record) and theirs is not None and theirs.store.have(record)
+        sides = (there, here) if comes else (here, there)
+        walked = walk(record, *sides, now=SystemClock().tai())
+        found = _lacking(lace, walked)
+    return _tell(walked, proofs, found, as_json=as_json)
+
+
+def _lacking(lace: Lace, walked: Walk) -> Incomplete | None:
+    """What the record's content lacks here, if it is here."""
+    return lace.lacking(walked.record) if lace.store.have(walked.record) else None
+
+
+def _tell(walked: Walk, proofs: bool, incomplete: Incomplete | None, *, as_json: bool) -> ExitCode:
+    if as_json:
+        print_json(_walk_json(walked) | {"incomplete": None if incomplete is None else incomplete.to_json()})
+    else:
+        _print(walked, proofs)
+        if incomplete is not None:
+            say(f"{incomplete}; each part is walked by its own hash: `lace why … {incomplete.missing[0]}`")
+    return ExitCode.BAD if walked.stopped else ExitCode.OK
+
+
+def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
+    verifiers: list[Verifier] = []
+    rules: list[str] = []
+    for text in given:
+        verifier = _named_verifier(text)
+        if verifier is None:
+            rules.append(text)
+        else:
+            verifiers.append(verifier)
+    if len(verifiers) > 1 or len(rules) > 1:
+        raise click.UsageError("--peer names one verifier and one set of rules")
+    return (verifiers[0] if verifiers else None), (named_selector(rules[0]) if rules else None)
+
+
+def _named_verifier(text: str) -> Verifier | None:
+    """The verifier that a word means; None if it means rules. A file is rules, whatever it is called."""
+    if Path(text).exists() or text == "all" or text.startswith("//") or is_record_hash(text):
+        return None
+    try:
+        return verifier_named(text)
+    except KeyUnavailable as error:
+        near = " ".join(getattr(error, "__notes__", ()))
+        raise click.UsageError(f"--peer {text}: there is neither a file nor a key of that name. {near}") from None
+
+
+def _print(walked: Walk, proofs: bool) -> None:
+    way = "from here to there" if walked.sender.called == "here" else "from there to here"
+    say(f"{shown_hash(walked.record)}, {way}")
+    for gate in walked.gates:
+        mark, colour = MARKS[gate.passed]
+        say_hanging(f"  {mark} {gate.side}: {gate.sentence}", mark, fg=colour)
+        if gate.because and (proofs or gate.passed is False):
+            for line in IDENTIFIER.sub(lambda found: short_hash(found[0]), gate.because).rstrip("\n").split("\n"):
+                say_hanging(f"      {line}")
+        if gate.remedy and (gate.passed is False or gate.name == "tip"):
+            say_hanging(f"    → {gate.remedy}")
+    say_hanging(_verdict(walked))
+
+
+def _verdict(walked: Walk) -> str:
+    stopped = walked.stopped
+    if stopped is not None:
+        return f"it stops {stopped.side}: {stopped.sentence}"
+    if walked.unknown:
+        return "every gate that can be told of from here is open; those marked ? only the other side can tell"
+    return "every gate is open: an exchange would bring it over"
+
+
+def _walk_json(walked: Walk) -> dict[str, object]:
+    stopped = walked.stopped
+    return {
+        "record": walked.record,
+        "from": walked.sender.called,
+        "stops": None if stopped is None else {"side": stopped.side, "gate": stopped.name, "said": stopped.said},
+        "gates": [_gate_json(gate) for gate in walked.gates],
+    }
+
+
+def _gate_json(gate: Gate) -> dict[str, object]:
+    return {
+        "side": gate.side,
+        "gate": gate.name,
+        "passed": gate.passed,
+        "said": gate.said,
+        "because": gate.because,
+        "remedy": gate.remedy,
+    }

@@ -1,0 +1,1 @@
+"""The options and arguments that commands share."""

@@ -1,0 +1,180 @@
+"""The arguments that commands share: a lace's path, a record's name, NAME=VALUE pairs.
+
+Rule: what is malformed on the command line is a usage error (exit code 2), told before a store is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.errors import InvalidInput, NotFound, StoreError
+from lace.values import dataclass
+
+if TYPE_CHECKING:
+    from lace.porcelain.lace import Lace
+    from lace.store import RecordStore
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class LacePath(click.Path):
+    """The path of a lace: a file. A command ends at once, and what it kept in memory would be gone."""
+
+    def __init__(self, *, exists: bool = False, dir_okay: bool = True) -> None:
+        super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        problem = not_a_file(str(value))
+        if problem:
+            self.fail(problem, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def not_a_file(text: str) -> str:
+    """Why a text cannot be the path of a lace that outlives the command; empty if it can.
+
+    >>> not_a_file("notes.lace"), not_a_file("/tmp/:memory:")
+    ('', '')
+    >>> not_a_file("./:memory:")[:43]
+    "'./:memory:' is kept in memory, and gone wh"
+    """
+    if not text.strip():
+        return "the path of a lace is empty; name a file."
+    is_address = text.lower().startswith("file:") and (":memory:" in text or "mode=memory" in text)
+    if is_address or str(Path(text)) == ":memory:":  # which `Path` makes of `./:memory:` too
+        return f"{text!r} is kept in memory, and gone when the command ends; name a file."
+    return ""
+
+
+def lace_path(text: str) -> Path:
+    """The path of a lace, where a command takes it among other words."""
+    if problem := not_a_file(text):
+        raise click.UsageError(problem)
+    return Path(text)
+
+
+def lace_argument(function: F) -> F:
+    """PATH: the lace."""
+    return click.argument("path", type=LacePath())(function)
+
+
+@contextmanager
+def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
+    """The lace at a path that has to be there."""
+    from lace.cli.commands.key import user_ring
+    from lace.porcelain.lace import open_lace
+
+    with _known(path):
+        lace = open_lace(path, read_only=not write, keys=user_ring())
+    with lace:
+        try:
+            yield lace
+        except NotFound as missing:
+            if missing.place and (near := _near(path, missing.place)):
+                missing.add_note(f"there is {near}")
+            raise
+
+
+def _near(path: Path, place: str) -> str:
+    """What stands nearest to a coordinate at which nothing stands, in words."""
+    from lace.porcelain.listing import nearest_prefixes
+
+    return ", ".join(nearest_prefixes(path, place))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOnly:
+    """A lace as far as rules need it; the verbs of a developer and the libraries behind them stay unloaded."""
+
+    store: RecordStore
+
+
+@contextmanager
+def opened_for_rules(path: Path) -> Iterator[StoreOnly]:
+    """The store of the lace at a path that has to be there, to be read by rules."""
+    from lace.store import open_store
+
+    with _known(path):
+        store = open_store(path, read_only=True)
+    with store:
+        yield StoreOnly(store)
+
+
+@contextmanager
+def _known(path: Path) -> Iterator[None]:
+    """Say it in the words of the command if there is nothing at a path, or if it can hold nothing."""
+    lace_path(str(path))
+    try:
+        yield
+    except NotFound as missing:
+        error = StoreError(f"{path}: there is no lace")
+        error.add_note(f"`lace init {path}` makes one")
+        raise error from missing
+
+
+class Target(click.ParamType[str]):
+    """A record's name: a hash, the beginning of one, a hash address or, where that is sensible, a coordinate."""
+
+    name = "target"
+
+    def __init__(self, *, coordinates: bool = True) -> None:
+        self.coordinates = coordinates
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from lace.porcelain.lace import is_beginning
+        from lace.records.coordinate import is_place, parse_address
+
+        if not self.coordinates and is_place(value):
+            self.fail("name the record by its hash: a coordinate means another record tomorrow.", param, ctx)
+        try:
+            if not is_beginning(value.removesuffix("…")):
+                parse_address(value if value.startswith("//") else f"////{value}")
+        except InvalidInput as error:
+            self.fail(f"{error}. `lace help coordinates` explains the ways to name a record.", param, ctx)
+        return value
+
+
+class PrefixType(click.ParamType[str]):
+    """The beginning of a coordinate."""
+
+    name = "prefix"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from lace.records.coordinate import parse_prefix
+
+        try:
+            parse_prefix(value)
+        except InvalidInput as error:
+            self.fail(f"{error}. `lace help coordinates` explains coordinates.", param, ctx)
+        return value
+
+
+class Pair(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE, split at the first equals sign."""
+
+    name = "pair"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        left, equals, right = str(value).partition("=")
+        if not (left and equals and right):
+            self.fail(f"{value!r} has not the form {param.metavar if param else 'NAME=VALUE'}", param, ctx)
+        return left, right
+
+
+class TaiTime(click.ParamType[str]):
+    """A TAI text."""
+
+    name = "tai"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from lace.notation.tai import TAI
+
+        try:
+            return TAI.parse(value)
+        except InvalidInput as error:
+            self.fail(str(error), param, ctx)

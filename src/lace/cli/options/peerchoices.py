@@ -1,0 +1,147 @@
+"""What `lace interlace` and `lace follow` are told alike: who exchanges with whom, and what each shares and shows.
+
+Rule: read once, before anything is opened, so that a wrong word costs nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from lace.cli.options.arguments import LacePath
+from lace.cli.options.links import LINK_OPTIONS, AddressType, LinkChoices, link_options, make_terms, trace_option
+from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, select_options
+from lace.cli.options.side import side_argument
+from lace.cli.output.failure import ExitCode
+from lace.values import dataclass
+
+if TYPE_CHECKING:
+    from lace.interlace.setup.terms import Terms
+    from lace.policy.exposure import Exposure
+    from lace.policy.operand import Module
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PeerType(AddressType):
+    """An address, or the path of a lace on this machine."""
+
+    name = "peer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value)
+        if Path(text).is_file() or text.endswith(".lace") or ":memory:" in text:
+            return LacePath().convert(value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def require_lace(place: Path | str) -> Path:
+    """A place that has to be a lace: two that exchange in one process both are."""
+    if isinstance(place, str):
+        raise click.UsageError(f"{place} is an archive: serve it (`lace serve`) and name its address as the PEER")
+    return place
+
+
+def their_options(function: F) -> F:
+    """What the other lace brings, when it is on this machine."""
+    for option in (
+        click.option(
+            "--their-expose",
+            metavar="all|selected|none|FILE",
+            multiple=True,
+            help="With a lace as the peer: what it shows; as --expose without this.",
+        ),
+        click.option(
+            "--their-select", metavar="WHAT", help="With a lace as the peer: all, a PREFIX, a HASH or a FILE."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+class LocalChoices(NamedTuple):
+    """What was chosen for both laces: for the other one as for ours, unless it was said apart."""
+
+    module: Module
+    exposed: tuple[Exposure, ...]
+    their_select: str | None
+    their_expose: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerChoices:
+    """One call of such a command, without what is its own."""
+
+    path: Path | str  # a lace, or an archive
+    master: str | None
+    address: Any  # an address, or the path of a lace on this machine
+    child: Sequence[str]
+    module: Module
+    expose: Sequence[str]
+    their_select: str | None
+    their_expose: Sequence[str]
+    trace: Path | None
+    links: dict[str, Any]
+
+    def local(self) -> LocalChoices:
+        """What was chosen for two laces on this machine."""
+        refuse_link_choices({**self.links, "trace": self.trace})
+        exposed = chosen_exposures(self.expose, self.module)
+        return LocalChoices(self.module, exposed, self.their_select, self.their_expose)
+
+    def link(self) -> LinkChoices:
+        """What was chosen about a connection."""
+        return LinkChoices(command=self.child, **self.links)
+
+    def terms(self, *, is_open: bool) -> Terms:
+        """What our side brings to an exchange over a connection."""
+        choices = self.link()
+        choices.require_use_of_key([self.address])
+        return choices.patient(make_terms(self.module, chosen_exposures(self.expose, self.module), is_open=is_open))
+
+
+def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
+    """PATH and PEER and all options that both commands have; the function gets `asked` and the options of its own."""
+
+    @side_argument()
+    @click.argument("address", metavar="PEER", type=PeerType())
+    @click.argument("child", nargs=-1, metavar="[-- CHILD…]")
+    @select_options
+    @expose_option
+    @their_options
+    @link_options
+    @trace_option
+    @functools.wraps(function)
+    def command(sources: Sequence[str], coordinates: Sequence[str], hashes: Sequence[str], **given: Any) -> ExitCode:
+        _require_stdio(given["address"], given["child"])
+        asked = PeerChoices(
+            module=chosen_selector(sources, coordinates, hashes),
+            links={name: given.pop(name) for name in LINK_OPTIONS},
+            **{name: given.pop(name) for name in _GIVEN},
+        )
+        return function(asked, **given)
+
+    return command
+
+
+def _require_stdio(peer: object, child: Sequence[str]) -> None:
+    """A word more than a PEER takes is most likely another peer: whoever wrote it must not think that it took part."""
+    from lace.iltp.address import StdioAddress
+
+    if child and not isinstance(peer, StdioAddress):
+        raise click.UsageError(f"{child[0]!r} behind {peer}: only with the address stdio a command to start follows")
+
+
+def refuse_link_choices(links: dict[str, Any]) -> None:
+    """Connection options mean nothing between two laces on one machine."""
+    given = sorted(name for name, value in links.items() if value)
+    if given:
+        raise click.UsageError(f"--{given[0]} needs an address, and the peer is a lace on this machine")
+
+
+_GIVEN = ("path", "master", "address", "child", "expose", "their_select", "their_expose", "trace")

@@ -1,0 +1,1 @@
+"""How commands print, report progress, log and fail."""

@@ -1,0 +1,252 @@
+"""From the rules of a stratum to plans (030, evaluation): join order, semi-naive versions, early tests.
+
+Rule: the order of a plan depends on sizes and on the text of literals, never on the order in which a rule, a program
+or a fact source happens to list them; so a limit is hit the same way however the input was written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Set
+from typing import Protocol
+
+from lace.datalog.language.formatting import format_atom, format_literal, format_rule
+from lace.datalog.language.syntax import (
+    Atom,
+    Cardinality,
+    Compare,
+    Constant,
+    Literal,
+    Negated,
+    Positive,
+    Predicate,
+    Rule,
+    TextShape,
+    Unequal,
+    Variable,
+)
+from lace.datalog.language.terms import names_among, variable_names
+from lace.datalog.planning.plan import (
+    CountTest,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Rank,
+    RulePlan,
+    Scan,
+    Unit,
+    Version,
+    Without,
+)
+from lace.datalog.planning.stratify import Stratum
+from lace.values import dataclass
+
+
+class Sizes(Protocol):
+    """What an executor knows about its relations when a stratum starts."""
+
+    def rows(self, scan: Scan) -> float:
+        """How many facts a scan gives."""
+
+    def distinct(self, scan: Scan, position: int) -> float:
+        """How many different values stand at a position of a scan."""
+
+
+def scan_of(atom: Atom, wanted: Set[str], version: Version = Version.ALL) -> Scan:
+    """The scan of an atom: variables that nobody wants are as good as `_`, unless they repeat."""
+    first: dict[str, int] = {}
+    equal: list[tuple[int, int]] = []
+    constants: list[tuple[int, str]] = []
+    for position, term in enumerate(atom.terms):
+        if isinstance(term, Constant):
+            constants.append((position, term.value))
+        elif isinstance(term, Variable):
+            if term.name in first:
+                equal.append((first[term.name], position))  # 030-TERM-06
+            else:
+                first[term.name] = position
+    variables = tuple((position, name) for name, position in first.items() if name in wanted)
+    return Scan(atom.predicate, variables, tuple(constants), tuple(equal), version)
+
+
+@dataclass(slots=True)
+class _Estimate:
+    """What is believed about the rows built so far."""
+
+    rows: float
+    distinct: dict[str, float]
+
+    def joined(self, scan: Scan, sizes: Sizes) -> float:
+        """How many rows a join with the scan would give."""
+        size = sizes.rows(scan)
+        names = scan.variables
+        shared = [(position, name) for position, name in names if name in self.distinct]
+        if not names:
+            return self.rows * min(1.0, size)
+        for position, name in shared:
+            size /= max(self.distinct[name], sizes.distinct(scan, position), 1.0)
+        out = self.rows * size
+        return min(out, self.rows) if len(shared) == len(names) else out
+
+    def join(self, scan: Scan, sizes: Sizes, later: Collection[str]) -> None:
+        """Read the scan; how many values a variable has is counted only where a later scan will ask."""
+        self.rows = self.joined(scan, sizes)
+        for position, name in scan.variables:
+            if name not in later:
+                continue
+            here = sizes.distinct(scan, position)
+            self.distinct[name] = min(self.distinct.get(name, here), here, max(self.rows, 1.0))
+
+
+class _RulePlanner:
+    """Chooses the order of one rule, greedily by the rows each step is expected to give."""
+
+    def __init__(self, rule: Rule, ranks: Mapping[tuple[Predicate, int], Rank], sizes: Sizes) -> None:
+        self.rule = rule
+        self.ranks = ranks
+        self.sizes = sizes
+        self.bound: set[str] = set()
+        self.estimate = _Estimate(1.0, {})
+        self.node: Node | None = None
+        positive = [name for lit in rule.body if isinstance(lit, Positive) for name in variable_names(lit)]
+        self.outer = frozenset(positive)
+        self.uses = Counter(set(names_among(rule.head.terms)))  # in how many places of the rule a variable stands
+        for literal in rule.body:
+            self.uses.update(set(variable_names(literal)))
+
+    def plan(self, scans: Mapping[int, Version], first: int | None) -> RulePlan:
+        """A plan that reads body literal `first` first and the others in the cheapest order found."""
+        atoms = {n: lit for n, lit in enumerate(self.rule.body) if isinstance(lit, Positive)}
+        pending: list[Literal] = sorted(
+            (lit for lit in dict.fromkeys(self.rule.body) if not isinstance(lit, Positive)), key=_test_order
+        )
+        pending = self._apply(pending, atoms)
+        if first is not None:
+            self._read(atoms.pop(first), scans.get(first, Version.ALL), atoms.values(), pending)
+            pending = self._apply(pending, atoms)
+        while atoms:
+            best = min(atoms, key=lambda n: self._cost(atoms[n], scans.get(n, Version.ALL)))
+            self._read(atoms.pop(best), scans.get(best, Version.ALL), atoms.values(), pending)
+            pending = self._apply(pending, atoms)
+        head = self.rule.head
+        return RulePlan(self.rule, Project(self.node or Unit(), head.predicate, head.terms))
+
+    def _wanted(self, atom: Atom) -> frozenset[str]:
+        """Variables of an atom that the rest of the rule speaks of."""
+        return frozenset(name for name in names_among(atom.terms) if self.uses[name] > 1)
+
+    def _cost(self, literal: Positive, version: Version) -> tuple[float, bool, str]:
+        scan = scan_of(literal.atom, self._wanted(literal.atom), version)
+        apart = bool(scan.variables) and not any(name in self.bound for _, name in scan.variables)
+        return self.estimate.joined(scan, self.sizes), apart, format_literal(literal)
+
+    def _read(self, literal: Positive, version: Version, later: Iterable[Positive], pending: list[Literal]) -> None:
+        scan = scan_of(literal.atom, self._wanted(literal.atom), version)
+        if self.node is None:
+            self.node = scan
+        else:
+            on = tuple(name for _, name in scan.variables if name in self.bound)
+            needed = set(names_among(self.rule.head.terms))
+            for other in (*later, *pending):
+                needed.update(variable_names(other))
+            known = dict.fromkeys([*sorted(self.bound), *(name for _, name in scan.variables)])
+            self.node = Join(self.node, scan, on, tuple(name for name in known if name in needed))
+        self.estimate.join(scan, self.sizes, {name for other in later for name in variable_names(other)})
+        self.bound.update(name for _, name in scan.variables)
+
+    def _apply(self, pending: list[Literal], atoms: Mapping[int, Positive]) -> list[Literal]:
+        """Put every test whose variables are bound right here; give back the others."""
+        left: list[Literal] = []
+        for literal in pending:
+            needs = {name for name in variable_names(literal) if name in self.outer}
+            if needs <= self.bound and (self.node is not None or not atoms):
+                self.node = self._test(self.node or Unit(), literal)
+            else:
+                left.append(literal)
+        return left
+
+    def _test(self, node: Node, literal: Literal) -> Node:
+        match literal:
+            case Negated(atom):
+                scan = scan_of(atom, self.outer)
+                return Without(node, scan, tuple(name for _, name in scan.variables))
+            case Cardinality(atom, operator, bound):
+                scan = scan_of(atom, self.outer)
+                on = tuple(name for _, name in scan.variables)
+                return CountTest(node, scan, on, operator, bound, self._rank(scan))
+            case Unequal() | Compare() | TextShape():
+                return Filter(node, literal)
+            case _:
+                return node  # true
+
+    def _rank(self, scan: Scan) -> Rank | None:
+        return self.ranks.get((scan.predicate, free_place(scan)))
+
+
+def free_place(scan: Scan) -> int:
+    """The one place that a counted scan leaves free, where variables fix all others; -1 if it is not like that."""
+    free = set(range(scan.predicate.arity)).difference(place for place, _ in scan.variables)
+    return free.pop() if len(free) == 1 and scan.variables and not scan.constants and not scan.equal else -1
+
+
+def _test_order(literal: Literal) -> tuple[int, str]:
+    cheap_first = (Unequal, Compare, TextShape, Negated, Cardinality)
+    rank = next((n for n, kind in enumerate(cheap_first) if isinstance(literal, kind)), len(cheap_first))
+    return rank, format_literal(literal)
+
+
+NO_RANKS: Mapping[tuple[Predicate, int], Rank] = {}
+Ranks = Mapping[tuple[Predicate, int], Rank]
+
+
+def plan_rule(rule: Rule, sizes: Sizes, ranks: Ranks = NO_RANKS) -> RulePlan:
+    """The rule over whole relations."""
+    return _RulePlanner(rule, ranks, sizes).plan({}, None)
+
+
+def plan_from(
+    rule: Rule, literal: int, versions: Mapping[int, Version], sizes: Sizes, ranks: Ranks = NO_RANKS
+) -> RulePlan:
+    """The rule read from one positive body literal; whatever has no version is read whole."""
+    return _RulePlanner(rule, ranks, sizes).plan(versions, literal)
+
+
+def recursive_literals(rule: Rule, predicates: Set[Predicate]) -> list[int]:
+    """The body places that read the rule's own stratum, in the order of their texts: not of how they were written."""
+    places = [
+        place
+        for place, literal in enumerate(rule.body)
+        if isinstance(literal, Positive) and literal.atom.predicate in predicates
+    ]
+    return sorted(places, key=lambda place: format_literal(rule.body[place]))
+
+
+def sorted_rules(rules: Iterable[Rule]) -> list[Rule]:
+    """Rules in an order that does not depend on how they or their atoms were written down, exact repeats dropped."""
+    return sorted(dict.fromkeys(rules), key=_rule_order)
+
+
+def _rule_order(rule: Rule) -> tuple[str, list[str], str]:
+    return format_atom(rule.head), sorted(map(format_literal, rule.body)), format_rule(rule)
+
+
+def plan_start(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:
+    """The first round: rules that read nothing of their own stratum (all of it is still empty)."""
+    own = frozenset(stratum.predicates)
+    return tuple(
+        plan_rule(rule, sizes, ranks) for rule in sorted_rules(stratum.rules) if not recursive_literals(rule, own)
+    )
+
+
+def plan_rounds(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:
+    """Semi-naive variants: one per recursive literal; those before it see all facts, those after it the old ones."""
+    own = frozenset(stratum.predicates)
+    plans: list[RulePlan] = []
+    for rule in sorted_rules(stratum.rules):
+        places = recursive_literals(rule, own)
+        for at, place in enumerate(places):
+            versions = {n: Version.OLD if later > at else Version.ALL for later, n in enumerate(places)}
+            versions[place] = Version.DELTA
+            plans.append(_RulePlanner(rule, ranks, sizes).plan(versions, place))
+    return tuple(plans)

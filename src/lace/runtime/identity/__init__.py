@@ -1,0 +1,1 @@
+"""The key ring and the passphrases that lock its keys."""

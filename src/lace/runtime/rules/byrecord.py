@@ -1,0 +1,149 @@
+"""A policy whose rules look at one record at a time, over a store that changes (070, shared sets).
+
+Rule: no fact is remembered between two calls. What came is evaluated by itself and what went is gone, which gives the
+answer that an evaluation over the whole store would; `lace.policy.recordwise` says of which rules that is true. A set
+under such rules costs its ids and no derived facts, and what it costs to follow does not grow with the store.
+
+A part of content hangs on the manifests above it: these are looked at with it, and when a manifest comes or goes, what
+is stored of its parts is looked at again (`lace.runtime.rules.partlinks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import repeat
+from operator import itemgetter
+
+from lace.datalog.engine import RowSource, evaluate
+from lace.datalog.language.syntax import Atom, Predicate, Variable
+from lace.datalog.meter import Meter
+from lace.datalog.source import FactSource
+from lace.facts.derive import derive_facts
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, DATA_LENGTH, FIELD, HAVE, RECORD_LINK, TYPE
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.host import Call
+from lace.limits import EngineLimits
+from lace.notation.fact import Fact
+from lace.notation.identifiers import RecordHash, is_record_hash
+from lace.policy.lower import LoweredPolicy
+from lace.records.frame import blob_length
+from lace.records.manifest import CHUNK_LINK
+from lace.records.validate import reread
+from lace.runtime.rules.fewfacts import FewFacts
+from lace.runtime.rules.partlinks import part_links
+from lace.store.base import Changes, RecordStore, StoreCursor
+from lace.values import dataclass
+
+_MOST_FOLLOWED = 50_000  # records that came, above which the columns of the whole store are as near
+_HEAD_BYTES = 1_024  # of a Blob, beyond all that stands before its data
+_MOST_READ = 1_000  # stored records that claims speak of, which are read one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What became sendable, what may have been and is gone, and the moment of the store that this is of."""
+
+    came: Sequence[str]
+    went: Sequence[str]
+    cursor: StoreCursor
+
+
+class ByRecord:
+    """The two questions, asked of a few records."""
+
+    def __init__(self, store: RecordStore, policy: LoweredPolicy, limits: EngineLimits) -> None:
+        self._store = store
+        self._policy = policy
+        self._limits = limits
+        self._few = FewFacts(policy, limits)
+        self._links = part_links(store)
+
+    def follow(self, since: StoreCursor, runtime: Collection[Fact], call: Call) -> Moved | None:
+        """How what may be sent changed; None if that was too much, or the store no longer knows."""
+        now = self._store.cursor()
+        if now == since:
+            return Moved((), (), since)
+        if now.record - since.record > _MOST_FOLLOWED:
+            return None
+        changes = self._store.changes(since)
+        if changes is None or not self._links.follow():
+            return None
+        went = [record for (record,) in changes.removed.iterate(HAVE)]
+        if self._links.is_empty and not changes.removed_records:
+            return Moved(self._asked(self._policy.sendable, [changes.added], runtime, call), went, changes.cursor)
+        return self._follow_content(changes, went, runtime, call)
+
+    def _follow_content(self, changes: Changes, went: list[str], runtime: Collection[Fact], call: Call) -> Moved | None:
+        """The same where a record may be part of content, or content that came or went may have parts here."""
+        links, added = self._links, {*changes.added_records}
+        gone = {target for _, _, _, _, target in changes.removed.query(RECORD_LINK, None, CHUNK_LINK)}
+        touched = links.below(added) | links.below(gone) | {RecordHash(part) for part in gone if is_record_hash(part)}
+        stored = self._store.present(sorted(touched - added))
+        context = links.above((*added, *stored)) - added - stored
+        if len(stored) + len(context) > _MOST_READ:
+            return None
+        sources: list[FactSource] = [changes.added]
+        if stored or context:
+            sources.append(RowSource(self._facts_of((*stored, *context))))
+        asked = {*map(str, added), *map(str, stored)}  # manifests above them were looked at when they came
+        found = [record for record in self._asked(self._policy.sendable, sources, runtime, call) if record in asked]
+        return Moved(found, [*went, *(stored.difference(found))], changes.cursor)
+
+    def requestable(
+        self, claims: Sequence[Advertisement], source: str, runtime: Collection[Fact], call: Call
+    ) -> list[str] | None:
+        """What could be requested of a peer that makes these claims; None if too many are of records that we hold."""
+        is_empty = self._store.cursor() == StoreCursor()  # a first copy: looking up every claim would find nothing
+        held = set() if is_empty else self._store.present([RecordHash(claim.hash) for claim in claims])
+        if len(held) > _MOST_READ or not (is_empty or self._links.follow()):
+            return None
+        context = held if is_empty else held | self._links.above(claim.hash for claim in claims)
+        if len(context) > 2 * _MOST_READ:
+            return None
+        sources = [RowSource(self._facts_of(context)), claimed(claims, source)]
+        return self._asked(self._policy.requestable, sources, runtime, call)
+
+    def get_ready(self, runtime: Collection[Fact]) -> None:
+        """From here on few records are likely to come at a time."""
+        self._few.get_ready(runtime)
+
+    def close(self) -> None:
+        """Let go of what is kept to look at few records."""
+        self._few.close()
+
+    def _facts_of(self, records: Iterable[RecordHash]) -> Iterator[Fact]:
+        for record in records:
+            if record.type == "B":  # its facts are its head: what may be 32 MiB is not read for them
+                yield from _facts_of_blob(record, self._store.get_head(record, _HEAD_BYTES))
+            elif (stored := self._store.get(record)) is not None:
+                yield from derive_facts(reread(stored))
+
+    def _asked(
+        self, goal: Predicate, sources: Sequence[FactSource], runtime: Collection[Fact], call: Call
+    ) -> list[str]:
+        few = self._few.ask(goal, sources, runtime, call)
+        if few is not None:
+            return few
+        meter = Meter(self._limits, interrupt=lambda: call.is_cancelled, guests=self._policy.guests)
+        asked = Atom(goal, (Variable("P"),))
+        result = evaluate(self._policy.program, sources, extra=runtime, goals=[asked], limits=self._limits, meter=meter)
+        call.charge(rows=meter.rows)
+        return result.text_columns(goal)[0]
+
+
+def _facts_of_blob(record: RecordHash, head: bytes | None) -> Iterator[Fact]:
+    """What `derive_facts` gives of a whole Blob (020-FIELD-01, 020-FIELD-02)."""
+    if head is None:
+        return
+    yield Fact(HAVE, (record,))
+    yield Fact(FIELD, (record, TYPE, "0", "B"))
+    yield Fact(FIELD, (record, DATA_LENGTH, "0", str(blob_length(head))))
+
+
+def claimed(claims: Collection[Advertisement], source: str, facts: Iterable[Fact] = ()) -> RowSource:
+    """Claims as rows, without a value for each of the facts that very many of them are."""
+    rows = RowSource(facts)
+    rows.add(ADVERTISED, zip(map(itemgetter(0), claims), repeat(source)))
+    if any(map(itemgetter(1), claims)):  # nearly all listings are bare, and long ones are not gone through for nothing
+        rows.add(ADVERTISED_FIELD, [(record, source, *field) for record, fields in claims for field in fields])
+    return rows

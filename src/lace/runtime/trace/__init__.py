@@ -1,0 +1,1 @@
+"""Captured streams, the listeners that capture them, and what each item means in words."""

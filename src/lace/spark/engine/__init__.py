@@ -1,0 +1,1 @@
+"""Programs over DataFrames: the Spark executor of 030."""

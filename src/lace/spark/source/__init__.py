@@ -1,0 +1,1 @@
+"""Bundles as a Spark data source: read, streamed and written."""

@@ -1,0 +1,1 @@
+"""The dictionary of a store file: value texts and their codes."""

@@ -1,0 +1,1 @@
+"""Checking, copying, compacting and salvaging store files."""

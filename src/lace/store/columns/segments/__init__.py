@@ -1,0 +1,1 @@
+"""The facts of runs of records as columns of codes."""
