@@ -107,7 +107,7 @@ def test_a_node_listens_though_it_takes_long_to_get_ready_and_its_end_is_not_hel
         given_up.set()
 
     async def run() -> None:
-        monkeypatch.setattr("lace.runtime.hosting.Hosting.get_ready", never_ready)
+        monkeypatch.setattr("lace.runtime.host.hosting.Hosting.get_ready", never_ready)
         node = make_node(filled(RECORDS), limits=NodeLimits(ready_records=0, ready_s=0.05))
         address = await asyncio.wait_for(node.listen(any_port("unix", tmp_path), SUMMARISED), PATIENCE_S)
         assert begun.is_set()
