@@ -24,8 +24,8 @@ from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.link import session as session_module
-from lace.runtime.link.atonce import carry_out
 from lace.runtime.link.session import Session
+from lace.runtime.link.synchronous import carry_out
 from lace.runtime.link.waiting import REQUEST_BYTES, Waiting
 from lace.runtime.node.bounds import DriveLimits
 from lace.store.memory import MemoryStore
