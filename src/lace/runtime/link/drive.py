@@ -22,8 +22,8 @@ from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.link.account import LinkAccount
 from lace.runtime.link.hostcalls import HostCalls
 from lace.runtime.link.leftovers import Leftovers
-from lace.runtime.link.link import Job, Link, Place
 from lace.runtime.link.session import Outcome, Session
+from lace.runtime.link.stepper import JobPlace, LinkJob, LinkStepper
 from lace.runtime.link.turns import LinkTurns, LoopTurns
 from lace.runtime.link.waiting import Waiting
 from lace.runtime.link.wakes import Wakes, set_within
@@ -74,7 +74,7 @@ class Driver:
         self.meter = LinkMeter(rates or LinkRates(), accounts_time.now_ns, peer_account)
         self._account = LinkAccount(session, self.meter, accounts_time, on_limited)
         self._turns.pay = partial(self._account.charge, "cpu_s")
-        self.link = Link(session, host, limits, account=self._account, on_event=on_event, on_stored=on_stored)
+        self.link = LinkStepper(session, host, limits, account=self._account, on_event=on_event, on_stored=on_stored)
         self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
         self._judges = judges
         self._waiting = Waiting(self.link, limits, budget, strangers)
@@ -346,16 +346,16 @@ class Driver:
         except Exception as error:  # noqa: BLE001 - as above
             self._fail(error)
 
-    async def _do(self, job: Job) -> None:
-        if job.place is Place.EVALUATION:
+    async def _do(self, job: LinkJob) -> None:
+        if job.place is JobPlace.EVALUATION:
             await self._afford()  # what was sent ahead waits as well
             found = await self._calls.evaluate(job.work) if not self.over.is_set() else None
         else:
-            found = await self._calls.call(job.work, self._judges if job.place is Place.JUDGE else None)
+            found = await self._calls.call(job.work, self._judges if job.place is JobPlace.JUDGE else None)
         # What an answer leads to may take a while: blocks that waited for it are read.
         await self._turns.done(partial(self._done, job, found))
 
-    def _done(self, job: Job, found: Any) -> None:
+    def _done(self, job: LinkJob, found: Any) -> None:
         job.done(found, self.now_ns)
         self._step()
 

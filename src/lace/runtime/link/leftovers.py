@@ -13,7 +13,7 @@ from __future__ import annotations
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai
 from lace.runtime.link.account import LinkAccount
-from lace.runtime.link.link import Link
+from lace.runtime.link.stepper import LinkStepper
 from lace.runtime.link.waiting import Waiting
 from lace.transports.base import ByteStream, HeardStream
 
@@ -30,7 +30,7 @@ class Leftovers:
     def __init__(
         self,
         stream: ByteStream,
-        link: Link,
+        link: LinkStepper,
         waiting: Waiting,
         account: LinkAccount,
         time: SteadyTai,

@@ -12,8 +12,8 @@ from typing import Any
 
 from lace.interlace.events import Event
 from lace.interlace.host import Call, Host
-from lace.runtime.link.link import Link
 from lace.runtime.link.session import Request, Session
+from lace.runtime.link.stepper import LinkStepper
 from lace.runtime.node.bounds import DriveLimits
 
 _LIMITS = DriveLimits(max_unsent_bytes=1 << 62)  # what was put is taken when the caller likes
@@ -22,7 +22,7 @@ _LIMITS = DriveLimits(max_unsent_bytes=1 << 62)  # what was put is taken when th
 def carry_out(session: Session, host: Host[Any], request: Request, now_ns: int) -> Event | None:
     """Carry out a request and give the session its answer; the event of a report."""
     events: list[Event] = []
-    link = Link(session, host, _LIMITS, on_event=events.append)
+    link = LinkStepper(session, host, _LIMITS, on_event=events.append)
     jobs = deque(link.carry_out(request, now_ns))
     link.flush()
     while jobs or (jobs := deque(link.jobs())):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lace.runtime.link.link import Link
+from lace.runtime.link.stepper import LinkStepper
 from lace.runtime.node.bounds import Budget, DriveLimits
 
 REQUEST_BYTES = 110  # of memory for one record that the peer named in a request, and for a line that it is not here
@@ -18,7 +18,9 @@ LINE_FACTOR = 6  # of memory for each byte of a block that is being read: what i
 class Waiting:
     """Counts what waits, tells the budget that all links share, and says when there is room again."""
 
-    def __init__(self, link: Link, limits: DriveLimits, budget: Budget | None, strangers: Budget | None = None) -> None:
+    def __init__(
+        self, link: LinkStepper, limits: DriveLimits, budget: Budget | None, strangers: Budget | None = None
+    ) -> None:
         self._link = link
         self._session = link.session
         self._limits = limits

@@ -12,13 +12,13 @@ from collections.abc import Callable
 
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai
-from lace.runtime.link.link import Link
+from lace.runtime.link.stepper import LinkStepper
 
 
 class Wakes:
     """One link's."""
 
-    def __init__(self, link: Link, time: SteadyTai) -> None:
+    def __init__(self, link: LinkStepper, time: SteadyTai) -> None:
         self._link = link
         self._time = time
         self.moved = asyncio.Event()  # something has come or was done

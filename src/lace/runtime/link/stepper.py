@@ -31,7 +31,7 @@ from lace.runtime.node.bounds import DriveLimits, Fitting
 from lace.values import dataclass
 
 
-class Place(Enum):
+class JobPlace(Enum):
     """Where a job is best done."""
 
     THREAD = "reads or writes the store"
@@ -40,15 +40,15 @@ class Place(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LinkJob:
     """Something that may block; `done` has to be called with what `work` returned, where the link is stepped."""
 
-    place: Place
+    place: JobPlace
     work: Callable[[Call], Any]
     done: Callable[[Any, int], None]
 
 
-class Link:
+class LinkStepper:
     """A session, its host, and what is under way between the two."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Link:
         self.is_held_up = False  # by a job that the next request waits for
         self._is_ended = False
         self._service: _Service | None = None
-        self._intake = _Intake(self._limits)
+        self._intake = LinkIntake(self._limits)
 
     # --- what is known of it -----------------------------------------------------------------------------------
 
@@ -98,9 +98,9 @@ class Link:
                 self.storing_bytes += request.size
             self.requests.append(request)
 
-    def step(self, now_ns: int) -> list[Job]:
+    def step(self, now_ns: int) -> list[LinkJob]:
         """Do what can be done now; what has to be done elsewhere."""
-        jobs: list[Job] = []
+        jobs: list[LinkJob] = []
         self.collect()
         for _ in range(self._limits.steps_a_turn):
             if not self._may_take:
@@ -110,7 +110,7 @@ class Link:
         self._close_batch(now_ns)
         return jobs + self.jobs()
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[LinkJob]:
         """Jobs for what waits behind the requests, as far as they can be begun now."""
         jobs = list(self._intake.jobs(self))
         if self._can_serve:
@@ -147,7 +147,7 @@ class Link:
 
     # --- requests ----------------------------------------------------------------------------------------------
 
-    def carry_out(self, request: Request, now_ns: int) -> list[Job]:
+    def carry_out(self, request: Request, now_ns: int) -> list[LinkJob]:
         """One request: now, or by the job that is returned. Records are gathered, and a long answer is served by
         `jobs`."""
         if isinstance(request, ReceivedRecords):
@@ -158,14 +158,14 @@ class Link:
         self.is_held_up = job is not None
         return [] if job is None else [job]
 
-    def _done_or_job(self, request: Request, now_ns: int) -> Job | None:
+    def _done_or_job(self, request: Request, now_ns: int) -> LinkJob | None:
         match request:
             case ReceivedRecords():
                 raise AssertionError("records are gathered")
             case CheckResource(resource):
                 check = partial(checked, resource, self.session.terms.engine_limits)
                 if len(resource.text) > self._limits.short_rules_bytes:
-                    return self._job(Place.THREAD, lambda _: check(), self.session.resource_checked)
+                    return self._job(JobPlace.THREAD, lambda _: check(), self.session.resource_checked)
                 self.session.resource_checked(check(), now_ns)
             case asked.SendListing() | asked.SendRecords():
                 self._serve(request, now_ns)
@@ -177,7 +177,7 @@ class Link:
                 return self._ask(request, now_ns)
         return None
 
-    def _ask(self, request: asked.HostEffect, now_ns: int) -> Job | None:
+    def _ask(self, request: asked.HostEffect, now_ns: int) -> LinkJob | None:
         is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
         is_put_off = (
             is_long and self._account is not None and self._account.is_in_debt
@@ -187,24 +187,24 @@ class Link:
             if answer is not NOT_NOW:
                 self._answer(answer, now_ns)
                 return None
-        place = Place.EVALUATION if is_long else Place.THREAD
+        place = JobPlace.EVALUATION if is_long else JobPlace.THREAD
         return self._job(place, partial(perform, self.host, request), self._answer)
 
-    def _rest(self) -> Job | None:
+    def _rest(self) -> LinkJob | None:
         if self.host.answers_now:
             with contextlib.suppress(NotNow):
                 self.host.rest(Call(may_wait=False))
                 return None
-        return self._job(Place.EVALUATION, partial(_rest, self.host), lambda _, __: None)
+        return self._job(JobPlace.EVALUATION, partial(_rest, self.host), lambda _, __: None)
 
-    def _job(self, place: Place, work: Callable[[Call], Any], done: Callable[[Any, int], None]) -> Job:
+    def _job(self, place: JobPlace, work: Callable[[Call], Any], done: Callable[[Any, int], None]) -> LinkJob:
         """One that the next requests wait for."""
 
         def end(found: Any, now_ns: int) -> None:
             self.is_held_up = False
             done(found, now_ns)
 
-        return Job(place, work, end)
+        return LinkJob(place, work, end)
 
     def _answer(self, answer: Any, now_ns: int) -> None:
         if answer is not None and not self.session.machine.is_closed:
@@ -267,7 +267,7 @@ class _CallOfJobs(Call):
 class _Service:
     """A listing or records on their way out: a batch for each job, and the next one when the peer has taken most."""
 
-    def __init__(self, link: Link, request: asked.SendListing | asked.SendRecords, now_ns: int) -> None:
+    def __init__(self, link: LinkStepper, request: asked.SendListing | asked.SendRecords, now_ns: int) -> None:
         self._link = link
         self._request = request
         self._began_ns = now_ns
@@ -286,9 +286,9 @@ class _Service:
             self._link.end_service(self._answer, now_ns)
         return found is not None
 
-    def next_job(self) -> Job:
+    def next_job(self) -> LinkJob:
         self.is_busy = True
-        return Job(Place.THREAD, self._load, self._loaded)
+        return LinkJob(JobPlace.THREAD, self._load, self._loaded)
 
     def _ask(self, request: asked.SendListing | asked.SendRecords, call: Call) -> Iterator[Any]:
         host = self._link.host
@@ -342,7 +342,7 @@ class _Batch:
         self.is_judged, self.judged = True, judged
 
 
-class _Intake:
+class LinkIntake:
     """Received records on their way into the store: several batches are judged at a time, and committed in order.
 
     Many records are judged and stored in half the time of few. Of a few short ones the two are one job: to hand them
@@ -374,12 +374,12 @@ class _Intake:
             self._batches.append(_Batch(self._gathered, self._size))
         self._gathered, self._size, self.closes_at_ns = [], 0, None
 
-    def jobs(self, link: Link) -> Iterator[Job]:
+    def jobs(self, link: LinkStepper) -> Iterator[LinkJob]:
         """What can be begun now."""
         for batch in list(self._batches):
             if not batch.is_begun and not self._is_short(batch):
                 batch.is_begun = True
-                yield Job(Place.JUDGE, partial(link.host.judge, batch.records), batch.note)
+                yield LinkJob(JobPlace.JUDGE, partial(link.host.judge, batch.records), batch.note)
         head = self._batches[0] if self._batches else None
         if head is None or self._is_committing or not (head.is_judged or self._is_short(head)):
             return
@@ -388,9 +388,9 @@ class _Intake:
             work: Callable[[Call], Any] = partial(store, link.host, head.judged)
         else:
             work = partial(judge_and_store, link.host, head.records)
-        yield Job(Place.THREAD, work, partial(self._committed, link))
+        yield LinkJob(JobPlace.THREAD, work, partial(self._committed, link))
 
-    def _committed(self, link: Link, answers: Sequence[given.LocalInput], now_ns: int) -> None:
+    def _committed(self, link: LinkStepper, answers: Sequence[given.LocalInput], now_ns: int) -> None:
         self._is_committing = False
         link.end_batch(answers, self._batches.popleft().size, now_ns)
 
