@@ -6,24 +6,79 @@ and then reads there. Nothing of ours is sent; the peer's rules see manifests wh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lace.cli.commands.interlace import exchange_once
-from lace.cli.options.links import AddressType, LinkChoices, link_options, make_terms
+from lace.cli.options.links import AddressType, LinkChoices, captured, link_options, make_node, make_terms
 from lace.cli.output.failure import ExitCode
+from lace.cli.output.interrupts import run_until_interrupted
 from lace.cli.output.outcome import exit_code_of, print_left_out, print_outcome
+from lace.cli.output.output import ProgressMeter, metered
 
 if TYPE_CHECKING:
+    from lace.interlace.events import Event
+    from lace.interlace.host import Host
+    from lace.interlace.setup.terms import Terms
     from lace.notation.identifiers import RecordHash
     from lace.policy.operand import Module
     from lace.porcelain.lace import Lace
     from lace.records.model import ValidRecord
+    from lace.runtime.host.quotas import QuotaGate
+    from lace.runtime.link.session import Outcome
+    from lace.runtime.node.node import Hooks, LinkInfo
+    from lace.store.base import RecordStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 HASHES_AT_ONCE = 200  # a selector has at most 256 rules
+
+
+def exchange_once(
+    store: RecordStore,
+    address: Any,
+    terms: Terms,
+    choices: LinkChoices,
+    trace: Path | None = None,
+    make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None,
+) -> tuple[Outcome, float, tuple[int, int]]:
+    """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
+    from lace.runtime.node.node import Hooks
+    from lace.workers.allocator import keep_freed_memory
+
+    keep_freed_memory()
+    started = time.monotonic()
+    hooks = Hooks()
+
+    async def run() -> tuple[Outcome, tuple[int, int]]:
+        node = make_node(store, choices, hooks, make_host=make_host)
+        try:
+            outcome = await node.exchange(address, terms)
+        finally:
+            await node.shutdown()
+        return outcome, (node.metrics.get("bytes_received_total"), node.metrics.get("bytes_sent_total"))
+
+    with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
+        _show_progress(hooks, meter)
+        outcome, moved = run_until_interrupted(run())
+    return outcome, time.monotonic() - started, moved
+
+
+def _show_progress(hooks: Hooks, meter: ProgressMeter) -> None:
+    from lace.interlace.events import Received, Sent
+
+    moved = {"in": 0, "out": 0}
+
+    def show(_: LinkInfo, event: Event) -> None:
+        if isinstance(event, Received):
+            moved["in"] = event.bytes_received
+        elif isinstance(event, Sent):
+            moved["out"] = event.bytes_sent
+        meter.advance(moved["in"] + moved["out"] - meter.done)
+
+    hooks.on_event = show
 
 
 def from_options(function: F) -> F:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.interlace import exchange_once
+from lace.cli.exchange.remote import exchange_once, selector_of
 from lace.cli.options.links import LinkChoices, make_terms
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_line, print_outcome
 from lace.cli.output.output import count_of, human_size, print_json, print_table, say
-from lace.cli.remote import selector_of
 from lace.errors import NotFound
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from lace.interlace.claims.advertisement import Advertisement
     from lace.interlace.setup.terms import Terms
     from lace.notation.identifiers import RecordHash
-    from lace.porcelain.held import NotExposed
     from lace.porcelain.lace import Lace
+    from lace.porcelain.visibility import NotExposed
     from lace.porcelain.why import Gate, Walk, WhySide
     from lace.runtime.link.session import Outcome
     from lace.runtime.local.preview import Preview
@@ -106,8 +105,7 @@ def walk_to_peer(here: WhySide, target: str, address: Any, choices: LinkChoices)
     """Why a record does or does not move between our lace and a peer, which is asked with our rules and exposure."""
     from lace.notation.identifiers import RecordHash
     from lace.policy.select import select_all
-    from lace.porcelain.asked import tip_listed, walk_asked
-    from lace.porcelain.why import known_target
+    from lace.porcelain.why import known_target, tip_listed, walk_asked
     from lace.runtime.clock import SystemClock
     from lace.runtime.local.preview import Preview
 
