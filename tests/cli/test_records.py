@@ -47,7 +47,7 @@ def test_init_makes_a_lace_once() -> None:
     assert lace("init", "b.lace").stdout == "created b.lace\n"
     again = lace("init", "b.lace")
     assert again.exit_code == ExitCode.STORE
-    assert "exists already" in again.stderr
+    assert "already exists" in again.stderr
     assert json.loads(lace("init", "--json", "c.lace").stdout) == {"path": "c.lace"}
 
 
@@ -294,10 +294,10 @@ def test_repair_finds_the_records_of_a_lace_whose_beginning_was_overwritten(stag
 @pytest.mark.parametrize(
     "arguments, code, said",
     [
-        (["get", "none.lace", "//u//a//b"], ExitCode.STORE, "`lace init none.lace` makes one"),
+        (["get", "none.lace", "//u//a//b"], ExitCode.STORE, "create it with `lace init none.lace`"),
         (["get", "text.lace", "//u//a//b"], ExitCode.STORE, "not a lace store"),
         (["ls", "folder"], ExitCode.STORE, "directory"),
-        (["get", "a.lace", "//u//a//b"], ExitCode.BAD, "nothing is stored at //u//a//b"),
+        (["get", "a.lace", "//u//a//b"], ExitCode.BAD, "there is no record at //u//a//b"),
         (["get", "a.lace", "//u//a"], ExitCode.USAGE, "lace help coordinates"),
         (["get", "a.lace", "nonsense"], ExitCode.USAGE, "lace help coordinates"),
         (["ls", "a.lace", "u//a"], ExitCode.USAGE, "begins with //"),

@@ -71,7 +71,7 @@ def test_what_a_server_hides_no_relay_brings_to_one_that_wants_it(stage: Path) -
 def test_options_about_a_lace_of_ones_own_are_refused(option: tuple[str, ...]) -> None:
     done = lace("interlace", "tcp:127.0.0.1:9", "tcp:127.0.0.1:9", *option)
     assert done.exit_code == ExitCode.USAGE
-    assert f"{option[0]} means nothing between two addresses" in done.stderr
+    assert f"{option[0]} has no meaning between two addresses" in done.stderr
 
 
 @pytest.mark.parametrize("pair", [("tcp:127.0.0.1:9", "a.lace"), ("tcp:127.0.0.1:9", "stdio"), ("stdio", "a.lace")])
