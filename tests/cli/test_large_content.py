@@ -135,7 +135,7 @@ def test_rm_and_compact_say_what_they_freed(stage: Path) -> None:
     removed = run("rm", "a.lace", record)
     assert "removed 1 record and 3 parts that nothing else needs" in removed.output
     told = run("compact", "a.lace")
-    assert "1 Blob that no record links to" in told.output
+    assert "no record links to 1 Blob" in told.output
     with api.open("a.lace") as opened:
         assert opened.store.have(loose)
     assert "removed 1 Blob" in run("compact", "a.lace", "--unlinked").output

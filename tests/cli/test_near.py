@@ -23,7 +23,7 @@ def archive(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("prefix", "said"),
     [
-        ("//debian//main", "no records under //debian//main; did you mean //debian//main/ or //debian//main/net//?"),
+        ("//debian//main", "no records under //debian//main; did you mean //debian//main/ or //debian//main/net//"),
         ("//debain", "no records under //debain; did you mean //debian//?\n"),
         ("//u//note//", "no records under //u//note//; did you mean //u//notes//?\n"),
         ("//u//notes//y", "no records under //u//notes//y; did you mean //u//notes//?\n"),

@@ -113,7 +113,7 @@ def test_a_directory_with_a_bad_name_stores_the_rest_and_exits_1(stage: Path) ->
     result = lace("put", "a.lace", "-g", "u", "-a", "files", "d", "--json")
     assert result.exit_code == ExitCode.BAD
     assert [json.loads(line)["file"] for line in result.stdout.splitlines()] == ["d/good"]
-    assert "warning: d/bad|name is not stored" in result.stderr
+    assert "warning: d/bad|name was not stored" in result.stderr
     assert "1 file refused" in result.stderr
 
 
@@ -285,7 +285,7 @@ def test_repair_finds_the_records_of_a_lace_whose_beginning_was_overwritten(stag
     result = lace("repair", "a.lace")
     assert result.exit_code == ExitCode.OK
     assert "kept 3 records; lost 0" in result.stdout
-    assert "removed ones may be among them" in result.stdout
+    assert "removed records may be among them" in result.stdout
     assert "`lace key know` names them again" in result.stdout
     assert lace("get", "a.lace", hashes[2]).stdout == "good" * 60_000
     assert lace("verify", "a.lace").exit_code == ExitCode.OK

@@ -39,7 +39,7 @@ def command(path: Path, unlinked: bool, as_json: bool) -> None:
     if unlinked:
         say(f"removed {count_of(len(loose), 'Blob')} that no record linked to")
     elif loose:
-        say(f"no record links to {count_of(len(loose), 'Blob')}: remove them with `lace compact {path} --unlinked`")
+        say(f"no record links to {count_of(len(loose), 'Blob')}: remove with `lace compact {path} --unlinked`")
 
 
 def compacted(path: Path, records: int) -> tuple[int, int]:

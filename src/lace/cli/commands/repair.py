@@ -36,7 +36,7 @@ def command(path: Path, as_json: bool) -> ExitCode:
             say(f"lost: record {lost.id} {lost.hash}: {lost.reason}")
         say(f"kept {count_of(report.kept, 'record')}; lost {len(report.lost):,}")
         if report.carved:
-            say(f"{count_of(report.carved, 'record')} of these were in no table: removed records may be among them")
+            say(f"found outside any table: {report.carved:,} of these; removed records may be among them")
         if report.lost_settings:
             say("its settings could not be read, among them the keys it knows: add those again with `lace key know`")
         say(f"the damaged file is {report.damaged_file}", err=True)
