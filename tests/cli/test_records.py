@@ -286,7 +286,7 @@ def test_repair_finds_the_records_of_a_lace_whose_beginning_was_overwritten(stag
     assert result.exit_code == ExitCode.OK
     assert "kept 3 records; lost 0" in result.stdout
     assert "removed records may be among them" in result.stdout
-    assert "`lace key know` names them again" in result.stdout
+    assert "add those again with `lace key know`" in result.stdout
     assert lace("get", "a.lace", hashes[2]).stdout == "good" * 60_000
     assert lace("verify", "a.lace").exit_code == ExitCode.OK
 
