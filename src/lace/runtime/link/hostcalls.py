@@ -24,16 +24,8 @@ E = TypeVar("E")
 class HostCalls:
     """The calls of a link that are under way."""
 
-    def __init__(
-        self,
-        threads: Executor,
-        evaluators: Executor | None,
-        meter: LinkMeter,
-        time: SteadyTai,
-        hashers: Executor | None = None,
-    ) -> None:
+    def __init__(self, threads: Executor, evaluators: Executor | None, meter: LinkMeter, time: SteadyTai) -> None:
         self._threads = threads
-        self.hashers = hashers or threads  # for what looks at a whole set
         self._evaluators = evaluators or threads  # wait for their turn, which nothing else should wait behind
         self._meter = meter
         self._time = time
