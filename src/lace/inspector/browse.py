@@ -10,9 +10,9 @@ from itertools import zip_longest
 
 from lace.errors import LaceError, NotFound
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.inspected import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page, Place
-from lace.inspector.words import (
+from lace.inspector.widgets import (
     TIME,
     copyable,
     count,

@@ -1,8 +1,9 @@
-"""`lace explain PATH RULES GOAL`: why a fact holds, or why not, or how a program is run."""
+"""`lace explain PATH RULES GOAL`: why a fact holds or does not, or how a program is evaluated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +15,14 @@ from lace.cli.options.arguments import StoreOnly, lace_path, opened, opened_for_
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.cli.output.output import human_size, json_option, print_json, say, say_hanging
 from lace.errors import NotFound
+from lace.notation.identifiers import RecordHash
 
 if TYPE_CHECKING:
     from lace.datalog.engine import Result
     from lace.datalog.language.syntax import Fact
     from lace.limits import EngineLimits
     from lace.porcelain.explain import Explanation
-    from lace.porcelain.naming import Naming
+    from lace.porcelain.lace import Lace
 
 
 @click.command("explain")
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--not", "absent", is_flag=True, help="Explain why no such fact holds.")
 @click.option("--plan", is_flag=True, help="Show the query plan with rows and times after a run.")
 @click.option("--dot", is_flag=True, help="Print the proof as a Graphviz graph.")
-@click.option("--columns", metavar="NAME,…", help="Say these fields beside each record: Name, App, any header.")
+@click.option("--columns", metavar="NAME,…", help="Show these fields beside each record: Name, App, any header.")
 @limit_option
 @json_option
 def command(
@@ -44,12 +46,12 @@ def command(
 ) -> None:
     """Show why a fact holds, or why it does not.
 
-    RULES is a rule file, or rules in place. GOAL is an atom such as "Selected('P…')"; a goal with variables stands for
-    the first fact that matches it. Labels and reasons from `#:json` lines stand beside their rules.
+    RULES is a rule file, or the rules themselves. GOAL is an atom such as "Selected('P…')"; a goal with variables means
+    the first fact that matches it. Labels and reasons from `#:json` lines appear beside their rules.
     """
     path, rules, goal = _split(arguments, facts_file is not None, plan)
     if columns and (path is None or dot):
-        raise click.UsageError("--columns reads the records of a lace, so it goes with no --facts and no --dot.")
+        raise click.UsageError("--columns reads the records of a lace, so it cannot be combined with --facts or --dot.")
     name, text = read_rules(rules)
     limits = chosen_limits(text, limit_words, name)
     with _asked(path, facts_file, limits) as asked:
@@ -88,12 +90,10 @@ def _asked(path: Path | None, facts_file: str | None, limits: EngineLimits) -> I
 
 @contextmanager
 def _naming(path: Path | None, columns: str | None) -> Iterator[Naming | None]:
-    """What tells the fields of records, if they are asked for: it reads records, and what that takes is loaded here."""
+    """What names records by their fields, if that was asked for; only then is what reads records loaded."""
     if path is None or not columns:
         yield None
         return
-    from lace.porcelain.naming import Naming
-
     with opened(path) as lace:
         yield Naming(lace, columns.split(","))
 
@@ -124,3 +124,42 @@ def _print_plan(result: Result) -> None:
         f"loaded in {stats.load_seconds * 1000:.1f} ms, evaluated in {stats.seconds * 1000:.1f} ms, "
         f"{human_size(stats.memory_bytes)} held"
     )
+
+
+_RECORD = re.compile(rf"\b{RecordHash.PATTERN}")
+
+
+class Naming:
+    """Some fields of the records that a text speaks of."""
+
+    def __init__(self, lace: Lace, columns: Sequence[str]) -> None:
+        self._lace = lace
+        self._columns = [column.strip() for column in columns if column.strip()]
+        self._known: dict[str, dict[str, tuple[str, ...]]] = {}
+
+    def of(self, text: str) -> dict[str, dict[str, tuple[str, ...]]]:
+        """The stored records of a text, each with its fields."""
+        fields = {record: self._fields(record) for record in dict.fromkeys(_RECORD.findall(text))}
+        return {record: found for record, found in fields.items() if found}
+
+    def beside(self, text: str) -> str:
+        """The text with the fields of its records at the ends of the lines that name them."""
+        return "".join(self._line(line) for line in text.splitlines(keepends=True))
+
+    def _line(self, line: str) -> str:
+        said = "; ".join(
+            ", ".join(f"{name} {value}" for name, values in fields.items() for value in values)
+            for fields in self.of(line).values()
+        )
+        body = line.rstrip("\n")
+        return f"{body}   # {said}{line[len(body) :]}" if said else line
+
+    def _fields(self, record: str) -> dict[str, tuple[str, ...]]:
+        from lace.porcelain.listing import record_fields
+
+        if record not in self._known:
+            stored = RecordHash(record)
+            have = self._lace.store.have(stored)
+            found = record_fields(self._lace.load(stored), self._columns) if have else {}
+            self._known[record] = {name: found[name] for name in self._columns if name in found}
+        return self._known[record]

@@ -1,4 +1,4 @@
-"""`lace store PATH TARGET… --to ADDRESS`: records of a lace to a peer (110)."""
+"""`lace store PATH TARGET… --to ADDRESS`: send records of a lace to a peer (110)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.asking import why_not_sent
-from lace.cli.commands.interlace import exchange_once
+from lace.cli.exchange.preview import why_not_sent
+from lace.cli.exchange.remote import HASHES_AT_ONCE, exchange_once, with_pieces
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.links import AddressType, LinkChoices, link_options, make_terms
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, print_not_kept, print_outcome
 from lace.cli.output.output import count_of, json_option, print_json, say
-from lace.cli.remote import HASHES_AT_ONCE, with_pieces
 
 if TYPE_CHECKING:
     from lace.interlace.result import InterlaceResult
@@ -38,9 +37,10 @@ _ENDED_WELL = (ExitCode.OK, ExitCode.NOTHING, ExitCode.REFUSED)
 def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **links: Any) -> ExitCode:
     """Send records of a lace to a peer.
 
-    Runs bounded exchanges whose selector names exactly these records, with the chunks of large content, and shows the
-    peer nothing else. The peer takes what its own rules select, what it lacks and what it has room for; nothing of it
-    is taken. "Sent" is what the peer kept; what it refuses is named with its reason, and exits 9.
+    Runs bounded exchanges whose selector names exactly these records and the chunks of large content, and shows the
+    peer nothing else. The peer takes what its own rules select, what it lacks and what it has room for; you receive
+    nothing. "Sent" counts what the peer kept. If it refuses any, they are listed with its reasons and the exit code is
+    9.
     """
     choices = LinkChoices(**links)
     sent: set[str] = set()

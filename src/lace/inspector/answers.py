@@ -18,7 +18,7 @@ from lace.datalog.language.syntax import Atom, Constant, Predicate, Variable
 from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_all, check_program
 from lace.datalog.source import Row
 from lace.errors import InvalidLacegram, LaceError, LimitExceeded
-from lace.inspector.opened import OpenedLace
+from lace.inspector.inspected import OpenedLace
 from lace.limits import EngineLimits, ExplainLimits
 from lace.policy.lint import doubts
 from lace.porcelain.explain import Explainer, Explanation

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from lace.inspector.browse import crumbs, number_of, record_url
 from lace.inspector.content import Content
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.inspected import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page
-from lace.inspector.words import TIME, empty, instant, link, pager, short, table, url
+from lace.inspector.widgets import TIME, empty, instant, link, pager, short, table, url
 from lace.limits import MIB
 from lace.notation.identifiers import RecordHash
 from lace.porcelain.search import find, is_searched

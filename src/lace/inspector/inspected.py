@@ -14,8 +14,7 @@ from typing import TypeVar
 
 from lace.errors import StoreError, StoreReplaced
 from lace.iltp.markers import KNOT
-from lace.porcelain.lace import Lace
-from lace.porcelain.opening import open_lace
+from lace.porcelain.lace import Lace, open_lace
 from lace.store.base import Snapshot, StoreCursor
 from lace.store.browsing import Browser
 from lace.values import dataclass

@@ -1,6 +1,6 @@
-"""The other end of an exchange when it is a lace on this machine: `lace interlace A.lace B.lace`.
+"""Exchanges between two laces on this machine: `lace interlace A.lace B.lace`.
 
-Rule: the same choices hold for both laces unless `--their-…` says otherwise; no byte goes over a connection.
+Rule: the options hold for both laces unless `--their-…` says otherwise; no byte goes over a connection.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
-from lace.cli.options.arguments import LacePath, opened
-from lace.cli.options.links import AddressType
+from lace.cli.options.arguments import opened
+from lace.cli.options.peerchoices import LocalChoices
 from lace.cli.options.policies import chosen_exposures, named_selector
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
@@ -25,57 +23,10 @@ from lace.cli.output.output import metered, print_json, say
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
-    from lace.policy.exposure import Exposure
-    from lace.policy.operand import Module
     from lace.porcelain.lace import Lace
     from lace.runtime.local.party import Party
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class PeerType(AddressType):
-    """An address, or the path of a lace on this machine."""
-
-    name = "peer"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = str(value)
-        if Path(text).is_file() or text.endswith(".lace") or ":memory:" in text:
-            return LacePath().convert(value, param, ctx)
-        return super().convert(value, param, ctx)
-
-
-def require_lace(place: Path | str) -> Path:
-    """A place that has to be a lace: two that exchange in one process both are."""
-    if isinstance(place, str):
-        raise click.UsageError(f"{place} is an archive: serve it (`lace serve`) and name its address as the PEER")
-    return place
-
-
-def their_options(function: F) -> F:
-    """What the other lace brings, when it is on this machine."""
-    for option in (
-        click.option(
-            "--their-expose",
-            metavar="all|selected|none|FILE",
-            multiple=True,
-            help="With a lace as the peer: what it shows; as --expose without this.",
-        ),
-        click.option(
-            "--their-select", metavar="WHAT", help="With a lace as the peer: all, a PREFIX, a HASH or a FILE."
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-class LocalChoices(NamedTuple):
-    """What was chosen for both laces: for the other one as for ours, unless it was said apart."""
-
-    module: Module
-    exposed: tuple[Exposure, ...]
-    their_select: str | None
-    their_expose: Sequence[str]
 
 
 def exchange_locally(
@@ -85,7 +36,7 @@ def exchange_locally(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """A bounded exchange between two laces, with its notices, its progress and its summary."""
+    """Run a bounded exchange between two laces, and print its notices, progress and summary."""
     from lace.porcelain.exchange import notices
     from lace.runtime.link.session import Outcome
     from lace.runtime.local.local import ExchangeAborted, exchange
@@ -125,10 +76,10 @@ def preview_here(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """What an exchange between two laces would move; neither is written to."""
-    from lace.cli.asking import print_preview
-    from lace.porcelain.held import held_back
+    """Print what an exchange between two laces would move; neither is written to."""
+    from lace.cli.exchange.preview import print_preview
     from lace.porcelain.preview import preview_locally
+    from lace.porcelain.visibility import held_back
     from lace.runtime.clock import SystemClock
 
     with opened(path) as first, opened(peer) as second:
@@ -160,7 +111,7 @@ def make_parties(
 
 
 def tell_notices(path: Path, peer: Path, found: tuple[Sequence[object], Sequence[object]]) -> None:
-    """What should be known before the exchange, on stderr."""
+    """Print the notices of both sides on stderr, before the exchange."""
     for name, notices in zip((path, peer), found, strict=True):
         for notice in notices:
             say(f"{name}: {notice}", err=True)
@@ -174,7 +125,7 @@ def follow_locally(
     as_json: bool,
     ticks: bool,
 ) -> ExitCode:
-    """An open exchange between two laces, event by event, until SIGTERM or Ctrl-C."""
+    """Run an open exchange between two laces, printing each event, until SIGTERM or Ctrl-C."""
     from lace.porcelain.exchange import notices
     from lace.runtime.local.follow import LocalFollow
 
@@ -206,10 +157,3 @@ async def _tell(events: Any, names: tuple[Path, Path], *, as_json: bool, ticks: 
         else:
             say(f"{names[side]}: {event_text(event)}")
         sys.stdout.flush()
-
-
-def refuse_link_choices(links: dict[str, Any]) -> None:
-    """Connection options mean nothing between two laces on one machine."""
-    given = sorted(name for name, value in links.items() if value)
-    if given:
-        raise click.UsageError(f"--{given[0]} needs an address, and the peer is a lace on this machine")

@@ -1,24 +1,66 @@
-"""What our own exposure holds back in an exchange (040): records that our rules select and a peer's rules cannot see.
+"""What a peer's rules can see of a store (020), and what our own exposure holds back from them (040).
 
-Rule: counted with the very rules that an exchange lowers, over the store as it is; what the peer would select is not
-asked, since rules that see nothing cannot tell.
+Rule: the gate rules that an exchange lowers decide here too, over one snapshot.
 """
 
 from __future__ import annotations
 
-from lace.datalog.language.syntax import Predicate
-from lace.facts.predicates import CAN_QUERY_RECORD, SELECT_HAVE
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from lace.datalog.language.syntax import Fact, Predicate
+from lace.errors import InvalidText
+from lace.facts.predicates import CAN_QUERY_RECORD, PEER, RECORD_PREDICATES, SELECT_HAVE, START_TAI, TICK_TAI
+from lace.facts.views import ViewSource
 from lace.interlace.setup.terms import Terms
+from lace.limits import EngineLimits
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import agree
-from lace.policy.lower import LoweringOptions, ViewKind, lower
+from lace.policy.exposure import Exposure
+from lace.policy.lower import LoweringOptions, ViewKind, lower, lower_view
 from lace.policy.operand import SCOPE_PREFIXES
-from lace.policy.origin import viewer_of
+from lace.policy.origin import Viewer, viewer_of
 from lace.policy.select import select_all
-from lace.porcelain.exposed import runtime_facts
-from lace.store.base import RecordStore
+from lace.store.base import RecordStore, Snapshot
 from lace.values import dataclass
+
+_DEFAULT_LIMITS = EngineLimits()
+
+
+def visible_records(
+    snapshot: Snapshot,
+    viewer: Viewer,
+    exposures: Sequence[Exposure],
+    *,
+    at: TAI,
+    limits: EngineLimits = _DEFAULT_LIMITS,
+) -> frozenset[str]:
+    """The stored records that a viewer's rules may query at a moment; a verifier counts as proven."""
+    if not exposures:
+        return frozenset()
+    from lace.datalog.engine import evaluate  # numpy, only where something is evaluated
+
+    program = lower_view(viewer, exposures, limits=limits)
+    result = evaluate(program, [snapshot], extra=runtime_facts(viewer, at), limits=limits)
+    return frozenset(record for _, record in result.rows(CAN_QUERY_RECORD, ordered=False))
+
+
+def visible_facts(snapshot: Snapshot, admitted: frozenset[str]) -> Iterator[Fact]:
+    """The record facts of the admitted records, predicate by predicate."""
+    view = ViewSource(snapshot, admitted)
+    for predicate in RECORD_PREDICATES:
+        for row in view.iterate(predicate):
+            yield Fact(predicate, row)
+
+
+def runtime_facts(viewer: Viewer, at: TAI) -> list[Fact]:
+    """What a node knows about a moment and a viewer; a verifier counts as proven."""
+    facts = [Fact(START_TAI, (at,)), Fact(TICK_TAI, (at,))]
+    with suppress(InvalidText):  # an opaque label proves no identity
+        facts.append(Fact(PEER, (Verifier.parse(viewer),)))
+    return facts
+
 
 _OURS = 0
 _SELECTED = Predicate(SCOPE_PREFIXES[_OURS] + SELECT_HAVE.name, SELECT_HAVE.arity)
