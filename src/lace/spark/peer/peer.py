@@ -42,7 +42,9 @@ class PeerBounds:
 
     max_job_seconds: float = 600.0
     max_landing_bytes: int = 64 * MIB  # of received records before they become a batch
-    max_few_bytes: int = 8 * MIB  # that are judged, or looked at by a peer's rules, where all other links wait for it
+    max_in_process_bytes: int = (
+        8 * MIB
+    )  # that are judged, or looked at by a peer's rules, where all other links wait for it
     max_followed: int = 200_000  # ids of one change that are brought to the driver; more is compared anew
     max_claims: int = 1_000_000  # of a peer, where its claims have to be known one by one
     max_rule_sets: int = 16  # whose results are kept in the archive for peers
@@ -80,7 +82,8 @@ class ArchivePeer(Arrivals):
         told: Callable[[Read], None] = lambda _: None,
     ) -> None:
         self.bounds = bounds or PeerBounds()
-        archive.few = replace(archive.few, bytes=min(archive.few.bytes, self.bounds.max_few_bytes))
+        most = min(archive.thresholds.in_process_bytes, self.bounds.max_in_process_bytes)
+        archive.thresholds = replace(archive.thresholds, in_process_bytes=most)
         super().__init__(archive, self.bounds.max_landing_bytes)
         self.news = StoreNews()  # nothing tells it: a node that serves an archive looks at its cursor
         self.jobs = Jobs(lambda: archive.spark, max_seconds=self.bounds.max_job_seconds, told=told)

@@ -139,7 +139,7 @@ class ArchiveSet:
     def _records(self) -> DataFrame:
         """All records of the set."""
         held = self._peer.rows("records", self.state.table("records"))
-        return tables.chosen(held, self.hashes, len(self), self._peer.archive.few.sent_to_tasks)
+        return self._peer.archive.joins.chosen(held, self.hashes, len(self))
 
     def _fields(self, records: DataFrame) -> DataFrame:
         names, wide = self._names, tables.as_wide(records)
