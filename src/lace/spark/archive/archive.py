@@ -296,7 +296,7 @@ class Archive:
     # Removing and compacting
 
     def remove(self, hashes: DataFrame | Sequence[str], operation: str = "remove") -> State:
-        """Take records away: the files that hold them are written anew without them."""
+        """Take records away: the files that hold them are written again without them."""
         from lace.spark.archive import rewrite
         from lace.spark.archive.executors import Steps
 

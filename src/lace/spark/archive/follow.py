@@ -67,7 +67,7 @@ def follow(
 
 
 def _taker(archive: Archive, after: Callable[[State], object], told: Callable[[MicroBatch], None]) -> Take:
-    """What adds some files, has the steps run and tells of it."""
+    """What adds some files, has the steps run and reports it."""
 
     def take(paths: Sequence[Path], number: int) -> None:
         began = time.monotonic()

@@ -180,13 +180,8 @@ class InProcess:
         return len(fresh), write(self._files, "published", _named(pa.table(columns), peer.name))
 
     def facts(self, batches: Sequence[str]) -> list[DataFile]:
-        found: dict[Predicate, list[Row]] = {predicate: [] for predicate in _READERS}
-        for rows in self._rows(batches, FACT_COLUMNS[1:]):
-            columns = {name: rows[name].to_pylist() for name in FACT_COLUMNS}
-            for predicate, of_predicate in _READERS.items():
-                found[predicate].extend(of_predicate(columns))
         made: list[DataFile] = []
-        for predicate, said in found.items():
+        for predicate, said in _facts_by_predicate(self._rows(batches, FACT_COLUMNS[1:])).items():
             table = tables.facts_table(predicate)
             schema = arrow_schema(tables.SCHEMAS[table])
             arrays = [pa.array(column, pa.string()) for column in zip(*said, strict=True)]
@@ -400,15 +395,19 @@ def _in_coordinate_order(records: pa.Table) -> pa.Table:
 
 def facts_of_rows(groups: Iterable[pa.RecordBatch]) -> RowSource:
     """The facts of some rows of `records`, each record once."""
-    found: dict[Predicate, list[Row]] = {}
+    source = RowSource()
+    for predicate, all_rows in _facts_by_predicate(groups).items():
+        source.add(predicate, all_rows)
+    return source
+
+
+def _facts_by_predicate(groups: Iterable[pa.RecordBatch]) -> dict[Predicate, list[Row]]:
+    found: dict[Predicate, list[Row]] = {predicate: [] for predicate in _READERS}
     for rows in groups:
         columns = {name: rows[name].to_pylist() for name in FACT_COLUMNS}
         for predicate, of_predicate in _READERS.items():
-            found.setdefault(predicate, []).extend(of_predicate(columns))
-    source = RowSource()
-    for predicate, all_rows in found.items():
-        source.add(predicate, all_rows)
-    return source
+            found[predicate].extend(of_predicate(columns))
+    return found
 
 
 _Columns = dict[str, list[Any]]

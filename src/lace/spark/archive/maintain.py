@@ -118,7 +118,7 @@ class Maintainer:
     # From scratch
 
     def derive(self, records: Records) -> list[DataFile]:
-        """Everything anew; the files of the goal."""
+        """Derive everything from nothing; the files of the goal."""
         derived = self.rules.derived
         found = self._evaluated(self.rules.program, self.base, derived, records.now)
         made = {predicate: self._store(predicate, found.relations[predicate]) for predicate in derived}

@@ -60,7 +60,7 @@ def publish(
     With `whole` a peer's folder is written from nothing instead, all that it may have under TARGET/PEER/bundles, and
     `whole` is called with the two folders before the commit that says so.
     """
-    # Absolute: whoever writes the bundles runs in another folder.
+    # Absolute: the tasks that write the bundles run in another folder.
     folder = target.absolute() if target is not None else archive.files.folder and archive.files.folder / FOLDER
     if folder is None:
         raise InvalidInput(

@@ -1,6 +1,6 @@
-"""Files written anew: without removed records, or small ones together.
+"""Files written again: without removed records, or small ones together.
 
-Rule: rows move, and none changes. Tables stay plain Parquet: whoever reads them needs no list of deleted rows.
+Rule: rows move, and none changes. Tables stay plain Parquet: readers need no list of deleted rows.
 """
 
 from __future__ import annotations

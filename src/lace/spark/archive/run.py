@@ -2,7 +2,7 @@
 
 Rule: a step is a function of its previous result and what came and went since. Where the rules add up only new batches
 are read; where they look at several records, what they derive is stored and follows (`maintain`); where the rules are
-others the result is worked out anew and takes the old one's place.
+others the result is worked out from nothing and takes the old one's place.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class _ArchiveRun:
         self.results: dict[str, StepResult] = {}
         self.fresh: dict[str, list[DataFile]] = {}  # by mark: the files with what was selected now
         self.lost: dict[str, DataFrame] = {}  # by mark: the hashes that are selected no more, except removed records
-        self.anew: set[str] = set()  # marks whose whole result was replaced
+        self.replaced: set[str] = set()  # marks whose whole result was replaced
         self.keepers: list[Maintainer] = []  # they hold what `lost` is computed from
 
     # What a set of rules selects
@@ -246,7 +246,7 @@ class _ArchiveRun:
     def _forget(self, mark: str) -> None:
         self._drop("selected", "rules", mark)
         self._drop("relations", "rules", mark)
-        self.anew.add(mark)
+        self.replaced.add(mark)
 
     # Listings
 
@@ -261,18 +261,18 @@ class _ArchiveRun:
         rules = rules_mark(peer)
         lags = before is not None and (before.batches, before.removals) != self._seen_before(rules)
         gone = None if before is None else self._removed_since(before)
-        anew = before is None or before.mark != mark or rules in self.anew or gone is None or lags
-        if anew:
+        is_new = before is None or before.mark != mark or rules in self.replaced or gone is None or lags
+        if is_new:
             self._drop("advertisements", "peer", peer.name)
-        went = None if anew else self._unlist(step, peer.name, rules, gone or [])
-        chosen = self._held("selected", "rules", rules) if anew else self.fresh.get(rules, [])
-        batches = self.state.batch_ids if anew or before is None else tuple(self._pending(before))
+        went = None if is_new else self._unlist(step, peer.name, rules, gone or [])
+        chosen = self._held("selected", "rules", rules) if is_new else self.fresh.get(rules, [])
+        batches = self.state.batch_ids if is_new or before is None else tuple(self._pending(before))
         new = self._advertise(step, peer, chosen, batches) if chosen else []
         self.added += new
-        if anew and not new:
+        if is_new and not new:
             self._drop("partitions", "peer", peer.name)
         elif new or went is not None:
-            self._summarise(step, peer.name, new, went, anew)
+            self._summarise(step, peer.name, new, went, is_new)
         counts = {
             f"listed {peer.name}": self._rows("advertisements", "peer", peer.name),
             f"partitions {peer.name}": self._rows("partitions", "peer", peer.name),
@@ -309,10 +309,10 @@ class _ArchiveRun:
         need = Need(bytes=max(files_bytes(chosen), files_bytes(self._files_of(batches))))
         return step.do(need, lambda by: by.advertise(peer, chosen, batches))
 
-    def _summarise(self, step: Step, peer: str, new: list[DataFile], went: DataFrame | None, anew: bool) -> None:
+    def _summarise(self, step: Step, peer: str, new: list[DataFile], went: DataFrame | None, is_new: bool) -> None:
         """Renew the counts and roots of the partitions that changed; the others stay as they are."""
         held = self._held("advertisements", "peer", peer)
-        old = [] if anew else self._held("partitions", "peer", peer)
+        old = [] if is_new else self._held("partitions", "peer", peer)
         listing = ChangedListing(peer, held, old, new, went)
         # Of the listing this process goes through what is new, and of the rest the digests near it.
         made = step.do(None if went is not None else Need(bytes=files_bytes(new)), lambda by: by.summarise(listing))

@@ -120,7 +120,7 @@ def evaluated(
 ) -> T:
     """Evaluate rules for a call: our own as they are, those of a peer within what a guest may use.
 
-    Rules of a peer that were stopped for their cost are refused for a while, whoever brings them and over which link.
+    Rules of a peer that were stopped for their cost are refused for a while, whichever peer brings them.
     """
     if policy.is_ours:
         with peer.jobs.job(what, files, call):
