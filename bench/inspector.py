@@ -31,10 +31,10 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from report import Report
 
-from lace.inspector.opened import Inspected, open_all
+from lace.inspector.inspected import Inspected, open_all
 from lace.inspector.serving import Inspector, inspecting
 from lace.notation.tai import TAI
-from lace.porcelain.opening import open_lace
+from lace.porcelain.lace import open_lace
 from lace.porcelain.search import index
 from lace.records.link import link_header
 from lace.records.model import Blob, Plex

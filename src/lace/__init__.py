@@ -45,26 +45,24 @@ if TYPE_CHECKING:
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
     from lace.porcelain.changes import Change, ChangeStream
-    from lace.porcelain.check import Damage
     from lace.porcelain.completeness import Incomplete
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
-    from lace.porcelain.following import RuleChanges, RuleSnapshot, RuleView, follow_rules
-    from lace.porcelain.held import NotExposed
-    from lace.porcelain.lace import Lace
+    from lace.porcelain.lace import Lace, generate_key
+    from lace.porcelain.lace import open_lace as open  # noqa: A004  (lace.open is the point)
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, Policy
-    from lace.porcelain.opening import generate_key
-    from lace.porcelain.opening import open_lace as open  # noqa: A004  (lace.open is the point)
     from lace.porcelain.preview import browse, preview
-    from lace.porcelain.putting import PutBatch
+    from lace.porcelain.putting import PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
+    from lace.porcelain.ruleviews import RuleChanges, RuleSnapshot, RuleView, follow_rules
     from lace.porcelain.tips import Tip
-    from lace.porcelain.tree import TreeResult
     from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
+    from lace.porcelain.verify import Damage
+    from lace.porcelain.visibility import NotExposed
     from lace.records.keys import SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
     from lace.records.tip import CoordinateVersion, TipPolicy
@@ -193,22 +191,20 @@ _HOMES = {
     "lace.notation.identifiers": "RecordHash Verifier",
     "lace.notation.tai": "TAI",
     "lace.porcelain.changes": "Change ChangeStream",
-    "lace.porcelain.check": "Damage",
+    "lace.porcelain.verify": "Damage",
     "lace.porcelain.completeness": "Incomplete",
-    "lace.porcelain.following": "RuleChanges RuleSnapshot RuleView follow_rules",
-    "lace.porcelain.lace": "Lace",
+    "lace.porcelain.ruleviews": "RuleChanges RuleSnapshot RuleView follow_rules",
+    "lace.porcelain.lace": "Lace generate_key",
     "lace.porcelain.network": "connect relay serve",
     "lace.porcelain.node": "LinkEvent LinkEvents Policy",
     "lace.porcelain.listing": "Row",
-    "lace.porcelain.opening": "generate_key",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
-    "lace.porcelain.held": "NotExposed",
+    "lace.porcelain.visibility": "NotExposed",
     "lace.porcelain.preview": "browse preview",
-    "lace.porcelain.putting": "PutBatch",
+    "lace.porcelain.putting": "PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",
     "lace.porcelain.tips": "Tip",
-    "lace.porcelain.tree": "TreeResult",
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
     "lace.records.keys": "SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
@@ -227,7 +223,7 @@ _HOMES = {
     "lace.transports.tls": "ClientTls ServerTls",
 }
 _NAMES = {name: (module, name) for module, names in _HOMES.items() for name in names.split()}
-_NAMES["open"] = ("lace.porcelain.opening", "open_lace")
+_NAMES["open"] = ("lace.porcelain.lace", "open_lace")
 _NAMES["exchange"] = ("lace.porcelain.exchange", "interlace")
 _NAMES["Node"] = ("lace.porcelain.node", "LaceNode")
 

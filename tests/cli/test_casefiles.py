@@ -15,7 +15,7 @@ from lace.policy.exposure import Exposure
 from lace.policy.lint import doubts, profile_of
 from lace.policy.operand import Module
 from lace.porcelain.casefile import read_cases, run_case
-from lace.porcelain.rulefiles import fill, templates
+from lace.porcelain.ruletemplates import fill, templates
 
 ADMIN = "V.BtkUJHd789DLiASa2amHAEYBXBsSOPfsnvZLQR90wzG.H3"
 WORDS = {"group": "club", "app": "notes", "admin": ADMIN, "count": "3"}

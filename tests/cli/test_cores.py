@@ -11,7 +11,7 @@ from lace.cli import cores
 from lace.cli.cores import read_ahead
 from lace.cli.options.arguments import opened_for_rules
 from lace.store import open_store
-from lace.store.columns.segments.history import SegmentLog
+from lace.store.columns.segments.table import SegmentTable
 from store.samples import plex
 
 
@@ -26,8 +26,8 @@ def test_what_was_read_ahead_is_what_the_body_reads(
     with open_store(tmp_path / "a.lace", create=True) as store:
         store.put([plex(f"n/{n}") for n in range(3)])
     reads: list[object] = []
-    plain = SegmentLog.all_live
-    monkeypatch.setattr(SegmentLog, "all_live", lambda log: reads.append(log) or plain(log))
+    plain = SegmentTable.all_live
+    monkeypatch.setattr(SegmentTable, "all_live", lambda log: reads.append(log) or plain(log))
     with opened_for_rules(tmp_path / "a.lace") as lace, read_ahead(lace.store.snapshot):
         first = lace.store.snapshot()
         assert lace.store.snapshot() is first

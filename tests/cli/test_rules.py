@@ -12,7 +12,7 @@ from lace.cli.app import app
 from lace.datalog.language.canonical import Lacegram, is_canonical, rule_id
 from lace.datalog.language.parser import parse_program
 from lace.errors import NotFound
-from lace.porcelain.opening import open_lace
+from lace.porcelain.lace import open_lace
 
 RULES = """# which records
 #:json {"label":"selected","why":"everything but the blocked"}

@@ -14,7 +14,7 @@ from lace.datalog.source import FactSource, MemorySource
 from lace.errors import InvalidLacegram
 from lace.facts.predicates import FIELD, HAVE, RECORD_PREDICATES
 from lace.facts.views import ViewSource
-from lace.porcelain.opening import open_lace
+from lace.porcelain.lace import open_lace
 
 KINDS = ["memory", "store in memory", "store on disk", "view", "combined"]
 

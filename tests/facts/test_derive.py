@@ -17,7 +17,7 @@ from lace.limits import EngineLimits
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
-from lace.porcelain.opening import open_lace
+from lace.porcelain.lace import open_lace
 from lace.records.link import parse_link
 from lace.records.model import Blob, Plex, Record, Seal
 from lace.records.validate import validate

@@ -26,13 +26,13 @@ from lace.limits import SECOND_NS, EngineLimits, RecordLimits
 from lace.notation.factline import format_fact, parse_fact, parse_plain_run
 from lace.policy.select import select_all
 from lace.policy.transcript import read_transcript, write_transcript
-from lace.records.fastparse import parse_common
+from lace.records.headpattern import parse_common
 from lace.records.model import Parts
 from lace.records.parse import parse_record
-from lace.records.sheet import read_sheet
+from lace.records.partcolumns import parse_alike
 from lace.records.validate import validate
 from lace.store.bundle import Frame, RejectedBytes, read_frames
-from lace.transports.doorway import Doorway, Refused
+from lace.transports.upgraderequest import Refused, RequestCheck
 from runtime.memory_link import End
 
 LIMITS = RecordLimits()
@@ -50,7 +50,7 @@ def check_record(data: bytes) -> None:
     except InvalidRecord:
         slow = None
     assert quick is None or quick == slow
-    together = read_sheet([data, data], LIMITS)
+    together = parse_alike([data, data], LIMITS)
     assert together is None or list(map(Parts._make, zip(*together, strict=True))) == [slow, slow]
     try:
         valid = validate(data, verify_signature=False)
@@ -131,7 +131,7 @@ def _handshake(pieces: list[bytes]) -> str:
         assert failed is None or isinstance(failed, WebSocketException | EOFError | ValueError)
         return type(failed).__name__
     try:
-        return str(Doorway((), ()).check(requests[0], BOUND, "127.0.0.1"))
+        return str(RequestCheck((), ()).check(requests[0], BOUND, "127.0.0.1"))
     except Refused as refusal:
         return f"{refusal.status} {refusal}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from inspector.visiting import Visitor, World, make_world
-from lace.inspector.opened import open_all
+from lace.inspector.inspected import open_all
 from lace.inspector.serving import Inspector, inspecting
 
 

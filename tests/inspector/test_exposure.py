@@ -15,7 +15,7 @@ from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
 from lace.policy.origin import Viewer
 from lace.porcelain.exchange import exposures, interlace, selector
-from lace.porcelain.exposed import visible_records
+from lace.porcelain.visibility import visible_records
 from lace.records.keys import SigningSecret
 from lace.runtime.identity.keyring import KeyRing
 

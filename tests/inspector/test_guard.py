@@ -8,7 +8,7 @@ import pytest
 
 from inspector.visiting import Visitor, World
 from lace.inspector.guard import MAX_SESSIONS
-from lace.inspector.opened import Inspected, InspectorLimits
+from lace.inspector.inspected import Inspected, InspectorLimits
 from lace.inspector.serving import Inspector, inspecting
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from inspector.live import Place, make_archive, meeting_place, run
 from inspector.visiting import Visitor
+from lace.inspector.inspected import open_all
 from lace.inspector.node import ask_node
-from lace.inspector.opened import open_all
 from lace.inspector.serving import inspecting
 from lace.interlace.vocabulary import Block
 from lace.runtime.trace.telling import FACTS, KINDS

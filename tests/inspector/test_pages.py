@@ -10,9 +10,9 @@ import pytest
 import lace
 from inspector.visiting import HOSTILE_NAME, HOSTILE_TEXT, Visitor, World, make_world
 from lace.inspector.html import tag, visible
-from lace.inspector.opened import InspectorLimits, open_all
+from lace.inspector.inspected import InspectorLimits, open_all
 from lace.inspector.serving import inspecting
-from lace.inspector.words import prose
+from lace.inspector.widgets import prose
 from lace.notation.tai import TAI
 
 
@@ -262,7 +262,7 @@ def test_characters_that_deceive_are_spelled_out() -> None:
 
 
 def test_times_are_shown_in_utc() -> None:
-    from lace.inspector.words import utc
+    from lace.inspector.widgets import utc
 
     assert utc(TAI.of_unix_ns(1483228800 * 10**9)) == "2017-01-01 00:00:00"
     assert utc("nonsense") == ""

@@ -16,7 +16,7 @@ import lace
 from inspector.browser import LEFT_OUT, Reader, find_chromium, running_browser
 from inspector.live import make_archive, meeting_place, run
 from inspector.visiting import HOSTILE_NAME, World
-from lace.inspector.opened import open_all
+from lace.inspector.inspected import open_all
 from lace.inspector.serving import Inspector, inspecting
 
 pytestmark = pytest.mark.long

@@ -9,7 +9,7 @@ import pytest
 
 import lace
 from inspector.visiting import Visitor, World, make_world
-from lace.inspector.opened import open_all
+from lace.inspector.inspected import open_all
 from lace.inspector.serving import inspecting
 from lace.records.keys import SigningSecret
 from lace.runtime.identity.keyring import KeyRing

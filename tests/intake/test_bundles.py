@@ -19,7 +19,7 @@ from lace.intake.bundles import ImportReport, RejectedFile, import_bundles
 from lace.limits import IngestLimits
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash
-from lace.porcelain.transfer import all_bodies, write_bundle
+from lace.porcelain.export import all_bodies, write_bundle
 from lace.records.validate import validate
 from lace.store import MemoryStore, SQLiteStore, open_store
 from lace.store.bundle import BundleReader

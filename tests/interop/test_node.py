@@ -38,7 +38,7 @@ from lace.runtime.node.metrics import MAX_LIMITED_PEERS, Metrics, serve_metrics
 from lace.runtime.node.node import Hooks, LinkInfo, Node, NodeLimits
 from lace.store import open_store
 from lace.store.base import RecordStore
-from lace.store.columns.repair.upkeep import compact
+from lace.store.columns.repair.copies import compact
 from lace.transports.base import ByteStream
 from lace.transports.dial import TransportOptions, dial
 from runtime.memory_link import End

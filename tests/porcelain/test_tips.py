@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import lace as api
 from inspector.visiting import Visitor
 from lace.cli.app import app
-from lace.inspector.opened import open_all
+from lace.inspector.inspected import open_all
 from lace.inspector.serving import inspecting
 from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.tai import TAI

@@ -11,7 +11,6 @@ from lace.notation.bytesource import ByteSource
 from lace.notation.decimal import MAX_DIGITS
 from lace.records import curve, frame, keys
 from lace.records.exact import G, N, P, add, combine, compress, lift_x, multiply
-from lace.records.fastparse import extra_headers, parse_common
 from lace.records.frame import (
     FIELD_LINES,
     FrameScan,
@@ -23,11 +22,12 @@ from lace.records.frame import (
     split_records,
 )
 from lace.records.grammar import MARK, RecordRule, refuse
+from lace.records.headpattern import extra_headers, parse_common
 from lace.records.keys import SigningKey, SigningSecret, challenge_scalar, first_scalar, verify, verify_batch
 from lace.records.manifest import Piece, content_length, full_hash, is_manifest, manifest_pieces
 from lace.records.model import DEFAULT_LIMITS, Blob, Plex, RecordHash, ValidRecord
 from lace.records.parse import parse_length, parse_record
-from lace.records.sheet import read_sheet
+from lace.records.partcolumns import parse_alike
 from lace.records.thin import thicken, thin_form
 from lace.records.validate import reread, validate
 from records.strategies import FIELDS, KEY, blob_bytes, plex_bytes, seal_bytes
@@ -70,21 +70,21 @@ def test_what_is_common_is_read_by_one_match(stored: bytes, is_common: bool) -> 
     assert (found is not None) is is_common
     if is_common:
         assert found == parse_record(stored, SMALL)
-    sheet = read_sheet([stored] * 2, SMALL)
-    assert sheet is None or found is not None
+    columns = parse_alike([stored] * 2, SMALL)
+    assert columns is None or found is not None
 
 
 def test_heads_within_the_longest_line_are_read_together() -> None:
     for frames in ([plex_bytes()] * 3, [seal_bytes(plex_bytes())] * 3, [plex_bytes(extras=b"A: 1\n"), plex_bytes()]):
-        sheet = read_sheet(frames, DEFAULT_LIMITS)
-        assert sheet is not None
-        assert list(zip(*sheet, strict=True)) == [parse_record(one, DEFAULT_LIMITS) for one in frames]
+        columns = parse_alike(frames, DEFAULT_LIMITS)
+        assert columns is not None
+        assert list(zip(*columns, strict=True)) == [parse_record(one, DEFAULT_LIMITS) for one in frames]
         start = parse_record(frames[0], DEFAULT_LIMITS).data_start
         exact, less = (RecordLimits(max_header_line_bytes=start - short) for short in (0, 1))
-        assert read_sheet(frames[:1], exact) is not None
-        assert read_sheet(frames[:1], less) is None
-        assert read_sheet(frames[:1], RecordLimits(max_data_bytes=2)) is not None
-        assert read_sheet(frames[:1], RecordLimits(max_data_bytes=1)) is None
+        assert parse_alike(frames[:1], exact) is not None
+        assert parse_alike(frames[:1], less) is None
+        assert parse_alike(frames[:1], RecordLimits(max_data_bytes=2)) is not None
+        assert parse_alike(frames[:1], RecordLimits(max_data_bytes=1)) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from lace.intake.judge import judge_all
 from lace.limits import MIB, RecordLimits
 from lace.notation.bytesource import ByteSource
 from lace.notation.digest import digest
-from lace.records.fastparse import parse_common
 from lace.records.frame import (
     MARKLINE_BYTES,
     claimed_hash,
@@ -24,9 +23,10 @@ from lace.records.frame import (
     split_records,
 )
 from lace.records.grammar import MARK, RecordRule
+from lace.records.headpattern import parse_common
 from lace.records.model import DEFAULT_LIMITS, Blob, Parts, Plex, Record, Seal, ValidRecord
 from lace.records.parse import parse_record
-from lace.records.sheet import Sheet, read_sheet, sheet_of
+from lace.records.partcolumns import PartColumns, columns_of, parse_alike
 from lace.records.thin import thicken, thin_form
 from lace.records.validate import signature_task, signature_tasks, validate
 from lace.records.write import encode_record
@@ -85,7 +85,7 @@ def test_the_fast_way_accepts_nothing_that_the_grammar_refuses(bytes_: bytes, da
     plex = stored("P", head + bytes_[blob_start:])
     broken = plex if kind == "P" else stored("S", bytes_[MARKLINE_BYTES : bytes_.index(MARK, 1)] + plex)
     fast = parse_common(broken, DEFAULT_LIMITS)
-    among_others = read_sheet([bytes_, broken], DEFAULT_LIMITS)
+    among_others = parse_alike([bytes_, broken], DEFAULT_LIMITS)
     try:
         expected = parse_record(broken, DEFAULT_LIMITS)
     except InvalidRecord:
@@ -96,8 +96,8 @@ def test_the_fast_way_accepts_nothing_that_the_grammar_refuses(bytes_: bytes, da
         assert among_others is None or rows(among_others)[1] == expected
 
 
-def rows(sheet: Sheet) -> list[Parts]:
-    return list(map(Parts._make, zip(*sheet, strict=True)))
+def rows(columns: PartColumns) -> list[Parts]:
+    return list(map(Parts._make, zip(*columns, strict=True)))
 
 
 LIKE_EACH_OTHER = st.one_of(st.lists(PLEXES, max_size=4), st.lists(SEALS, max_size=4), st.lists(RECORDS, max_size=3))
@@ -106,29 +106,29 @@ LIKE_EACH_OTHER = st.one_of(st.lists(PLEXES, max_size=4), st.lists(SEALS, max_si
 @given(LIKE_EACH_OTHER)
 def test_records_that_are_read_together_are_those_that_are_read_one_by_one(records: list[Record]) -> None:
     frames = list(map(encode_record, records))
-    sheet = read_sheet(frames, DEFAULT_LIMITS)
+    columns = parse_alike(frames, DEFAULT_LIMITS)
     valids = [validate(frame) for frame in frames]
-    assert Sheet._fields == Parts._fields
-    assert rows(sheet_of(valids)) == [valid.parts for valid in valids]
-    if sheet is not None:
-        assert rows(sheet) == [valid.parts for valid in valids]
-        assert signature_tasks(sheet) == [task for valid in valids if (task := signature_task(valid)) is not None]
+    assert PartColumns._fields == Parts._fields
+    assert rows(columns_of(valids)) == [valid.parts for valid in valids]
+    if columns is not None:
+        assert rows(columns) == [valid.parts for valid in valids]
+        assert signature_tasks(columns) == [task for valid in valids if (task := signature_task(valid)) is not None]
 
 
 def test_only_records_of_one_type_and_the_common_shape_are_read_together() -> None:
     plexes = [plex_bytes(extras=b"X: %d\n" % number) for number in range(3)]
     seals = [seal_bytes(plex) for plex in plexes]
     for alike in (plexes, seals):
-        assert read_sheet(alike, DEFAULT_LIMITS) is not None
+        assert parse_alike(alike, DEFAULT_LIMITS) is not None
         spoiled = alike[1][:-1] + bytes([alike[1][-1] ^ 1])
         for others in ([alike[0], spoiled], [spoiled, alike[0]], [alike[0], b""], [alike[0], alike[1] + b"x"]):
-            assert read_sheet(others, DEFAULT_LIMITS) is None
+            assert parse_alike(others, DEFAULT_LIMITS) is None
         unusual = alike[0].replace(b"links", "lïnks".encode())
-        assert read_sheet([alike[0], unusual], DEFAULT_LIMITS) is None
+        assert parse_alike([alike[0], unusual], DEFAULT_LIMITS) is None
         few = [RecordLimits(max_data_bytes=1), RecordLimits(max_extra_headers=0), RecordLimits(max_header_line_bytes=9)]
-        assert [read_sheet(alike, limits) for limits in few] == [None] * 3
+        assert [parse_alike(alike, limits) for limits in few] == [None] * 3
     for mixed in ([plexes[0], seals[0]], [seals[0], plexes[0]], [blob_bytes()], [], [b""]):
-        assert read_sheet(mixed, DEFAULT_LIMITS) is None
+        assert parse_alike(mixed, DEFAULT_LIMITS) is None
 
 
 def feed(bytes_: bytes, sizes: list[int]) -> bytes:

@@ -17,7 +17,7 @@ from lace.notation.identifiers import Verifier
 from lace.runtime.node.admission import Admission, AdmissionLimits, PeerKind, Standing, peer_key
 from lace.runtime.node.metering import Rate
 from lace.transports.base import TransportProof
-from lace.transports.prefix import network_prefix
+from lace.transports.networks import network_prefix
 
 LIMITS = AdmissionLimits(max_links=8, reserved_links=2, max_links_per_peer=3, max_held_bytes=100, yield_after_s=5.0)
 

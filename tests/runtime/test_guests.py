@@ -28,7 +28,7 @@ from lace.policy.compile import agree
 from lace.policy.exposure import expose_all
 from lace.policy.operand import Module
 from lace.policy.select import select_coordinate
-from lace.porcelain.rulefiles import fill, templates
+from lace.porcelain.ruletemplates import fill, templates
 from lace.records.validate import validate
 from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.guesthouse import GuestHouse, GuestLimits

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lace
-from lace.porcelain.opening import open_lace
+from lace.porcelain.lace import open_lace
 from lace.store.base import Entry
 from lace.store.browsing import Browser
 from tries import tries

@@ -15,7 +15,7 @@ from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import ValidRecord
 from lace.store import MemoryStore, RecordStore, StoreCursor, StoreRecordId, open_store
-from lace.store.columns.segments.segments import as_codes
+from lace.store.columns.segments.segment import as_codes
 from store.samples import assortment, blob, plex, seal
 
 

@@ -27,7 +27,7 @@ from lace.limits import StoreLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.validate import validate
 from lace.store import SQLiteStore, open_store
-from lace.store.columns.file import schema
+from lace.store.columns.tables import schema
 from store.samples import assortment, blob, plex
 
 TESTS = Path(__file__).parent.parent

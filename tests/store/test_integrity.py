@@ -16,8 +16,9 @@ import pytest
 import lace
 from lace.errors import StoreDamaged
 from lace.store import open_store
-from lace.store.columns.file import openers, schema
-from lace.store.columns.file.checksum import checksum, plain_sum
+from lace.store.columns.file import openers
+from lace.store.columns.tables import schema
+from lace.store.columns.tables.checksum import checksum, plain_sum
 from store.samples import assortment, plex
 
 ROOT = Path(__file__).parent.parent.parent

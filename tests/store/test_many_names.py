@@ -16,7 +16,7 @@ from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.records.validate import ValidRecord
 from lace.store import open_store
 from lace.store.columns.segments.encode import MAX_OPEN_NAMES, encode_batch
-from lace.store.columns.segments.segments import MAX_FIELD_GROUPS, Kind
+from lace.store.columns.segments.segment import MAX_FIELD_GROUPS, Kind
 from store.samples import plex
 
 NAMES = 512  # the most that a record may have

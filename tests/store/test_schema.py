@@ -13,8 +13,8 @@ import pytest
 from lace.errors import StoreDamaged
 from lace.limits import RecordLimits
 from lace.store import open_store
-from lace.store.columns.file import schema
 from lace.store.columns.repair.salvage import repair
+from lace.store.columns.tables import schema
 from store.samples import assortment, plex
 from store.test_integrity import old_store
 

@@ -17,7 +17,7 @@ from lace.records.validate import ValidRecord
 from lace.store import StoreCursor
 from lace.store.columns.segments.encode import encode_batch
 from lace.store.columns.segments.packing import pack, unpack
-from lace.store.columns.segments.segments import Segment, as_ids, merge, picked, translate, without
+from lace.store.columns.segments.segment import Segment, as_ids, merge, picked, translate, without
 from lace.store.columns.segments.view import SegmentView
 from store.samples import assortment, plex
 

@@ -17,11 +17,11 @@ from lace.errors import NotFound, StoreDamaged, StoreError, StoreReplaced
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import RecordLimits, StoreLimits
 from lace.store import SQLiteStore, open_store
-from lace.store.columns.repair import upkeep
+from lace.store.columns.repair import copies as upkeep
+from lace.store.columns.repair.copies import backup, compact, restore
 from lace.store.columns.repair.leafpages import LeafPages
 from lace.store.columns.repair.rebuild import CURSOR_GAP
 from lace.store.columns.repair.salvage import repair
-from lace.store.columns.repair.upkeep import backup, compact, restore
 from store.samples import assortment, blob, plex, seal
 
 LIMITS = RecordLimits()

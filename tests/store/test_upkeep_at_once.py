@@ -17,10 +17,11 @@ import lace
 from lace.errors import StoreError, StoreReplaced
 from lace.limits import RecordLimits
 from lace.store import SQLiteStore, open_store
-from lace.store.columns.file import placing
-from lace.store.columns.repair import upkeep
+from lace.store.columns.repair import copies as upkeep
+from lace.store.columns.repair import placing
+from lace.store.columns.repair.copies import backup, compact, restore
 from lace.store.columns.repair.salvage import repair
-from lace.store.columns.repair.upkeep import backup, compact, restore
+from lace.thresholds import StoreThresholds
 from store.samples import assortment, plex
 from store.test_openers import kill_a_writer
 from store.test_upkeep import contents_of, filled, laces_in
@@ -235,8 +236,8 @@ def test_records_that_come_and_go_while_a_lace_is_compacted_are_as_they_are(
         monkeypatch.setattr(upkeep._Compaction, "_is_swapping", False, raising=False)
         monkeypatch.setattr(upkeep._Compaction, "_follow", interfered_follow)
         monkeypatch.setattr(upkeep._Compaction, "_swap", interfered_swap)
-        monkeypatch.setattr(upkeep, "FEW_BEHIND", -1)
-        compact(path, lambda _: interfere() if number < 6 else None)
+        never = StoreThresholds(caught_up_records=-1)
+        compact(path, lambda _: interfere() if number < 6 else None, thresholds=never)
     assert number > 20
     with open_store(path) as store:
         assert {record for _, record in store.records_since()} == kept
@@ -358,7 +359,7 @@ def test_whoever_opens_a_file_that_is_replaced_right_then_is_told(
     for file in (path, other):
         with open_store(file, create=True) as store:
             store.put(assortment())
-    from lace.store.columns.file import file as opening
+    from lace.store.columns.file import storefile as opening
 
     connect = opening.connect
 

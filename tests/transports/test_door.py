@@ -21,12 +21,12 @@ from lace.iltp.address import TcpAddress, UnixAddress, WebSocketAddress
 from lace.notation.tai import TAI
 from lace.transports.base import AcceptedStream, Listener, TransportLimits, TransportProof, TurnedAway
 from lace.transports.dial import TransportOptions, dial, listen
-from lace.transports.doorway import GuardedConnection
 from lace.transports.proof import ProofMemory, ProofRefused
 from lace.transports.proxied import forwarded_for, proxy_name, read_origin
 from lace.transports.tls import ClientTls
+from lace.transports.upgraderequest import GuardedConnection
 from transports.endpoints import ALICE, NOW, any_port, plain_options, with_certificate
-from transports.test_doorway import answer, is_closed, request
+from transports.test_upgraderequest import answer, is_closed, request
 
 SECOND = 10**9
 

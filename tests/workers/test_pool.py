@@ -125,12 +125,12 @@ HOSTILE = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nr
 PROGRAM = """
 import os, sys
 sys.path.insert(0, {root!r})
-import lace.intake.checkers, lace.records.keys
+import lace.intake.bundles, lace.records.keys
 from lace.limits import RecordLimits
 if {spoilt}:
     sys.path[:0] = ["", os.getcwd()]
     os.environ["PYTHONPATH"] = os.pathsep
-with lace.intake.checkers.checkers(1) as check:
+with lace.intake.bundles.checkers(1) as check:
     print(check([sys.stdin.buffer.read()], RecordLimits()).result().kept)
 """
 

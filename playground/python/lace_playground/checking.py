@@ -14,7 +14,7 @@ from lace.policy.exposure import EXPOSURE_PROFILE, Exposure, expose_selected
 from lace.policy.lint import doubts
 from lace.policy.operand import SELECTOR_PROFILE, Module
 from lace.policy.origin import Viewer
-from lace.porcelain.exposed import visible_records
+from lace.porcelain.visibility import visible_records
 from lace_playground.scene import PEOPLE, Scene, Side
 from lace_playground.stage import TAB_LIMITS, Stage, key_of
 from lace_playground.telling import Data, error_data

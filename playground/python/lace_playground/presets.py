@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lace.porcelain.rulefiles import fill
+from lace.porcelain.ruletemplates import fill
 from lace_playground.scene import Note, Scene, Side
 from lace_playground.stage import key_of
 

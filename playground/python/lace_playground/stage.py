@@ -17,8 +17,7 @@ from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
 from lace.policy.exposure import Exposure, expose_all, expose_selected
 from lace.policy.operand import Module
-from lace.porcelain.lace import Lace
-from lace.porcelain.opening import IN_MEMORY, open_lace
+from lace.porcelain.lace import IN_MEMORY, Lace, open_lace
 from lace.records.keys import SigningKey, SigningSecret
 from lace.records.model import Blob, Plex, Record
 from lace.runtime.host.host import LocalHost

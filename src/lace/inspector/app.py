@@ -20,22 +20,22 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from lace.errors import InvalidInput, LaceError, NotFound
+from lace.inspector.answers import Answers
 from lace.inspector.archives import archive_page
-from lace.inspector.asking import Answers
 from lace.inspector.browse import browse, recent
 from lace.inspector.conversation import capture_page
 from lace.inspector.exposure import exposure_page
-from lace.inspector.finding import find_page
 from lace.inspector.guard import CONTENT_POLICY
 from lace.inspector.history import compare
 from lace.inspector.html import tag
+from lace.inspector.inspected import Inspected, OpenedLace
 from lace.inspector.node import node_page
-from lace.inspector.opened import Inspected, OpenedLace
 from lace.inspector.overview import overview
 from lace.inspector.page import POSTED, Navigation, Page, respond
 from lace.inspector.record import record_page, stream_content
 from lace.inspector.rules import rules_page
-from lace.inspector.words import empty, link
+from lace.inspector.search import find_page
+from lace.inspector.widgets import empty, link
 from lace.inspector.writing import delete_page, put_page
 
 STATIC = Path(__file__).parent / "static"

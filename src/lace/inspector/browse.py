@@ -10,9 +10,9 @@ from itertools import zip_longest
 
 from lace.errors import LaceError, NotFound
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.inspected import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page, Place
-from lace.inspector.words import (
+from lace.inspector.widgets import (
     TIME,
     copyable,
     count,
@@ -35,7 +35,7 @@ from lace.records.coordinate import Coordinate
 from lace.records.validate import validate
 from lace.store.base import Entry
 from lace.store.browsing import Child
-from lace.store.columns.file.coordinates import Space
+from lace.store.columns.tables.coordinates import Space
 
 HERE = "Browse"
 RECENT = "Recent"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 
 from lace.errors import LaceError
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.opened import InspectorLimits
-from lace.inspector.words import empty, link, notice, size
+from lace.inspector.inspected import InspectorLimits
+from lace.inspector.widgets import empty, link, notice, size
 from lace.values import dataclass
 
 IMAGES = {

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from lace.errors import LaceError
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.opened import InspectorLimits
+from lace.inspector.inspected import InspectorLimits
 from lace.inspector.page import Data, Page
-from lace.inspector.words import empty, notice, pager, size, table, url
+from lace.inspector.widgets import empty, notice, pager, size, table, url
 from lace.notation.decimal import natural
 from lace.runtime.trace.telling import explanation
 from lace.runtime.trace.trace import Told, TraceReader, Way, read_capture

@@ -11,14 +11,27 @@ from itertools import islice
 from pathlib import Path
 
 from lace.errors import InvalidLacegram
-from lace.inspector.asking import ask
+from lace.inspector.answers import ask
 from lace.inspector.content import hex_dump
 from lace.inspector.conversation import read_told, show_told
 from lace.inspector.html import Markup, join, raw_text_element, tag
-from lace.inspector.opened import Inspected, InspectorLimits, OpenedLace
+from lace.inspector.inspected import Inspected, InspectorLimits, OpenedLace
 from lace.inspector.prooftree import show_explanation
 from lace.inspector.record import KINDS, read_content_head
-from lace.inspector.words import TIME, count, empty, fields, instant, link, notice, section, short, signer, size, table
+from lace.inspector.widgets import (
+    TIME,
+    count,
+    empty,
+    fields,
+    instant,
+    link,
+    notice,
+    section,
+    short,
+    signer,
+    size,
+    table,
+)
 from lace.limits import EngineLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.model import ValidRecord

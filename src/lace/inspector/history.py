@@ -12,9 +12,9 @@ from lace.errors import LaceError
 from lace.inspector.browse import crumbs, entry_data, record_url
 from lace.inspector.content import read_head
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.inspected import InspectorLimits, OpenedLace
 from lace.inspector.page import Page
-from lace.inspector.words import (
+from lace.inspector.widgets import (
     TIME,
     empty,
     fields,

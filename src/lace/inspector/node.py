@@ -14,7 +14,7 @@ from lace.errors import TransportError
 from lace.inspector.conversation import show_items
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.page import Data, Page
-from lace.inspector.words import count, empty, fields, figure, link, notice, section, short, size, table
+from lace.inspector.widgets import count, empty, fields, figure, link, notice, section, short, size, table
 from lace.notation.jsontext import read_json
 from lace.runtime.trace.telling import explanation
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lace.inspector.html import join, tag
-from lace.inspector.opened import Inspected
+from lace.inspector.inspected import Inspected
 from lace.inspector.page import Data, Page
-from lace.inspector.words import count, link, section, size, table
+from lace.inspector.widgets import count, link, section, size, table
 
 
 def overview(inspected: Inspected) -> Page:

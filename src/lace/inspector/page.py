@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.words import link
+from lace.inspector.widgets import link
 from lace.values import dataclass
 
 Data = dict[str, Any]

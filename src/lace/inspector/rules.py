@@ -12,13 +12,13 @@ from lace.datalog.engine.stats import Stats
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.planning.plan import chain
 from lace.errors import InvalidInput, InvalidLacegram, LaceError
-from lace.inspector.asking import Answers, Asked
+from lace.inspector.answers import Answers, Asked
 from lace.inspector.browse import crumbs, record_url, summaries
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.opened import InspectorLimits, OpenedLace
+from lace.inspector.inspected import InspectorLimits, OpenedLace
 from lace.inspector.page import Data, Page
 from lace.inspector.prooftree import show_explanation
-from lace.inspector.words import count, empty, hash_link, notice, section, size, table
+from lace.inspector.widgets import count, empty, hash_link, notice, section, size, table
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RECORD_HASH_LENGTH, RECORD_TYPES
 from lace.notation.text import quote

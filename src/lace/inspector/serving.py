@@ -16,7 +16,7 @@ import uvicorn
 from lace.errors import TransportError
 from lace.inspector.app import make_app
 from lace.inspector.guard import TOKEN, Guard
-from lace.inspector.opened import Inspected
+from lace.inspector.inspected import Inspected
 
 LOOPBACK = "127.0.0.1"
 READY_WITHIN_S = 30.0

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from lace.errors import KeyUnavailable, LaceError
 from lace.inspector.browse import crumbs, record_url
 from lace.inspector.html import Markup, join, tag
-from lace.inspector.opened import OpenedLace
+from lace.inspector.inspected import OpenedLace
 from lace.inspector.page import POSTED, Page
-from lace.inspector.words import copyable, empty, fields, instant, notice, url
+from lace.inspector.widgets import copyable, empty, fields, instant, notice, url
 from lace.runtime.identity.keyring import KeyRing
 
 HERE = "Put"

@@ -10,22 +10,22 @@ import json
 import os
 from base64 import b64encode
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import field
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from lace.errors import StoreError
-from lace.intake.check import Checked
-from lace.intake.checkers import checkers
+from lace.intake.check import Checked, check, check_job
 from lace.limits import IngestLimits, RecordLimits
 from lace.records.model import DEFAULT_LIMITS
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleReader, Frame, RejectedBytes
 from lace.values import dataclass
 from lace.workers.collector import seldom_collecting
-from lace.workers.pool import WorkerDied
+from lace.workers.pool import WorkerDied, WorkerPool
 
 RejectedSink = Callable[[Path, RejectedBytes], None]
 
@@ -156,3 +156,27 @@ class _Keeper:
         report.present += len(chunk.frames) - len(checked.refused) - new
         if self._progress is not None:
             self._progress(report)
+
+
+class Checker(Protocol):
+    """Has chunks of frames checked, somewhere."""
+
+    def __call__(
+        self, frames: Sequence[bytes], limits: RecordLimits, claimed: Sequence[str] | None = None, /
+    ) -> Future[Checked]: ...
+
+
+@contextmanager
+def checkers(count: int) -> Iterator[Checker]:
+    """A way to have chunks checked: by `count` processes or right here."""
+    if count == 0:
+        yield lambda frames, limits, claimed=None: _done(check(frames, limits, claimed=claimed))
+        return
+    with closing(WorkerPool(count)) as pool:
+        yield lambda frames, limits, claimed=None: pool.ask(check_job(frames, limits, claimed), frames)
+
+
+def _done(checked: Checked) -> Future[Checked]:
+    future: Future[Checked] = Future()
+    future.set_result(checked)
+    return future

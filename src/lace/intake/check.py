@@ -1,7 +1,7 @@
 """Judging many framed records and encoding the good ones.
 
 Rule: pure; what goes in and what comes out are plain bytes and values that may cross a process border. A worker
-imports this before its first job, so nothing of the near side of a pool belongs here: `checkers` has that.
+imports this before its first job, so nothing of the near side of a pool belongs here: `bundles` has that.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.keys import verify_batch
 from lace.records.model import ValidRecord
-from lace.records.sheet import Sheet, read_sheet
+from lace.records.partcolumns import PartColumns, parse_alike
 from lace.records.validate import signature_tasks
-from lace.store.columns.segments.encode import EncodedBatch, PackedColumns, encode_batch, encode_sheet
+from lace.store.columns.segments.encode import EncodedBatch, PackedColumns, encode_batch, encode_columns
 from lace.values import dataclass
 from lace.workers.process import PIPE_BYTES
 
@@ -46,18 +46,18 @@ def check(
     claimed: Sequence[str] | None = None,
 ) -> Checked:
     """Validate, verify and encode a chunk of frames; each must be the record `claimed` for it, where that is given."""
-    sheet = read_sheet(frames, limits)
-    if sheet is not None:
-        reasons = verify(signature_tasks(sheet))
-        if _leaves_no_question(sheet, reasons, claimed):
-            return Checked(list(range(len(frames))), [], encode_sheet(sheet, frames).pack())
+    columns = parse_alike(frames, limits)
+    if columns is not None:
+        reasons = verify(signature_tasks(columns))
+        if _leaves_no_question(columns, reasons, claimed):
+            return Checked(list(range(len(frames))), [], encode_columns(columns, frames).pack())
         return _check_each(frames, limits, lambda _: reasons, claimed)
     return _check_each(frames, limits, verify, claimed)
 
 
-def _leaves_no_question(sheet: Sheet, reasons: list[str | None], claimed: Sequence[str] | None) -> bool:
+def _leaves_no_question(columns: PartColumns, reasons: list[str | None], claimed: Sequence[str] | None) -> bool:
     """Whether all are good, asked for, and none is here twice."""
-    hashes = sheet.hash
+    hashes = columns.hash
     return (
         all(reason is None for reason in reasons)
         and len(set(hashes)) == len(hashes)

@@ -21,8 +21,8 @@ from lace.policy.notice import Notice, exposure_notices
 from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
-from lace.porcelain.held import NotExposed, held_back
 from lace.porcelain.lace import Lace
+from lace.porcelain.visibility import NotExposed, held_back
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
 from lace.runtime.local.follow import LocalFollow

@@ -19,7 +19,6 @@ from lace.notation.closing import Closing
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash, Verifier
 from lace.porcelain.changes import ChangeStream, change_stream, format_cursor
-from lace.porcelain.check import Damage, verify_store
 from lace.porcelain.completeness import (
     Incomplete,
     incomplete_content,
@@ -28,19 +27,21 @@ from lace.porcelain.completeness import (
     unlinked_blobs,
     unneeded_parts,
 )
-from lace.porcelain.content import read_content
+from lace.porcelain.content import Progress, read_content
+from lace.porcelain.export import Writable, all_bodies, covered_bodies, write_bundle, write_stream
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.putting import PutBatch, PutVerbs
-from lace.porcelain.source import Progress
 from lace.porcelain.tips import Tip, describe_tip, find_tip, forget_key, know_key, known_keys
-from lace.porcelain.transfer import Writable, all_bodies, covered_bodies, write_bundle, write_stream
+from lace.porcelain.verify import Damage, verify_store
 from lace.records.coordinate import Coordinate, HashAddress, Prefix, is_place, parse_address, parse_prefix
+from lace.records.keys import SigningKey
 from lace.records.manifest import content_length
 from lace.records.model import ValidRecord
 from lace.records.tip import TipPolicy
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.identity.keyring import KeyRing
+from lace.store import MemoryStore, open_store
 from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
@@ -310,3 +311,28 @@ def is_beginning(text: str) -> bool:
         and text[1] == "."
         and all(character in b64a.ALPHABET for character in text[2:])
     )
+
+
+IN_MEMORY = ":memory:"
+
+
+def generate_key() -> SigningKey:
+    """A fresh signing key that lives in memory only; `KeyRing.add` keeps one."""
+    return SigningKey.generate()
+
+
+def open_lace(
+    path: str | os.PathLike[str],
+    create: bool = False,
+    *,
+    read_only: bool = False,
+    clock: Clock | None = None,
+    keys: KeyRing | None = None,
+    limits: RecordLimits | None = None,
+    horizon_s: int | None = HORIZON_S,
+) -> Lace:
+    """The lace at a path; use it in a `with`, or close it. No record dated later than `horizon_s` from now is a tip."""
+    if os.fspath(path) == IN_MEMORY:
+        return Lace(MemoryStore(), clock=clock, keys=keys, limits=limits, horizon_s=horizon_s)
+    store = open_store(Path(path), create=create, read_only=read_only)
+    return Lace(store, clock=clock, keys=keys, limits=limits, horizon_s=horizon_s)

@@ -6,6 +6,7 @@ stores nothing more; what was durable before stays, as after every crash.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -13,20 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from unicodedata import normalize
 
-from lace.errors import InvalidText, StoreError
+from lace.errors import InvalidInput, InvalidText, StoreError
 from lace.intake.batch import Batch
 from lace.limits import RecordLimits
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
-from lace.porcelain.content import Heading, Sign, write_content
-from lace.porcelain.source import Content, CountedContent, Progress, opened_content
-from lace.porcelain.tree import TreeResult, put_tree
+from lace.porcelain.content import Content, CountedContent, Heading, Progress, Sign, opened_content, write_content
 from lace.records.keys import SigningKey
 from lace.records.link import link_header
 from lace.records.model import Header, Plex, Record, Seal
 from lace.runtime.clock import Clock
 from lace.runtime.identity.keyring import KeyRing
+from lace.values import dataclass
 
 Headers = Mapping[str, str] | Iterable[Header]
 Links = Iterable[tuple[str, str]]
@@ -187,3 +188,54 @@ def _link(tag: str, target: str) -> Header:
     except ValueError:
         message = "a link is a word and the hash it points at"
         raise InvalidText(message, rule="record-link", found=repr(f"{tag} {target}"[:80])) from None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeResult:
+    """What became of one file: its record, or why it has none."""
+
+    path: Path
+    name: str
+    hash: RecordHash | None
+    refused: str = ""
+
+
+def put_tree(folder: Path, name: str, batch: Batch, add: Callable[[Path, str], RecordHash]) -> Iterator[TreeResult]:
+    """Queue each file and give its result once its records are durable."""
+    queued: list[TreeResult] = []
+    for path in files_below(folder):
+        file_name = record_name(folder, path, name)
+        queued.append(_put_file(path, file_name, add))
+        if not batch.waiting:
+            yield from queued
+            queued.clear()
+    batch.flush()
+    yield from queued
+
+
+def record_name(folder: Path, path: Path, name: str) -> str:
+    """The Name of a file's record: the prefix and the relative path, in NFC as texts of records are."""
+    relative = normalize("NFC", path.relative_to(folder).as_posix())
+    return f"{name.rstrip('/')}/{relative}" if name else relative
+
+
+def _put_file(path: Path, name: str, add: Callable[[Path, str], RecordHash]) -> TreeResult:
+    if path.is_symlink() or not path.is_file():
+        return TreeResult(path, name, None, "not a regular file")
+    try:
+        return TreeResult(path, name, add(path, name))
+    except InvalidInput as error:
+        return TreeResult(path, name, None, str(error))
+    except OSError as error:
+        return TreeResult(path, name, None, error.strerror or str(error))
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Everything below a folder that is no folder, in the order of its path; folders behind links are left alone."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from files_below(Path(entry.path))
+        else:
+            yield Path(entry.path)

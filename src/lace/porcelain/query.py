@@ -158,7 +158,7 @@ def query(
     limits = limits or stated_limits(rules, name=name)
     program = read_annotated(rules, name=name, limits=limits).program
     if isinstance(asked, str | os.PathLike):
-        from lace.porcelain.opening import open_lace
+        from lace.porcelain.lace import open_lace
 
         with open_lace(asked, read_only=True) as lace:
             answer = _over_base(base_of(lace, limits), program, goal, extra, limits)

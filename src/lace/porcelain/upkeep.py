@@ -33,7 +33,7 @@ def backup(path: str | Path, target: str | Path, *, replace: bool = False, progr
 
     A plain copy of the file is not enough: what was written last stands in a log beside it.
     """
-    from lace.store.columns.repair.upkeep import backup as copy
+    from lace.store.columns.repair.copies import backup as copy
 
     if Path(target).exists() and not replace:
         advice = "--replace, in Python replace=True, overwrites it"
@@ -46,7 +46,7 @@ def restore(backup_path: str | Path, path: str | Path, *, progress: Steps | None
 
     Peers and followers that knew a later state of it compare everything anew.
     """
-    from lace.store.columns.repair.upkeep import restore as remake
+    from lace.store.columns.repair.copies import restore as remake
 
     for suffix in ("", "-wal"):
         if Path(f"{path}{suffix}").exists():
@@ -59,7 +59,7 @@ def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
 
     Others may read and write meanwhile, and must open it again then. It needs room for two more copies while it works.
     """
-    from lace.store.columns.repair.upkeep import compact as rewrite
+    from lace.store.columns.repair.copies import compact as rewrite
 
     return Compacted(*rewrite(Path(path), progress or _nobody))
 

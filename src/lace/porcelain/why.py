@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from lace.datalog.language.formatting import format_program
 from lace.datalog.language.syntax import Atom, Constant, Fact, Predicate, Program, Rule, TrueLiteral
@@ -23,9 +24,11 @@ from lace.facts.predicates import (
     RECORD_PREDICATES,
     SELECT_ADVERTISED,
     SELECT_HAVE,
+    SIGNED_BY,
     START_TAI,
     TICK_TAI,
 )
+from lace.facts.predicates import TAI as TAI_FIELD
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import ExchangePlan, agree
@@ -38,8 +41,13 @@ from lace.porcelain.explain import Explainer, Explanation
 from lace.porcelain.lace import Lace
 from lace.records.coordinate import is_place
 from lace.records.model import Plex, Seal, ValidRecord
+from lace.records.tip import TipPolicy, choose_tip, newest_first
 from lace.records.validate import validate
 from lace.values import dataclass
+
+if TYPE_CHECKING:
+    from lace.interlace.claims.advertisement import Advertisement
+    from lace.runtime.local.preview import Preview
 
 _SENDER, _RECEIVER = 0, 1
 _SCOPED = re.compile(r"\b(?:o[01]|m\d+)_(?=[A-Za-z])")
@@ -358,3 +366,51 @@ def known_target(lace: Lace, target: str) -> RecordHash:
         if is_place(target):
             raise
         return RecordHash.parse(target.removeprefix("////"))
+
+
+def walk_asked(record: RecordHash, here: WhySide, preview: Preview, peer: Verifier | None, *, now: TAI) -> Walk:
+    """Walk a record to the peer of a preview that watched it, or from there to us if we lack it."""
+    there = WhySide(called="there", module=preview.their_module, verifier=peer)
+    if here.lace is None or not here.lace.store.have(record):
+        return walk_offer(record, there, here, now=now, offer=_listed(record, preview))
+    walked = walk(record, here, there, now=now)
+    if walked.stopped is not None:
+        return walked
+    return replace(walked, gates=[*(gate for gate in walked.gates if gate.passed), _answer(record, preview)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    tai: str
+    hash: str
+    signer: str | None
+
+
+def tip_listed(coordinate: str, offered: Iterable[Advertisement], policy: TipPolicy) -> str | None:
+    """The tip of a coordinate among the records that a peer lists there."""
+    from lace.porcelain.preview import rows  # only here: it loads everything that dials
+
+    there = [
+        _Listed(row[TAI_FIELD], row.hash, row[SIGNED_BY] or None)
+        for row in rows(offered)
+        if row.coordinate == coordinate
+    ]
+    tip = choose_tip(newest_first(there), policy)
+    return None if tip is None else tip.hash
+
+
+def _listed(record: RecordHash, preview: Preview) -> list[tuple[str, int, str]] | None:
+    found = next((claim for claim in preview.offered if claim.hash == record), None)
+    return None if found is None else [(name, int(position), value) for name, position, value in found.fields]
+
+
+def _answer(record: RecordHash, preview: Preview) -> Gate:
+    """What the peer itself did when we listed the record to it."""
+    if record in preview.asked_for:
+        return Gate("there", "asked for", True, "we listed it just now, and it was asked for")
+    if preview.has_watched:
+        return Gate("there", "missing", False, "it is stored there already, so it is not asked for")
+    said = "we listed it, and it was not asked for: it is there without being shown to us, or a condition of its rules"
+    said += " does not hold over the records that are there, or that side takes nothing from us"
+    remedy = "prove a key it knows (--key over ws or wss), or have its owner look: `lace why` there tells the rest"
+    return Gate("there", "asked for", False, said, remedy=remedy)

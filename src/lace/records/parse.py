@@ -1,7 +1,7 @@
 """Reading one whole stored record (010), rule by rule.
 
 Rule: this is the grammar. It checks in one order (outer digest, outer lines, inner digest, inner lines), so each bad
-record has one reason. `lace.records.fastparse` answers first for good records of the common shape and must agree.
+record has one reason. `lace.records.headpattern` answers first for good records of the common shape and must agree.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from lace.errors import InvalidSignature
 from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.identifiers import PAYLOAD, RecordHash
-from lace.records.fastparse import parse_common
 from lace.records.grammar import SIGNATURE_BYTES, RecordRule, refuse
+from lace.records.headpattern import parse_common
 from lace.records.keys import verify
 from lace.records.model import DEFAULT_LIMITS, NO_LIMITS, ValidRecord
 from lace.records.parse import parse_record
-from lace.records.sheet import Sheet
+from lace.records.partcolumns import PartColumns
 
 __all__ = [
     "RecordRule", "SignatureTask", "ValidRecord", "reread", "signature_task", "signature_tasks", "validate",
@@ -63,9 +63,9 @@ def signature_task(valid: ValidRecord) -> SignatureTask | None:
     return SignatureTask(_verifier_x(parts.signed_by), parts.plex_digest, b64a.decode_canonical(parts.signature))
 
 
-def signature_tasks(sheet: Sheet) -> list[SignatureTask]:
+def signature_tasks(columns: PartColumns) -> list[SignatureTask]:
     """What has to be verified of many records, in their order; those without a signature ask for nothing."""
-    rows = [row for row in zip(sheet.signed_by, sheet.plex_digest, sheet.signature, strict=True) if row[2]]
+    rows = [row for row in zip(columns.signed_by, columns.plex_digest, columns.signature, strict=True) if row[2]]
     verifiers, messages, signatures = zip(*rows, strict=True) if rows else ((), (), ())
     decoded = b64a.decode_canonical_each(signatures, SIGNATURE_BYTES)
     return list(map(SignatureTask, map(_verifier_x, verifiers), messages, decoded))

@@ -20,8 +20,8 @@ from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash
 from lace.store.columns.file.connect import connect, store_errors
-from lace.store.columns.file.coordinates import CoordinateIndex, Space
-from lace.store.columns.segments.segments import as_codes
+from lace.store.columns.segments.segment import as_codes
+from lace.store.columns.tables.coordinates import CoordinateIndex, Space
 
 _AFTER_SLASH = "0"  # the character behind "/": a bound behind everything below a name
 

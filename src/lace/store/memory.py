@@ -22,7 +22,7 @@ from lace.records.validate import ValidRecord, reread
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.segments.encode import EncodedBatch
-from lace.store.columns.segments.segments import as_codes
+from lace.store.columns.segments.segment import as_codes
 from lace.store.news import StoreNews
 from lace.values import dataclass
 

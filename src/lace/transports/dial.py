@@ -23,7 +23,7 @@ from lace.transports.base import (
     TransportProof,
     UidMap,
 )
-from lace.transports.prefix import is_loopback
+from lace.transports.networks import is_loopback
 from lace.transports.proof import Clock, ProofMemory, ProofRefused, Signer
 from lace.transports.stdio import STDIO, open_stdio, spawn_child
 from lace.transports.tcp import dial_tcp, listen_tcp

@@ -17,7 +17,7 @@ from ssl import SSLContext
 from lace.errors import TransportError
 from lace.iltp.address import Address
 from lace.transports.base import Hears, TransportLimits, reason
-from lace.transports.prefix import network_prefix
+from lace.transports.networks import network_prefix
 from lace.transports.proxied import UNIX, plain_host, read_origin
 from lace.values import dataclass
 

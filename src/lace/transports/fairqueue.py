@@ -8,13 +8,16 @@ behind.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from heapq import nlargest
 from operator import itemgetter
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+LOOKS = 2  # of the event loop, before the next round of those who take turns
 MAX_REMEMBERED = 4096  # accounts, those that wait aside
 
 
@@ -102,3 +105,13 @@ class FairQueue(Generic[T]):
         found = [item for queue in self._waiting.values() for item in queue]
         self._waiting.clear()
         return found
+
+
+def after_others(begin: Callable[[], None], looks: int = LOOKS) -> None:
+    """Begin the next round of turns once the loop has done all that is ready, so many times.
+
+    A round comes last. Waking a peer that was served, reading from it and accepting it each take one look of the loop;
+    a round between them would make each step of an exchange wait for one more.
+    """
+    then = partial(after_others, begin, looks - 1) if looks else begin
+    asyncio.get_running_loop().call_soon(then)

@@ -20,7 +20,7 @@ from websockets.frames import Frame
 from websockets.http11 import Request, Response
 from websockets.protocol import State
 
-from lace.transports.rounds import after_others
+from lace.transports.fairqueue import after_others
 
 _TURN_S = 0.002  # of the event loop's thread, for all connections, before it does something else
 _UPGRADE_S = 0.003  # about what follows from a request: an upgrade, and a link that begins and ends

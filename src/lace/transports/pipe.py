@@ -12,7 +12,7 @@ from typing import Self
 
 from lace.errors import TransportError
 from lace.iltp.address import Address
-from lace.transports.accepted import AcceptQueue, has_hung_up, is_torn_down
+from lace.transports.acceptqueue import AcceptQueue, has_hung_up, is_torn_down
 from lace.transports.base import (
     READ_BYTES,
     WRITE_BUFFER_BYTES,

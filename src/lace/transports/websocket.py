@@ -28,7 +28,7 @@ from websockets.server import ServerProtocol
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
-from lace.transports.accepted import AcceptQueue, has_hung_up, is_torn_down
+from lace.transports.acceptqueue import AcceptQueue, has_hung_up, is_torn_down
 from lace.transports.base import (
     WRITE_BUFFER_BYTES,
     Hears,
@@ -39,7 +39,6 @@ from lace.transports.base import (
     reason,
 )
 from lace.transports.door import Door, Visitor, bound_sockets, made_transport
-from lace.transports.doorway import Doorway, GuardedConnection, Refused
 from lace.transports.frames import PacedConnection, Turns
 from lace.transports.pipe import DEFAULT_LIMITS
 from lace.transports.proof import (
@@ -68,6 +67,7 @@ from lace.transports.tls import (
     peer_certificate_sha256,
     server_context,
 )
+from lace.transports.upgraderequest import GuardedConnection, Refused, RequestCheck
 from lace.values import dataclass
 
 _QUIET = logging.getLogger("lace.websocket")
@@ -333,7 +333,7 @@ class WebSocketListener:
         self._certificate = certificate_sha256(self._tls) if self._tls else None
         self._memory = identity.proofs or ProofMemory(limits.proof_window_s, limits.max_remembered_proofs)
         self._memory.begin(identity.clock())
-        self._doorway = Doorway(identity.origins, identity.names)
+        self._request_check = RequestCheck(identity.origins, identity.names)
         self._door = Door(
             self._begin, limits, self._hears, proxies=identity.proxies, speaks_tls=self._context is not None
         )
@@ -427,7 +427,7 @@ class WebSocketListener:
         try:
             if visitor.is_from_proxy and not visitor.has_origin:
                 self._door.speaks_for(visitor, forwarded_for(request.headers.get_all(FORWARDED)), visitor.port)
-            dialled = self._doorway.check(request, self.address, connection.local_address[0])
+            dialled = self._request_check.check(request, self.address, connection.local_address[0])
             upgraded = self._upgraded(connection, request, dialled)
             self._check_place(connection, upgraded)
         except Refused as refused:

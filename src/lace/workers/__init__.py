@@ -1,4 +1,9 @@
 """Work in other processes: jobs go out over a pipe, answers come back.
 
-Rule: it knows jobs and nothing of what they do. `pool` is this side, `process` the other.
+- *job*: a value that is pickled to a worker; its `run` gives the answer, which is pickled back.
+- *pool*: the near side: one worker, some, or some that start in the background. *Process*: the far side.
+- *collector*, *allocator*: how often a process of ours looks for cycles, and what it does with freed memory.
+
+Rule: it knows jobs and nothing about what they do. Never: a worker that died gives an answer; a worker imports from the
+folder it was started in.
 """

@@ -12,7 +12,7 @@ import click
 
 from lace.cli.commands.pipeline import NamedPath, policies, policy_options
 from lace.cli.options.groups import SummaryGroup
-from lace.cli.output.leaving import leave_when_interrupted
+from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import count_of, human_size, json_option, print_fields, print_json, print_table, say
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.asking import ask
 from lace.cli.commands.ls import shown_time
+from lace.cli.exchange.preview import ask
+from lace.cli.exchange.remote import selector_of
 from lace.cli.options.arguments import LacePath, PrefixType, opened
 from lace.cli.options.links import AddressType, LinkChoices, link_options, make_terms
 from lace.cli.output.output import (
@@ -21,7 +22,6 @@ from lace.cli.output.output import (
     short_hash,
     shown_hash,
 )
-from lace.cli.remote import selector_of
 
 if TYPE_CHECKING:
     from lace.porcelain.listing import Row

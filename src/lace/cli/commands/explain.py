@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +15,14 @@ from lace.cli.options.arguments import StoreOnly, lace_path, opened, opened_for_
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.cli.output.output import human_size, json_option, print_json, say, say_hanging
 from lace.errors import NotFound
+from lace.notation.identifiers import RecordHash
 
 if TYPE_CHECKING:
     from lace.datalog.engine import Result
     from lace.datalog.language.syntax import Fact
     from lace.limits import EngineLimits
     from lace.porcelain.explain import Explanation
-    from lace.porcelain.naming import Naming
+    from lace.porcelain.lace import Lace
 
 
 @click.command("explain")
@@ -92,7 +94,7 @@ def _naming(path: Path | None, columns: str | None) -> Iterator[Naming | None]:
     if path is None or not columns:
         yield None
         return
-    from lace.porcelain.naming import Naming
+    from lace.cli.commands.explain import Naming
 
     with opened(path) as lace:
         yield Naming(lace, columns.split(","))
@@ -124,3 +126,42 @@ def _print_plan(result: Result) -> None:
         f"loaded in {stats.load_seconds * 1000:.1f} ms, evaluated in {stats.seconds * 1000:.1f} ms, "
         f"{human_size(stats.memory_bytes)} held"
     )
+
+
+_RECORD = re.compile(rf"\b{RecordHash.PATTERN}")
+
+
+class Naming:
+    """Some fields of the records that a text speaks of."""
+
+    def __init__(self, lace: Lace, columns: Sequence[str]) -> None:
+        self._lace = lace
+        self._columns = [column.strip() for column in columns if column.strip()]
+        self._known: dict[str, dict[str, tuple[str, ...]]] = {}
+
+    def of(self, text: str) -> dict[str, dict[str, tuple[str, ...]]]:
+        """The stored records of a text, each with its fields."""
+        fields = {record: self._fields(record) for record in dict.fromkeys(_RECORD.findall(text))}
+        return {record: found for record, found in fields.items() if found}
+
+    def beside(self, text: str) -> str:
+        """The text with the fields of its records at the ends of the lines that name them."""
+        return "".join(self._line(line) for line in text.splitlines(keepends=True))
+
+    def _line(self, line: str) -> str:
+        said = "; ".join(
+            ", ".join(f"{name} {value}" for name, values in fields.items() for value in values)
+            for fields in self.of(line).values()
+        )
+        body = line.rstrip("\n")
+        return f"{body}   # {said}{line[len(body) :]}" if said else line
+
+    def _fields(self, record: str) -> dict[str, tuple[str, ...]]:
+        from lace.porcelain.listing import record_fields
+
+        if record not in self._known:
+            stored = RecordHash(record)
+            have = self._lace.store.have(stored)
+            found = record_fields(self._lace.load(stored), self._columns) if have else {}
+            self._known[record] = {name: found[name] for name in self._columns if name in found}
+        return self._known[record]

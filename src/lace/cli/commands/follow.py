@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lace.cli.localpeer import follow_locally, require_lace
+from lace.cli.exchange.local import follow_locally
 from lace.cli.options.links import captured, make_node
-from lace.cli.options.peerchoices import PeerChoices, peer_command
+from lace.cli.options.peerchoices import PeerChoices, peer_command, require_lace
 from lace.cli.options.side import Side, opened_side
 from lace.cli.output.failure import ExitCode, leave_quietly
-from lace.cli.output.leaving import first_of, leave_at_once
+from lace.cli.output.interrupts import first_of, leave_at_once
 from lace.cli.output.output import json_option, print_json, say
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.commands.ls import writer_words
+from lace.cli.exchange.remote import fetch, from_options
 from lace.cli.options.arguments import Target, lace_argument, opened
 from lace.cli.options.links import LinkChoices
 from lace.cli.output.files import output_to
 from lace.cli.output.output import metered, say
-from lace.cli.remote import fetch, from_options
 from lace.errors import NotFound
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _resolve(lace: Lace, target: str, source: Any, links: dict[str, Any]) -> Rec
         return lace.resolve(target)
     except NotFound as error:
         if source is not None:
-            from lace.cli.asking import why_not_fetched
+            from lace.cli.exchange.preview import why_not_fetched
 
             error.add_note(why_not_fetched(lace, source, target, LinkChoices(**links)))
         raise

@@ -19,7 +19,7 @@ def command(path: Path, as_json: bool) -> None:
     PATH is the file to create; it must not exist yet. By convention it ends in .lace.
     """
     from lace.errors import StoreError
-    from lace.porcelain.opening import open_lace
+    from lace.porcelain.lace import open_lace
 
     if path.exists():
         raise StoreError(f"{path} exists already; nothing was changed")

@@ -13,7 +13,7 @@ from lace.cli.options.arguments import LacePath
 from lace.cli.output.output import human_size, say
 
 if TYPE_CHECKING:
-    from lace.inspector.opened import Inspected
+    from lace.inspector.inspected import Inspected
 
 
 @click.command("inspect")
@@ -51,7 +51,7 @@ def command(
     """
     if not paths and not node:
         raise click.UsageError("name a lace, an archive or a captured stream, or a running node with --node")
-    from lace.inspector.opened import open_all
+    from lace.inspector.inspected import open_all
     from lace.inspector.serving import Inspector
 
     if (rules is None) != (goal is None) or (rules is not None and html is None):

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.localpeer import exchange_locally, preview_here, require_lace
+from lace.cli.exchange.local import exchange_locally, preview_here
+from lace.cli.exchange.relay import address_of, hold_option, relay_between
+from lace.cli.exchange.remote import exchange_once
 from lace.cli.options.arguments import opened
-from lace.cli.options.links import LinkChoices, captured, make_node
-from lace.cli.options.peerchoices import PeerChoices, peer_command
+from lace.cli.options.links import LinkChoices
+from lace.cli.options.peerchoices import PeerChoices, peer_command, require_lace
 from lace.cli.options.side import opened_side
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.leaving import run_until_interrupted
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
-from lace.cli.output.output import ProgressMeter, json_option, metered
-from lace.cli.relaying import address_of, hold_option, relay_between
+from lace.cli.output.output import json_option
 
 if TYPE_CHECKING:
-    from lace.interlace.events import Event
-    from lace.interlace.host import Host
     from lace.interlace.setup.terms import Terms
-    from lace.runtime.host.quotas import QuotaGate
-    from lace.runtime.link.session import Outcome
-    from lace.runtime.node.node import Hooks, LinkInfo
-    from lace.store.base import RecordStore
 
 
 @click.command("interlace")
@@ -67,7 +59,7 @@ def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> Exit
 def _ask(
     path: Path, address: Any, terms: Terms, choices: LinkChoices, trace: Path | None, *, as_json: bool
 ) -> ExitCode:
-    from lace.cli.asking import ask, print_preview
+    from lace.cli.exchange.preview import ask, print_preview
     from lace.runtime.local.preview import Preview
 
     preview = Preview()
@@ -76,48 +68,3 @@ def _ask(
         held = held_back_here(lace.store, terms, outcome)
     print_preview(preview, held, as_json=as_json)
     return ExitCode.OK
-
-
-def exchange_once(
-    store: RecordStore,
-    address: Any,
-    terms: Terms,
-    choices: LinkChoices,
-    trace: Path | None = None,
-    make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None,
-) -> tuple[Outcome, float, tuple[int, int]]:
-    """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
-    from lace.runtime.node.node import Hooks
-    from lace.workers.allocator import keep_freed_memory
-
-    keep_freed_memory()
-    started = time.monotonic()
-    hooks = Hooks()
-
-    async def run() -> tuple[Outcome, tuple[int, int]]:
-        node = make_node(store, choices, hooks, make_host=make_host)
-        try:
-            outcome = await node.exchange(address, terms)
-        finally:
-            await node.shutdown()
-        return outcome, (node.metrics.get("bytes_received_total"), node.metrics.get("bytes_sent_total"))
-
-    with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
-        _show_progress(hooks, meter)
-        outcome, moved = run_until_interrupted(run())
-    return outcome, time.monotonic() - started, moved
-
-
-def _show_progress(hooks: Hooks, meter: ProgressMeter) -> None:
-    from lace.interlace.events import Received, Sent
-
-    moved = {"in": 0, "out": 0}
-
-    def show(_: LinkInfo, event: Event) -> None:
-        if isinstance(event, Received):
-            moved["in"] = event.bytes_received
-        elif isinstance(event, Sent):
-            moved["out"] = event.bytes_sent
-        meter.advance(moved["in"] + moved["out"] - meter.done)
-
-    hooks.on_event = show

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.commands.key import ring_names
+from lace.cli.exchange.remote import from_options, pull, selector_of
 from lace.cli.options.arguments import PrefixType, lace_argument, opened
 from lace.cli.options.links import LinkChoices
 from lace.cli.output.output import (
@@ -24,7 +25,6 @@ from lace.cli.output.output import (
     short_hash,
     shown_hash,
 )
-from lace.cli.remote import from_options, pull, selector_of
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
@@ -85,7 +85,7 @@ def _told_if_empty(rows: Iterator[Row], path: Path, prefix: str) -> Iterator[Row
     first = next(rows, None)
     if first is not None:
         return chain([first], rows)
-    from lace.porcelain.near import nearest_prefixes
+    from lace.porcelain.listing import nearest_prefixes
 
     near = nearest_prefixes(path, prefix)
     say(f"nothing stands at {prefix}" + (f"; there is {', '.join(near)}" if near else ""), err=True)

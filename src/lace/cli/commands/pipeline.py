@@ -11,7 +11,7 @@ import click
 
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.policies import chosen_exposures, chosen_selector, read_rules
-from lace.cli.output.leaving import leave_when_interrupted
+from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import json_option, print_json, print_table, say
 
 if TYPE_CHECKING:

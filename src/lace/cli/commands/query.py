@@ -10,7 +10,7 @@ import click
 from lace.cli.cores import read_ahead, use_two_cores
 from lace.cli.options.arguments import lace_path, opened_for_rules
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
-from lace.cli.output.leaving import leave_when_interrupted
+from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import (
     json_option,
     print_json_lines,

@@ -31,7 +31,7 @@ from lace.cli.options.links import (
 from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
 from lace.cli.options.side import Side, opened_side, side_argument
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.leaving import done_or_stopped, first_of, leave_at_once
+from lace.cli.output.interrupts import done_or_stopped, first_of, leave_at_once
 from lace.cli.output.logbook import Logbook
 from lace.limits import HORIZON_S
 from lace.values import dataclass

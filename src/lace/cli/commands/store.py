@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.asking import why_not_sent
-from lace.cli.commands.interlace import exchange_once
+from lace.cli.exchange.preview import why_not_sent
+from lace.cli.exchange.remote import HASHES_AT_ONCE, exchange_once, with_pieces
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.links import AddressType, LinkChoices, link_options, make_terms
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, print_not_kept, print_outcome
 from lace.cli.output.output import count_of, json_option, print_json, say
-from lace.cli.remote import HASHES_AT_ONCE, with_pieces
 
 if TYPE_CHECKING:
     from lace.interlace.result import InterlaceResult

@@ -23,7 +23,7 @@ def command() -> None:
 @json_option
 def show(as_json: bool) -> None:
     """List the templates and what each needs to be told."""
-    from lace.porcelain.rulefiles import templates
+    from lace.porcelain.ruletemplates import templates
 
     found = templates()
     if as_json:
@@ -49,7 +49,7 @@ def new(template: str, folder: Path | None, group: str, app: str, admin: str, co
     files are left alone.
     """
     from lace.cli.commands.key import verifier_named
-    from lace.porcelain.rulefiles import fill
+    from lace.porcelain.ruletemplates import fill
 
     words = {"group": group, "app": app, "admin": verifier_named(admin) if admin else "", "count": str(count)}
     try:

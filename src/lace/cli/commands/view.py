@@ -46,7 +46,7 @@ def command(
     from lace.notation.factline import format_fact
     from lace.notation.tai import TAI
     from lace.policy.origin import Viewer
-    from lace.porcelain.exposed import visible_facts, visible_records
+    from lace.porcelain.visibility import visible_facts, visible_records
     from lace.runtime.clock import SystemClock
 
     exposures = chosen_exposures(expose, chosen_selector(sources, coordinates, hashes))

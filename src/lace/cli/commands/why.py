@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.asking import walk_to_peer
 from lace.cli.commands.key import verifier_named
+from lace.cli.exchange.preview import walk_to_peer
 from lace.cli.options.arguments import LacePath, Target, lace_argument, opened
 from lace.cli.options.links import AddressType, LinkChoices, PinType, VerifierType
 from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options

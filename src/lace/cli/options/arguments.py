@@ -67,7 +67,7 @@ def lace_argument(function: F) -> F:
 def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
     """The lace at a path that has to be there."""
     from lace.cli.commands.key import user_ring
-    from lace.porcelain.opening import open_lace
+    from lace.porcelain.lace import open_lace
 
     with _known(path):
         lace = open_lace(path, read_only=not write, keys=user_ring())
@@ -82,7 +82,7 @@ def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
 
 def _near(path: Path, place: str) -> str:
     """What stands nearest to a coordinate at which nothing stands, in words."""
-    from lace.porcelain.near import nearest_prefixes
+    from lace.porcelain.listing import nearest_prefixes
 
     return ", ".join(nearest_prefixes(path, place))
 

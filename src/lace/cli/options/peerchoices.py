@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from lace.cli.localpeer import LocalChoices, PeerType, refuse_link_choices, their_options
-from lace.cli.options.links import LINK_OPTIONS, LinkChoices, link_options, make_terms, trace_option
+from lace.cli.options.arguments import LacePath
+from lace.cli.options.links import LINK_OPTIONS, AddressType, LinkChoices, link_options, make_terms, trace_option
 from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, select_options
 from lace.cli.options.side import side_argument
 from lace.cli.output.failure import ExitCode
@@ -21,7 +21,56 @@ from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.interlace.setup.terms import Terms
+    from lace.policy.exposure import Exposure
     from lace.policy.operand import Module
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PeerType(AddressType):
+    """An address, or the path of a lace on this machine."""
+
+    name = "peer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value)
+        if Path(text).is_file() or text.endswith(".lace") or ":memory:" in text:
+            return LacePath().convert(value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def require_lace(place: Path | str) -> Path:
+    """A place that has to be a lace: two that exchange in one process both are."""
+    if isinstance(place, str):
+        raise click.UsageError(f"{place} is an archive: serve it (`lace serve`) and name its address as the PEER")
+    return place
+
+
+def their_options(function: F) -> F:
+    """What the other lace brings, when it is on this machine."""
+    for option in (
+        click.option(
+            "--their-expose",
+            metavar="all|selected|none|FILE",
+            multiple=True,
+            help="With a lace as the peer: what it shows; as --expose without this.",
+        ),
+        click.option(
+            "--their-select", metavar="WHAT", help="With a lace as the peer: all, a PREFIX, a HASH or a FILE."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+class LocalChoices(NamedTuple):
+    """What was chosen for both laces: for the other one as for ours, unless it was said apart."""
+
+    module: Module
+    exposed: tuple[Exposure, ...]
+    their_select: str | None
+    their_expose: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +135,13 @@ def _require_stdio(peer: object, child: Sequence[str]) -> None:
 
     if child and not isinstance(peer, StdioAddress):
         raise click.UsageError(f"{child[0]!r} behind {peer}: only with the address stdio a command to start follows")
+
+
+def refuse_link_choices(links: dict[str, Any]) -> None:
+    """Connection options mean nothing between two laces on one machine."""
+    given = sorted(name for name, value in links.items() if value)
+    if given:
+        raise click.UsageError(f"--{given[0]} needs an address, and the peer is a lace on this machine")
 
 
 _GIVEN = ("path", "master", "address", "child", "expose", "their_select", "their_expose", "trace")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from lace.interlace.setup.terms import Terms
     from lace.policy.operand import Module
     from lace.porcelain.completeness import Incomplete
-    from lace.porcelain.held import NotExposed
     from lace.porcelain.lace import Lace
+    from lace.porcelain.visibility import NotExposed
     from lace.runtime.link.session import Outcome
     from lace.store.base import RecordStore
 
@@ -72,7 +72,7 @@ def held_back_here(store: RecordStore, terms: Terms, outcome: Outcome) -> NotExp
     """What our own exposure held back, if we listed nothing to the peer; this evaluates our rules once more."""
     if outcome.abort or outcome.result.advertised_to_peer:
         return None
-    from lace.porcelain.held import held_back
+    from lace.porcelain.visibility import held_back
     from lace.runtime.clock import SystemClock
 
     return held_back(store, terms, outcome.result.peer_verifier, at=SystemClock().tai())

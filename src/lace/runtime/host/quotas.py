@@ -25,7 +25,7 @@ from lace.runtime.host.refusedbefore import RefusedBefore, RefusedRecord
 from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
 from lace.store.columns.segments.encode import EncodedBatch, encode_batch
-from lace.store.columns.segments.segments import NO_SIGNER
+from lace.store.columns.segments.segment import NO_SIGNER
 from lace.store.ledger import Brought, Usage
 from lace.values import dataclass
 

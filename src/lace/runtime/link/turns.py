@@ -11,8 +11,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from time import thread_time
 
-from lace.transports.fairqueue import FairQueue
-from lace.transports.rounds import after_others
+from lace.transports.fairqueue import FairQueue, after_others
 
 ROUND_S = 0.002  # of processor time; the piece of work that crosses it is finished
 END_S = 0.0005  # about what the end of a link takes, in the rounds after its turn

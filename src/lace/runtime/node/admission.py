@@ -19,7 +19,7 @@ from lace.limits import MIB
 from lace.notation.identifiers import Verifier
 from lace.runtime.node.metering import Bucket, Rate
 from lace.transports.base import TransportProof
-from lace.transports.prefix import network_of
+from lace.transports.networks import network_of
 from lace.values import dataclass
 
 

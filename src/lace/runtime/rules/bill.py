@@ -21,7 +21,7 @@ class ForAll(Call):
     __slots__ = ("_asking",)
 
     def __init__(self, asking: dict[int, Call], caller: Call) -> None:
-        super().__init__(caller.max_rows, caller.payer)
+        super().__init__(caller.max_rows, caller.payer, may_wait=caller.may_wait)
         self.account = caller.account
         self._asking = asking
 

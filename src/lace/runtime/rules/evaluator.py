@@ -111,10 +111,9 @@ class Evaluator(Protocol):
         """A call was broken off in the middle: the next one evaluates everything."""
 
     def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
-        """What changed in the two sets, over the store's newest snapshot."""
+        """What changed in the two sets, over the store's newest snapshot.
 
-    def try_follow(self, facts: RuntimeFacts, call: Call) -> Delta | None:
-        """The same for a few new records, if each is looked at by itself and no turn is waited for; else None."""
+        A call that may not wait follows a few new records, if each is looked at by itself; else NotNow."""
 
     def requestable_with(
         self, claims: Sequence[Advertisement], source: str, call: Call, *, is_alone: bool
@@ -212,6 +211,9 @@ class StoreEvaluator:
         """What may be requested and is not there, no matter which peer claims to have it."""
         return self._request
 
+    def _has_little_to_follow(self) -> bool:
+        return self.store.cursor().record - self._cursor.record <= self._thresholds.max_short_records
+
     def _move(self, event: FollowingEvent) -> None:
         self._following = MOVES[self._following, event]
 
@@ -235,8 +237,13 @@ class StoreEvaluator:
         claims that this makes necessary."""
         self._watch.call = call
         runtime = self.policy.read_of(facts)
+        if self._by_record is not None and (call.may_wait or self._has_little_to_follow()):
+            delta = self._follow_records(self._by_record, runtime, call)
+            if delta is not None:
+                return delta
+        call.needs_time()
         if self._by_record is not None:
-            return self._follow_records(self._by_record, runtime, call) or self._start(runtime, ())
+            return self._start(runtime, ())
         feed, forget = self._claims.change(claims.added, claims.removed)
         delta = self._follow(runtime, feed, forget)
         if delta is None:
@@ -248,13 +255,6 @@ class StoreEvaluator:
         if feed:
             delta = delta.then(self._follow(runtime, feed, []) or self._start(runtime, self._claims.fed))
         return delta
-
-    def try_follow(self, facts: RuntimeFacts, call: Call) -> Delta | None:
-        """The same for a few new records, if each is looked at by itself; else None."""
-        new = self.store.cursor().record - self._cursor.record
-        if self._by_record is None or new > self._thresholds.max_short_records:
-            return None
-        return self._follow_records(self._by_record, self.policy.read_of(facts), call)
 
     def close(self) -> None:
         """Let go of what was derived; nobody asks again."""

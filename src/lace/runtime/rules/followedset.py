@@ -21,7 +21,7 @@ from lace.differences.idset import IdSet, set_of
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.claims.peerclaims import PeerClaims
-from lace.interlace.host import Call, Payer
+from lace.interlace.host import Call, NotNow, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.node.bounds import MANY_CLAIMS
 from lace.runtime.rules.bill import SharedBill
@@ -58,9 +58,6 @@ class FollowedSet(Protocol):
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation: ...
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]: ...
     def rest(self, call: Call) -> None: ...
-    def at_once(self) -> Generation | None: ...
-    @property
-    def is_ready(self) -> bool: ...
     def all_of(self, records: Sequence[str]) -> Generation: ...
     def leave(self, payer: Payer | None) -> None: ...
     def close(self) -> None: ...
@@ -106,6 +103,7 @@ class PrivateSet(_Generations):
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, with all that the peer claims."""
+        call.needs_time()
         with self._evaluator.turn(call, Work.EVALUATION):
             return self._follow(self._evaluator.evaluate(runtime, claims.take_changes(), call))
 
@@ -115,17 +113,9 @@ class PrivateSet(_Generations):
 
     def rest(self, call: Call) -> None:
         """From here on small changes are likely."""
+        call.needs_time()
         with self._evaluator.turn(call, Work.EVALUATION), self._evaluator.turn(call, Work.RULES):
             self._evaluator.get_ready()
-
-    def at_once(self) -> Generation | None:
-        """Not without an evaluation."""
-        return None
-
-    @property
-    def is_ready(self) -> bool:
-        """As far as is known without asking."""
-        return False
 
 
 class SetOrigin(Enum):
@@ -156,10 +146,8 @@ MOVES = {
     (SetOrigin.RESUMED, SetEvent.EVALUATED): SetOrigin.EVALUATED,
     (SetOrigin.RESUMED, SetEvent.BROKEN_OFF): SetOrigin.KEPT,
     (SetOrigin.EVALUATED, SetEvent.EVALUATED): SetOrigin.EVALUATED,
-    (
-        SetOrigin.EVALUATED,
-        SetEvent.BROKEN_OFF,
-    ): SetOrigin.EVALUATED,  # the evaluator tells all of it, or knows what it told
+    # The evaluator tells all of it then, or knows what it told before.
+    (SetOrigin.EVALUATED, SetEvent.BROKEN_OFF): SetOrigin.EVALUATED,
 }
 STANDS_BY_ITSELF = frozenset({SetOrigin.KEPT, SetOrigin.RESUMED})  # at its moment it needs no evaluation
 
@@ -210,6 +198,9 @@ class SharedSet(_Generations):
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, whatever anybody claims."""
+        if not call.may_wait and self.is_current:
+            return self._newest
+        call.needs_time()
         self._bill.join(call.payer)
         try:
             with self._bill.waiting(call):
@@ -241,42 +232,34 @@ class SharedSet(_Generations):
         return self._newest
 
     def refresh(self, call: Call) -> None:
-        """Follow the store, for all links that will ask."""
-        runtime = self._runtime
-        if runtime is not None:
-            self.current(runtime, NO_CLAIMS, call)
+        """Follow the store, for all links that will ask.
 
-    def refresh_shortly(self, call: Call) -> None:
-        """Follow a few records in the thread that stored them: waking another would take longer. Nothing happens if
-        that would be long, or if another thread is at it."""
+        A call that may not wait comes from a thread that has just stored a few records: waking another thread would
+        take longer than following them does. NotNow if there is more to do, or somebody else is at it.
+        """
         runtime = self._runtime
-        if runtime is None or self._origin is not SetOrigin.EVALUATED or not self._busy.acquire(blocking=False):
+        if runtime is None:
             return
+        if call.may_wait:
+            self.current(runtime, NO_CLAIMS, call)
+            return
+        if self._origin is not SetOrigin.EVALUATED or not self._busy.acquire(blocking=False):
+            raise NotNow("the set is in other hands")
         try:
             with self._bill.waiting(call), self._bill.split(call) as for_all:
-                self._try_follow(runtime, for_all)
+                self._evaluated(runtime, for_all)
+        except NotNow:  # before anything was begun
+            raise
         except BaseException:
             self._break_off()
             raise
         finally:
             self._busy.release()
 
-    def _try_follow(self, runtime: RuntimeFacts, call: Call) -> None:
-        heard, before = self._store.news.count, self._evaluator.cursor
-        delta = self._evaluator.try_follow(runtime, call)
-        if delta is not None:
-            self._forget_answers(before)
-            self._newest, self._heard = self._follow(delta), heard
-            self._settled = self.cursor, self._newest
-
     @property
     def is_current(self) -> bool:
         """Whether nothing was stored since the newest set was worked out."""
         return self._heard == self._store.news.count
-
-    def at_once(self) -> Generation | None:
-        """The newest set, if nothing was stored since it was worked out; nobody is waited for."""
-        return self._newest if self.is_current else None
 
     def _worked_out(self, runtime: RuntimeFacts, call: Call) -> Generation:
         if self._origin in STANDS_BY_ITSELF and self._kept_at == self._store.cursor():
@@ -391,6 +374,9 @@ class SharedSet(_Generations):
 
     def rest(self, call: Call) -> None:
         """From here on small changes are likely. Of many links that come to rest at once, one prepares for them."""
+        if self.is_ready:
+            return
+        call.needs_time()
         with self.alone(call), self._evaluator.turn(call, Work.RULES):
             if not self.is_ready:
                 self._evaluator.get_ready()

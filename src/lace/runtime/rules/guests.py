@@ -20,10 +20,10 @@ from lace.differences.ids import ids_of_texts
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
-from lace.interlace.host import Call
+from lace.interlace.host import Call, NotNow
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.rules.evaluator import Delta, Records, StoreEvaluator, Work
-from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, NotNow, Room, confine
+from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, Room, confine
 from lace.runtime.rules.policy import LinkPolicy
 from lace.store import open_store
 from lace.store.base import RecordStore, StoreCursor
@@ -84,7 +84,9 @@ class GuestEvaluator:
         self._leave_room()
 
     def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
-        """What changed in the two sets."""
+        """What changed in the two sets. NotNow if the call may not wait, and would have to."""
+        if not call.may_wait:
+            return self._followed(facts, claims, call)
         self._facts = facts
         for claim in claims.removed:
             self._claims.pop(claim.hash, None)
@@ -96,16 +98,14 @@ class GuestEvaluator:
         owed, self._owed = self._owed, NO_CHANGE
         return owed.then(delta)
 
-    def try_follow(self, facts: RuntimeFacts, call: Call) -> Delta | None:
-        """The same for a few new records, if nobody has to be waited for; else None."""
+    def _followed(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
         if self._has_moved:
-            return None
+            raise NotNow("the rules are evaluated elsewhere")
         try:
             with self._house.here_if_free(self.policy.is_ours, self._turn_of(call)):
-                delta = self._near.try_follow(facts, call)
-        except (NotNow, LimitExceeded):  # the next evaluation finds out the same, and what to do about it
-            return None
-        return None if delta is None else self._note(delta)
+                return self._note(self._near.evaluate(facts, claims, call))
+        except LimitExceeded:  # the next evaluation finds out the same, and what to do about it
+            raise NotNow("there is more to do than a little") from None
 
     def requestable_with(
         self, claims: Sequence[Advertisement], source: str, call: Call, *, is_alone: bool = True

@@ -19,26 +19,25 @@ from lace.notation.identifiers import RecordHash
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash
-from lace.store.columns.file.bodies import BodyTable
-from lace.store.columns.file.checksum import checksum, require_sum
-from lace.store.columns.file.coordinates import CoordinateIndex, Space, in_tip_order, paged
-from lace.store.columns.file.file import StoreFile
-from lace.store.columns.file.settings import SettingTable
-from lace.store.columns.file.state import StoreState
-from lace.store.columns.segments.history import SegmentLog, Totals
-from lace.store.columns.segments.net import net_changes
+from lace.store.columns.file.storefile import StoreFile
 from lace.store.columns.segments.packing import pack, unpack
-from lace.store.columns.segments.segments import Segment, as_codes, as_ids, translate, without
-from lace.store.columns.segments.view import SegmentView
+from lace.store.columns.segments.segment import Segment, as_codes, as_ids, translate, without
+from lace.store.columns.segments.table import SegmentTable, Totals
+from lace.store.columns.segments.view import SegmentView, net_changes
+from lace.store.columns.tables.bodies import BodyTable
+from lace.store.columns.tables.checksum import checksum, require_sum
+from lace.store.columns.tables.coordinates import CoordinateIndex, Space, in_tip_order, paged
+from lace.store.columns.tables.settings import SettingTable
+from lace.store.columns.tables.state import StoreState
 from lace.store.news import StoreNews
 from lace.store.search import SearchIndex
+from lace.thresholds import StoreThresholds
 
 if TYPE_CHECKING:
     from lace.records.model import ValidRecord
     from lace.store.columns.segments.encode import EncodedBatch
 
 HASHES_PER_READ = 4096
-SMALL_WRITE_BYTES = 1 << 20
 
 
 class _WrittenRows(NamedTuple):
@@ -58,18 +57,20 @@ class SQLiteStore(Closing):
         create: bool,
         read_only: bool,
         limits: StoreLimits | None = None,
+        thresholds: StoreThresholds | None = None,
         is_scratch: bool = False,
     ) -> None:
         self.path = Path(path)
         self._limits = limits or StoreLimits()
+        self._thresholds = thresholds = thresholds or StoreThresholds()
         self._file = StoreFile(
             self.path, create=create, read_only=read_only, limits=self._limits, is_scratch=is_scratch
         )
         connection = self._file.connection
-        self._symbols = SymbolTable(connection, keyed_hash(self._file.secret))
+        self._symbols = SymbolTable(connection, keyed_hash(self._file.secret, thresholds), thresholds)
         self._coordinates = CoordinateIndex(connection, self._symbols)
-        self._log = SegmentLog(connection)
-        self._bodies = BodyTable(connection)
+        self._log = SegmentTable(connection)
+        self._bodies = BodyTable(connection, thresholds.long_body_bytes)
         self._search = SearchIndex(connection)
         self._settings = SettingTable(connection)
         self._has_untold = False
@@ -147,10 +148,8 @@ class SQLiteStore(Closing):
                 count = state.records + len(absent)
                 last = ids[absent[-1]]
                 self._save(state._replace(last_record=last, next_code=codes, records=count, stored_bytes=stored_bytes))
-        if size < SMALL_WRITE_BYTES:
+        if size < self._thresholds.small_write_bytes:
             self._file.keep_log_short()
-        else:
-            self._file.copy_log_beside()
         self._tell()
         if not present:
             return _WrittenRows(list(ids.values()), [True] * len(ids))

@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 from lace.errors import NotFound, StoreDamaged, StoreError, StoreFull
 from lace.limits import StoreLimits
-from lace.store.columns.file import openers, schema
+from lace.store.columns.file import openers
+from lace.store.columns.tables import schema
 
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")  # the second also where the log or its index cannot grow
 _KEPT = "nothing of this write was kept, everything acknowledged before is safe"

@@ -17,19 +17,19 @@ from lace.records.frame import claimed_hash
 from lace.records.validate import ValidRecord, reread
 from lace.store.base import StoreCursor
 from lace.store.columns.dictionary.symbols import BLOCK, SymbolTable
-from lace.store.columns.file.checksum import checksum
-from lace.store.columns.file.schema import SUMMED
-from lace.store.columns.file.state import StoreState
-from lace.store.columns.segments.history import SegmentLog, SegmentRow
-from lace.store.columns.segments.segments import Segment, subjects_of
+from lace.store.columns.segments.segment import Segment, subjects_of
+from lace.store.columns.segments.table import SegmentRow, SegmentTable
 from lace.store.columns.segments.view import SegmentView
+from lace.store.columns.tables.checksum import checksum
+from lace.store.columns.tables.schema import SUMMED
+from lace.store.columns.tables.state import StoreState
 
 
 class Inspection:
     """One look at one moment of a file."""
 
     def __init__(
-        self, connection: sqlite3.Connection, symbols: SymbolTable, log: SegmentLog, state: StoreState
+        self, connection: sqlite3.Connection, symbols: SymbolTable, log: SegmentTable, state: StoreState
     ) -> None:
         self._connection = connection
         self._symbols = symbols

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from lace.limits import MIB, StoreLimits
 from lace.records.validate import ValidRecord
-from lace.store.columns.file import state
-from lace.store.columns.file.checksum import checksum
-from lace.store.columns.file.state import StoreState
 from lace.store.columns.segments.encode import encode_batch
 from lace.store.columns.segments.packing import pack
-from lace.store.columns.segments.segments import EMPTY
+from lace.store.columns.segments.segment import EMPTY
 from lace.store.columns.store import SQLiteStore
+from lace.store.columns.tables import state
+from lace.store.columns.tables.checksum import checksum
+from lace.store.columns.tables.state import StoreState
 
 BATCH_RECORDS = 4096
 BATCH_BYTES = 8 * MIB

@@ -19,12 +19,12 @@ from lace.notation.closing import Closing
 from lace.records.frame import claimed_hash
 from lace.records.validate import validate
 from lace.store.bundle import Frame, read_frames
-from lace.store.columns.file.checksum import checksum
-from lace.store.columns.file.placing import put_in_place_of, real, resume_move, signs_of, unused, upkeep
-from lace.store.columns.file.schema import PAGE_BYTES
-from lace.store.columns.file.state import StoreState
 from lace.store.columns.repair.leafpages import LeafPages
+from lace.store.columns.repair.placing import put_in_place_of, real, resume_move, signs_of, unused, upkeep
 from lace.store.columns.repair.rebuild import Kept, Setting, rebuild
+from lace.store.columns.tables.checksum import checksum
+from lace.store.columns.tables.schema import PAGE_BYTES
+from lace.store.columns.tables.state import StoreState
 from lace.values import dataclass
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints

@@ -22,9 +22,9 @@ from lace.facts.derive import (
     link_occurrences,
 )
 from lace.records.model import Header, ValidRecord
-from lace.records.sheet import Sheet, sheet_of
+from lace.records.partcolumns import PartColumns, columns_of
 from lace.store.columns.segments.packing import pack, unpack
-from lace.store.columns.segments.segments import (
+from lace.store.columns.segments.segment import (
     KIND_OF,
     MAX_FIELD_GROUPS,
     NO_SIGNER,
@@ -119,10 +119,10 @@ class _Interner:
 class _Table:
     """The parts of some records as columns, by the ordinals of the records that have them."""
 
-    def __init__(self, sheet: Sheet, bodies: Sequence[bytes]) -> None:
-        self.sheet = sheet
-        self.types = [text[0] for text in sheet.hash]
-        self.data_lengths = list(map(sub, map(len, bodies), sheet.data_start))
+    def __init__(self, parts: PartColumns, bodies: Sequence[bytes]) -> None:
+        self.parts = parts
+        self.types = [text[0] for text in parts.hash]
+        self.data_lengths = list(map(sub, map(len, bodies), parts.data_start))
         self._ordinals = {types: self._of(types) for types in ("BPS", "PS", "S")}
 
     def _of(self, types: str) -> Sequence[int]:
@@ -136,20 +136,20 @@ class _Table:
 
     def values(self, part: str, types: str) -> Sequence[str]:
         """What the records of some types say."""
-        return _at(getattr(self.sheet, part), self.ordinals(types))
+        return _at(getattr(self.parts, part), self.ordinals(types))
 
 
 def encode_batch(records: Iterable[ValidRecord]) -> EncodedBatch:
     """A batch of records, each once, in their order; its facts are those of `derive_facts`, field by field."""
     distinct = {record.parts.hash: record for record in records}.values()
-    return encode_sheet(sheet_of(distinct), [record.stored for record in distinct])
+    return encode_columns(columns_of(distinct), [record.stored for record in distinct])
 
 
-def encode_sheet(sheet: Sheet, bodies: Sequence[bytes]) -> EncodedBatch:
+def encode_columns(parts: PartColumns, bodies: Sequence[bytes]) -> EncodedBatch:
     """The same of distinct records that were read into columns."""
-    table = _Table(sheet, bodies)
+    table = _Table(parts, bodies)
     interner = _Interner()
-    subjects = interner.column(sheet.hash)
+    subjects = interner.column(parts.hash)
     groups = tuple(_groups(table, subjects, interner))
     return EncodedBatch(
         bodies=tuple(bodies),
@@ -175,7 +175,7 @@ def _groups(table: _Table, subjects: Codes, interner: _Interner) -> Iterator[Fac
         if values := table.values(part, types):
             row_subjects = _row_subjects(table.ordinals(types), subjects)
             yield FactGroup(KIND_OF[predicate], 0, row_subjects, (interner.column(values),))
-    yield from _extra_groups(table.sheet.headers, subjects, interner)
+    yield from _extra_groups(table.parts.headers, subjects, interner)
 
 
 def _at(column: Sequence[str], ordinals: Sequence[int]) -> Sequence[str]:

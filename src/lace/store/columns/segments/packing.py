@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Iterator
 
 from lace.errors import StoreError
-from lace.store.columns.segments.segments import WIDTH, FactGroup, Form, Kind, Segment
+from lace.store.columns.segments.segment import WIDTH, FactGroup, Form, Kind, Segment
 
 MAGIC = b"LSEG"
 VERSION = 1

@@ -13,8 +13,9 @@ from typing import Protocol, overload
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import Codes, Row, require_places
 from lace.facts.predicates import FIELD, HAVE, RECORD_PREDICATES
-from lace.store.base import StoreCursor
-from lace.store.columns.segments.segments import (
+from lace.notation.identifiers import RecordHash
+from lace.store.base import Changes, StoreCursor
+from lace.store.columns.segments.segment import (
     FIELD_KINDS,
     KIND_OF,
     FactGroup,
@@ -27,7 +28,9 @@ from lace.store.columns.segments.segments import (
     positions,
     rows_holding,
     subjects_of,
+    without,
 )
+from lace.store.columns.tables.state import StoreState
 
 ROWS_PER_READ = 1 << 14  # rows whose texts an iteration holds at once
 
@@ -256,3 +259,30 @@ def _matching(columns: Sequence[Codes], wanted: Mapping[int, int]) -> Sequence[C
     rows = positions(columns[first[0]], (first[1],))
     rows = [row for row in rows if all(columns[position][row] == code for position, code in others)]
     return [as_codes(column[row] for row in rows) for column in columns]
+
+
+def net_changes(
+    dictionary: TextCodes, state: StoreState, since: StoreCursor, added: Sequence[Segment], removed: Sequence[Segment]
+) -> Changes:
+    """A record that came and went in between never was; one that went and came again never left."""
+    came = {code for segment in added for code in segment.subjects}
+    went: set[int] = set()
+    for segment in removed:
+        pairs = zip(segment.ids, segment.subjects, strict=True)
+        went.update(code for record, code in pairs if record <= since.record)
+    both = came & went
+    kept_added = [without(segment, both) for segment in added]
+    kept_removed = _first_removals(removed, went - both, since)
+    views = [SegmentView(dictionary, state.next_code, part, state.cursor) for part in (kept_added, kept_removed)]
+    hashes = [tuple(map(RecordHash, view.texts(view.columns(HAVE)[0]))) for view in views]
+    return Changes(views[0], views[1], hashes[0], hashes[1], state.cursor)
+
+
+def _first_removals(removed: Sequence[Segment], wanted: set[int], since: StoreCursor) -> list[Segment]:
+    """The removed records that the cursor had seen, each once."""
+    kept = []
+    for segment in removed:
+        pairs = zip(segment.ids, segment.subjects, strict=True)
+        unseen = {code for record, code in pairs if record > since.record or code not in wanted}
+        kept.append(without(segment, unseen))
+    return kept

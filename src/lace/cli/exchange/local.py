@@ -1,0 +1,159 @@
+"""The other end of an exchange when it is a lace on this machine: `lace interlace A.lace B.lace`.
+
+Rule: the same choices hold for both laces unless `--their-…` says otherwise; no byte goes over a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lace.cli.options.arguments import opened
+from lace.cli.options.peerchoices import LocalChoices
+from lace.cli.options.policies import chosen_exposures, named_selector
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
+from lace.cli.output.output import metered, print_json, say
+
+if TYPE_CHECKING:
+    from lace.interlace.events import Event
+    from lace.porcelain.lace import Lace
+    from lace.runtime.local.party import Party
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def exchange_locally(
+    path: Path,
+    peer: Path,
+    chosen: LocalChoices,
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """A bounded exchange between two laces, with its notices, its progress and its summary."""
+    from lace.porcelain.exchange import notices
+    from lace.runtime.link.session import Outcome
+    from lace.runtime.local.local import ExchangeAborted, exchange
+
+    with opened(path, write=True) as first, opened(peer, write=True) as second:
+        parties = make_parties(first, second, chosen)
+        tell_notices(path, peer, notices(*parties))
+        started = time.monotonic()
+        with metered(f"exchanging with {peer}", in_bytes=True) as meter:
+
+            def show(side: int, event: Event) -> None:
+                from lace.interlace.events import Received
+
+                if isinstance(event, Received):
+                    meter.advance(max(0, event.bytes_received - counted[side]))
+                    counted[side] = event.bytes_received
+
+            counted = [0, 0]
+            try:
+                result, _ = exchange(*parties, on_event=show)
+                are_empty = all(party.store.stat().records == 0 for party in parties)
+                outcome = Outcome(replace(result, both_hold_nothing=are_empty))
+            except ExchangeAborted as error:
+                outcome = Outcome(error.results[0], abort=error.reason.value, detail=error.detail)
+        seconds = time.monotonic() - started
+        held = held_back_here(first.store, parties[0].terms, outcome)
+        laces = zip((first, second), parties, strict=True)
+        incomplete = [one for lace, party in laces for one in incomplete_after(lace, party.terms.module)]
+    print_outcome(outcome, seconds, 0, 0, held=held, incomplete=incomplete, as_json=as_json)
+    return exit_code_of(outcome, incomplete)
+
+
+def preview_here(
+    path: Path,
+    peer: Path,
+    chosen: LocalChoices,
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """What an exchange between two laces would move; neither is written to."""
+    from lace.cli.exchange.preview import print_preview
+    from lace.porcelain.preview import preview_locally
+    from lace.porcelain.visibility import held_back
+    from lace.runtime.clock import SystemClock
+
+    with opened(path) as first, opened(peer) as second:
+        parties = make_parties(first, second, chosen)
+        found = preview_locally(*parties)
+        held = (
+            None
+            if found.sendable
+            else held_back(first.store, parties[0].terms, parties[1].here, at=SystemClock().tai())
+        )
+        print_preview(found, held, as_json=as_json)
+    return ExitCode.OK
+
+
+def make_parties(
+    first: Lace,
+    second: Lace,
+    chosen: LocalChoices,
+    *,
+    is_open: bool = False,
+) -> tuple[Party, Party]:
+    """Both sides of a local exchange."""
+    from lace.porcelain.exchange import local_parties
+
+    module, exposed, their_select, their_expose = chosen
+    their_module = module if their_select is None else named_selector(their_select)
+    their_exposed = chosen_exposures(their_expose, their_module) if their_expose else exposed
+    return local_parties(first, second, (module, exposed), (their_module, their_exposed), is_open=is_open)
+
+
+def tell_notices(path: Path, peer: Path, found: tuple[Sequence[object], Sequence[object]]) -> None:
+    """What should be known before the exchange, on stderr."""
+    for name, notices in zip((path, peer), found, strict=True):
+        for notice in notices:
+            say(f"{name}: {notice}", err=True)
+
+
+def follow_locally(
+    path: Path,
+    peer: Path,
+    chosen: LocalChoices,
+    *,
+    as_json: bool,
+    ticks: bool,
+) -> ExitCode:
+    """An open exchange between two laces, event by event, until SIGTERM or Ctrl-C."""
+    from lace.porcelain.exchange import notices
+    from lace.runtime.local.follow import LocalFollow
+
+    with opened(path, write=True) as first, opened(peer, write=True) as second:
+        parties = make_parties(first, second, chosen, is_open=True)
+        tell_notices(path, peer, notices(*parties))
+
+        async def run() -> None:
+            loop = asyncio.get_running_loop()
+            async with LocalFollow(*parties) as events:
+                telling = asyncio.create_task(_tell(events, (path, peer), as_json=as_json, ticks=ticks))
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.add_signal_handler(number, telling.cancel)
+                await asyncio.gather(telling, return_exceptions=True)
+
+        asyncio.run(run())
+    return ExitCode.OK
+
+
+async def _tell(events: Any, names: tuple[Path, Path], *, as_json: bool, ticks: bool) -> None:
+    from lace.cli.output.events import event_fields, event_text
+    from lace.interlace.events import Ticked
+
+    async for side, event in events:
+        if isinstance(event, Ticked) and not ticks:
+            continue
+        if as_json:
+            print_json({"event": "exchange", "lace": str(names[side]), **event_fields(event)})
+        else:
+            say(f"{names[side]}: {event_text(event)}")
+        sys.stdout.flush()

@@ -1,0 +1,136 @@
+"""`--from ADDRESS`: the verbs get and ls over a lace elsewhere (110).
+
+Rule: they are no remote commands. Each contributes a selector, runs ordinary bounded exchanges into the local lace,
+and then reads there. Nothing of ours is sent; the peer's rules see manifests whose parts we lack, and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lace.cli.options.links import AddressType, LinkChoices, captured, link_options, make_node, make_terms
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.interrupts import run_until_interrupted
+from lace.cli.output.outcome import exit_code_of, print_left_out, print_outcome
+from lace.cli.output.output import ProgressMeter, metered
+
+if TYPE_CHECKING:
+    from lace.interlace.events import Event
+    from lace.interlace.host import Host
+    from lace.interlace.setup.terms import Terms
+    from lace.notation.identifiers import RecordHash
+    from lace.policy.operand import Module
+    from lace.porcelain.lace import Lace
+    from lace.records.model import ValidRecord
+    from lace.runtime.host.quotas import QuotaGate
+    from lace.runtime.link.session import Outcome
+    from lace.runtime.node.node import Hooks, LinkInfo
+    from lace.store.base import RecordStore
+
+F = TypeVar("F", bound=Callable[..., Any])
+HASHES_AT_ONCE = 200  # a selector has at most 256 rules
+
+
+def exchange_once(
+    store: RecordStore,
+    address: Any,
+    terms: Terms,
+    choices: LinkChoices,
+    trace: Path | None = None,
+    make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None,
+) -> tuple[Outcome, float, tuple[int, int]]:
+    """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
+    from lace.runtime.node.node import Hooks
+    from lace.workers.allocator import keep_freed_memory
+
+    keep_freed_memory()
+    started = time.monotonic()
+    hooks = Hooks()
+
+    async def run() -> tuple[Outcome, tuple[int, int]]:
+        node = make_node(store, choices, hooks, make_host=make_host)
+        try:
+            outcome = await node.exchange(address, terms)
+        finally:
+            await node.shutdown()
+        return outcome, (node.metrics.get("bytes_received_total"), node.metrics.get("bytes_sent_total"))
+
+    with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
+        _show_progress(hooks, meter)
+        outcome, moved = run_until_interrupted(run())
+    return outcome, time.monotonic() - started, moved
+
+
+def _show_progress(hooks: Hooks, meter: ProgressMeter) -> None:
+    from lace.interlace.events import Received, Sent
+
+    moved = {"in": 0, "out": 0}
+
+    def show(_: LinkInfo, event: Event) -> None:
+        if isinstance(event, Received):
+            moved["in"] = event.bytes_received
+        elif isinstance(event, Sent):
+            moved["out"] = event.bytes_sent
+        meter.advance(moved["in"] + moved["out"] - meter.done)
+
+    hooks.on_event = show
+
+
+def from_options(function: F) -> F:
+    """`--from ADDRESS` and how that connection is made."""
+    function = link_options(function)
+    return click.option(
+        "--from", "source", type=AddressType(), metavar="ADDRESS", help="First fetch what is asked for from this peer."
+    )(function)
+
+
+def fetch(lace: Lace, address: Any, wanted: str, choices: LinkChoices) -> None:
+    """Bring what a hash, coordinate or prefix names into the lace, the parts of large content included."""
+    pull(lace, address, selector_of(wanted), choices)
+
+
+def pull(lace: Lace, address: Any, module: Module, choices: LinkChoices) -> None:
+    """One bounded exchange that only receives; anything but a fixed point ends the command.
+
+    What was not kept on the way is told and does not: one bad record of somebody's must not keep all others away.
+    """
+    outcome, seconds, moved = exchange_once(lace.store, address, make_terms(module, (), is_open=False), choices)
+    code = exit_code_of(outcome)
+    if code is ExitCode.REFUSED:
+        print_left_out(outcome.result)
+    elif code not in (ExitCode.OK, ExitCode.NOTHING):  # that nothing was shown is told by whoever misses it
+        print_outcome(outcome, seconds, *moved, as_json=False)
+        raise click.exceptions.Exit(code)
+
+
+def selector_of(wanted: str) -> Module:
+    """The selector of a record's name or of a coordinate's beginning."""
+    from lace.policy.select import select_hash, select_word
+
+    return select_word(wanted) or select_hash(wanted)
+
+
+def pieces_of(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:
+    """Everything that a manifest names, as deep as it is here."""
+    from lace.records.manifest import is_manifest, manifest_pieces
+
+    if not is_manifest(record):
+        return
+    for piece in manifest_pieces(record):
+        yield piece.target
+        if piece.target.type == "P" and lace.store.have(piece.target):
+            yield from pieces_of(lace, lace.load(piece.target))
+
+
+def with_pieces(lace: Lace, records: Sequence[RecordHash]) -> list[RecordHash]:
+    """Records and all that their manifests name, each once."""
+    found: dict[RecordHash, None] = {}
+    for record in records:
+        found[record] = None
+        found.update(dict.fromkeys(pieces_of(lace, lace.load(record))))
+    return list(found)

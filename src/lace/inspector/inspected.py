@@ -1,0 +1,157 @@
+"""What is being looked at: laces, archives, captured streams, and perhaps a node that runs.
+
+Rule: what a path is, is told by what it holds, once, when the inspector starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import field
+from pathlib import Path
+from threading import Lock
+from typing import TypeVar
+
+from lace.errors import StoreError, StoreReplaced
+from lace.iltp.markers import KNOT
+from lace.porcelain.lace import Lace, open_lace
+from lace.store.base import Snapshot, StoreCursor
+from lace.store.browsing import Browser
+from lace.values import dataclass
+
+T = TypeVar("T")
+_SQLITE = b"SQLite format 3\0"
+ARCHIVE_MARKS = ("log", "manifest.json", "report.json", "tables")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectorLimits:
+    """What one page may show or take."""
+
+    page_rows: int = 100
+    count_to: int = 1000  # folders and versions are counted up to here
+    versions: int = 20
+    linked: int = 12  # records drawn on one side of a graph
+    shown_bytes: int = 256 << 10  # of a content, as text or JSON
+    hex_bytes: int = 4 << 10
+    form_bytes: int = 1 << 20
+    answers_kept: int = 4  # evaluations whose rows can be paged through
+    told_lines: int = 400  # of a conversation on one page
+    exported_records: int = 2000
+
+
+@dataclass(slots=True)
+class OpenedLace:
+    """One lace with its second reader and what was worked out about it."""
+
+    slug: str
+    path: Path
+    lace: Lace
+    browser: Browser
+    work: Lock = field(default_factory=Lock)  # one evaluation at a time: each may take all memory that limits allow
+    _snapshot: tuple[StoreCursor, Snapshot] | None = None
+
+    @property
+    def base(self) -> str:
+        """Where its pages begin."""
+        return f"/lace/{self.slug}"
+
+    def snapshot(self) -> Snapshot:
+        """The facts as they stand; kept while the store does not change, so that its columns are joined once."""
+        cursor = self.lace.store.cursor()
+        kept = self._snapshot
+        if kept is None or kept[0] != cursor:
+            found = self.lace.store.snapshot()
+            kept = self._snapshot = (found.cursor, found)
+        return kept[1]
+
+    def close(self) -> None:
+        """Release the file."""
+        self.browser.close()
+        self.lace.close()
+
+
+@dataclass(slots=True)
+class Inspected:
+    """Everything that one inspector shows."""
+
+    laces: dict[str, OpenedLace] = field(default_factory=dict)
+    archives: dict[str, Path] = field(default_factory=dict)
+    captures: dict[str, Path] = field(default_factory=dict)
+    node: str = ""  # where a running node tells of itself
+    write: bool = False
+    limits: InspectorLimits = field(default_factory=InspectorLimits)
+    _opening: Lock = field(default_factory=Lock)
+
+    def current(self, slug: str) -> OpenedLace:
+        """A lace as it stands now: one that was compacted or restored since is opened again."""
+        with self._opening:
+            opened = self.laces[slug]
+            try:
+                opened.lace.store.cursor()
+            except StoreReplaced:
+                opened.close()
+                lace = open_lace(opened.path, read_only=not self.write)
+                opened = self.laces[slug] = _opened(slug, opened.path, lace)
+            return opened
+
+    def close(self) -> None:
+        """Release every file."""
+        for opened in self.laces.values():
+            opened.close()
+
+
+def open_all(
+    paths: Sequence[Path], *, node: str = "", write: bool = False, limits: InspectorLimits | None = None
+) -> Inspected:
+    """Open what paths name; StoreError if one is nothing that can be shown."""
+    inspected = Inspected(node=node, write=write, limits=limits or InspectorLimits())
+    try:
+        for path in paths:
+            _open(inspected, path)
+    except BaseException:
+        inspected.close()
+        raise
+    return inspected
+
+
+def _open(inspected: Inspected, path: Path) -> None:
+    if path.is_dir():
+        if not any((path / mark).exists() for mark in ARCHIVE_MARKS):
+            error = StoreError(f"{path}: this directory is no archive: it has none of {', '.join(ARCHIVE_MARKS)}")
+            error.add_note("`lace pipeline run --output` makes archives")
+            raise error
+        inspected.archives[_slug(path, inspected.archives)] = path
+        return
+    if not path.exists():
+        error = StoreError(f"{path}: there is no lace")
+        error.add_note(f"`lace init {path}` makes one")
+        raise error
+    with path.open("rb") as file:
+        head = file.read(len(_SQLITE))
+    if head == _SQLITE:
+        slug = _slug(path, inspected.laces)
+        lace = open_lace(path, read_only=not inspected.write)
+        inspected.laces[slug] = _opened(slug, path, lace)
+    elif head[:1] == b"{" or head.startswith(KNOT):
+        inspected.captures[_slug(path, inspected.captures)] = path
+    else:
+        raise StoreError(f"{path}: neither a lace, nor an archive, nor a captured stream")
+
+
+def _opened(slug: str, path: Path, lace: Lace) -> OpenedLace:
+    try:
+        return OpenedLace(slug, path, lace, Browser(path))
+    except BaseException:
+        lace.close()
+        raise
+
+
+def _slug(path: Path, taken: dict[str, T]) -> str:
+    """A short name for addresses: that of the file, numbered where two files share it."""
+    plain = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "lace"
+    found, number = plain, 1
+    while found in taken:
+        number += 1
+        found = f"{plain}-{number}"
+    return found
