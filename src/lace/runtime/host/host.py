@@ -19,7 +19,7 @@ from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import summarise
 from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Arrived, Call, Loaded, NotNow, Payer
-from lace.interlace.loop.advertise import RECORD_BYTES
+from lace.interlace.loop.listingsize import RECORD_BYTES
 from lace.interlace.loop.refusals import NOTHING_HELD_BACK
 from lace.interlace.loop.requests import choose_requests
 from lace.interlace.setup.hello import NO_FIELDS
