@@ -487,12 +487,8 @@ class Node:
             peer_account=self._accounts.of(account, rates, self._now_ns),
             accounts_time=self._time,
             on_limited=lambda debt: self._reports.in_debt(info, debt),
-<<<<<<< HEAD
-            turns=self._crew.turns.of(account),
-            hashers=self._crew.threads.of(account, is_long=True),
-=======
             turns=self._pools.turns.of(account),
->>>>>>> main
+            hashers=self._pools.threads.of(account, is_long=True),
         )
 
     def _rates_for(self, proof: TransportProof, dialled: bool) -> LinkRates:

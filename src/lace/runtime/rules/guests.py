@@ -191,11 +191,9 @@ class GuestEvaluator:
 
     def _ask_far(self, job: EvaluateGuest | RequestableGuest, call: Call) -> GuestAnswer:
         """The answer of our room; one that is fresh is told everything first."""
-<<<<<<< HEAD
-        with self._house.turn(self._turn_of(call), self._name, self._room, call, self._memory().process_bytes) as room:
-=======
-        with self._house.turn(self._turn_of(call), self.policy.peer_rules, self._room, call) as room:
->>>>>>> main
+        with self._house.turn(
+            self._turn_of(call), self.policy.peer_rules, self._room, call, self._memory().process_bytes
+        ) as room:
             self._room = room
             if not room.is_fresh:
                 answer = room.ask(job)
@@ -209,16 +207,10 @@ class GuestEvaluator:
         return answer
 
     def _begin(self, room: Room) -> GuestAnswer:
-        facts, limits = self._facts, self._house.limits
-        held = limits.held_bytes(self.store.stat().records)
-        policy = self.policy.within(max_peer_rows=limits.max_rows, max_held_bytes=held)
+        facts, memory = self._facts, self._memory()
+        policy = self.policy.within(max_peer_rows=self._house.limits.max_rows, max_held_bytes=memory.held_bytes)
         assert self._house.path is not None
-<<<<<<< HEAD
-        limits = self._house.limits
-        room.ask(BeginGuest(str(self._house.path), self._terms, wanted, limits.max_rows, self._memory()))
-=======
-        room.ask(BeginGuest(str(self._house.path), policy, held))
->>>>>>> main
+        room.ask(BeginGuest(str(self._house.path), policy, memory.process_bytes))
         if facts is None:  # nothing was evaluated yet
             room.is_fresh = False
             return GuestAnswer(self._cursor, 0)
@@ -228,14 +220,11 @@ class GuestEvaluator:
             return replace(answer, delta=Delta(whole=ids_of_texts(answer.delta.send_added)))
         return replace(answer, delta=self._difference(answer.delta))
 
-<<<<<<< HEAD
     def _memory(self) -> GuestMemory:
         records, limits = self.store.stat().records, self._house.limits
         held = limits.held_bytes(records)
         return GuestMemory(held, limits.process_bytes(held, records))
 
-=======
->>>>>>> main
     def _difference(self, whole: Delta) -> Delta:
         """From what was told before to what a process found that began from nothing."""
         return Delta(
@@ -274,32 +263,13 @@ class BeginGuest:
     """Open the store to evaluate a policy over it."""
 
     path: str
-<<<<<<< HEAD
-    terms: Terms
-    wanted: PreparePolicy
-    max_rows: int
-    memory: GuestMemory
-
-    def run(self, _: IO[bytes]) -> None:
-        global _guest
-        confine(self.memory.process_bytes)
-        engine = replace(
-            self.terms.engine_limits,
-            max_peer_rows_touched=min(self.terms.engine_limits.max_peer_rows_touched, self.max_rows),
-            max_held_bytes=min(self.terms.engine_limits.max_held_bytes, self.memory.held_bytes),
-        )
-        store = open_store(Path(self.path), read_only=True)
-        _guest = StoreEvaluator(store, replace(self.terms, engine_limits=engine))
-        _guest.prepare(self.wanted)
-=======
     policy: LinkPolicy
-    max_held_bytes: int
+    process_bytes: int
 
     def run(self, _: IO[bytes]) -> None:
         global _guest
-        confine(self.max_held_bytes)
+        confine(self.process_bytes)
         _guest = StoreEvaluator(open_store(Path(self.path), read_only=True), self.policy)
->>>>>>> main
 
 
 @dataclass(frozen=True, slots=True)
