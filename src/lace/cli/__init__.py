@@ -17,8 +17,8 @@ The words of this floor:
     peer        the other side: an address, or another lace on this machine
     node file   `lace.toml`: a whole node with its listeners and peers
 
-What never happens here: `lace --help` imports no command, a malformed argument is reported before a store is opened, and
-text from records or peers never reaches a terminal as it is.
+What never happens here: `lace --help` imports no command, no store is opened before every argument was parsed, and text
+from records or peers never reaches a terminal as it is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pages about laces, archives, captures and a running node, for a browser on this machine: `lace inspect`.
 
-Rule: pages go to this machine only. A page is data first; its HTML and its JSON say the same. The content of a record is
+Rule: pages go to this machine only. A page is data first; its HTML and its JSON say the same. Content of records is
 shown as text and never runs.
 
 The words of this floor:

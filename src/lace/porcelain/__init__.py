@@ -16,6 +16,6 @@ The words of this floor:
     preview     a real exchange with a peer in which no records move
     view        derived facts that follow their source: `lace.follow_rules`
 
-What never happens here: nothing prints, nothing decides what an exchange does (that is `runtime` and `interlace`), and no
+What never happens here: nothing prints, nothing decides what an exchange does (`runtime` and `interlace` do), and no
 verb commands the other side: a remote verb contributes a selector and exchanges.
 """
