@@ -91,11 +91,11 @@ def _leaves(nav: object) -> Iterator[str]:
 
 
 def test_every_key_of_a_node_file_is_explained_and_the_example_is_read(tmp_path: Path) -> None:
-    from lace.cli.options.nodefile import _LIMITS, read_node_file
+    from lace.cli.options.nodefile import LIMITS, read_node_file
 
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     source = (SOURCE / "lace" / "cli" / "options" / "nodefile.py").read_text(encoding="utf-8")
-    keys = {*re.findall(r'(?:self|reader)\._[a-z]+\(\s*"([a-z_]+)"', source), *_LIMITS}
+    keys = {*re.findall(r'(?:self|reader)\._[a-z]+\(\s*"([a-z_]+)"', source), *LIMITS}
     assert len(keys) > 30
     assert not {key for key in keys if f"`{key}`" not in page and f"[{key}]" not in page}
     (tmp_path / "lace.toml").write_text(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[-1], encoding="utf-8")
