@@ -100,7 +100,7 @@ def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
     said = tag(
         "p",
         tag("strong", f"{len(newest):,} writers at one coordinate."),
-        " The tip is the newest version, whoever signed it.",
+        " The tip is the newest version, no matter who signed it.",
     )
     return notice("warning", join(said, tag("ul", listed)))
 
