@@ -7,6 +7,8 @@ ways, what each buys, and the test that compares it with the plain one.
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from lace.limits import KIB, MIB
 from lace.values import dataclass
 
@@ -74,3 +76,24 @@ class EngineThresholds:
 
 
 ENGINE_THRESHOLDS = EngineThresholds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedThresholds:
+    """When a program that was compiled once answers (`lace.datalog.engine.prepared`)."""
+
+    max_facts: int = 256  # of one question; to plan rules for more does not matter
+    max_texts: int = 20_000  # values that questions brought, after which all of them are forgotten
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleThresholds:
+    """How rules follow a store (`lace.runtime.rules`)."""
+
+    max_followed_facts: int = 1_000  # of one change; after more, everything is evaluated
+    max_followed_records: int = 50_000  # that came, where each is looked at by itself; after more, everything is
+    max_read_records: int = 1_000  # stored records that are read one by one for what claims or parts say of them
+    max_short_records: int = 16  # that the thread which stored them evaluates for everybody
+    max_shared_claims: int = 64  # for which an answer is kept for the next peer that makes the same claims
+    min_columns: int = 64  # records; the fields of more are read from columns instead of from each record
+    prepared: PreparedThresholds = field(default_factory=PreparedThresholds)

@@ -30,8 +30,8 @@ from lace.interlace.setup.hello import FieldSchema
 from lace.interlace.setup.terms import Terms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.rewrite import body_atoms
+from lace.runtime.rules.bill import ForAll
 from lace.runtime.rules.feeding import Feeding, feeding_of
-from lace.runtime.rules.followedset import ForAll
 from lace.runtime.rules.guesthouse import MAX_WAITING, Name
 from lace.runtime.rules.guestprograms import GuestEngine, ProgramEngine, ProgramQuestion
 from lace.spark.archive import tables
