@@ -14,7 +14,7 @@ The words of this floor:
 - **visibility**: which rows of a table a rule sees while a change is worked through: the new state, what stood before
   and still stands, or the new state and what is going.
 - **ghost**: a row that a recomputed table no longer has, and that rules looking for its dependents still see.
-- **trigger**: a place of a rule body from which a change sets the rule off; **turned rule**: the rule that starts there.
+- **trigger**: a place of a rule body where a change sets the rule off; **turned rule**: the rule that starts there.
 - **rank**: of a fact of a recursive stratum, a number above those of the facts that one derivation of it rests on.
 - **doubtful**: a fact that may have lost a derivation; it is proven from lower ranks, or goes.
 - **grid**: rows as columns on their way from rule to rule; a few rows are tuples instead.
