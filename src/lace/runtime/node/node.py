@@ -139,7 +139,7 @@ class Node:
         self._ready_for.append(terms.rules)
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(
-            self._crew.evaluators, self._ready_store, terms, self._clock.tai().to_ns(), self._readying
+            self._pools.evaluators, self._ready_store, terms, self._clock.tai().to_ns(), self._readying
         )
         await asyncio.wait([work], timeout=self._limits.ready_s)
 
