@@ -155,7 +155,7 @@ def test_the_threat_model_says_the_limits_that_are_kept() -> None:
         f"| {DriveLimits().leftover_s:g} s, {2 * DriveLimits().leftover_s:g} s at most |",
         f"| {node.shutdown_most_s:g} s |",
         f"2^{guests.first_rows.bit_length() - 1} rows touched and {guests.first_held_bytes // MIB} MiB",
-        f"2^{guests.max_rows.bit_length() - 1} rows, {guests.base_held_bytes // MIB} MiB plus 256 bytes for each record",
+        f"2^{guests.max_rows.bit_length() - 1} rows, {guests.base_held_bytes // MIB} MiB plus 256 bytes for each",
         f"{guests.max_cpu_s:g} s of processor time, nice {guests.yields_by}, two processes in all",
     ):
         assert said in page, said
