@@ -8,6 +8,6 @@ Words of this package:
 - *packed*: several fact lines as one deflated item (070).
 - *address*: where to find a peer, and by which transport.
 
-What never happens here: nothing knows phases, peers or stores. A reader never holds more than its limits allow and never
-decides whether an item may come now.
+What never happens here: nothing knows phases, peers or stores. A reader never holds more than its limits allow and
+never decides whether an item may come now.
 """

@@ -19,6 +19,6 @@ Words of this package:
 - *fixed point*: neither side asks for anything, and nothing that is listed can change that.
 - *tick*: the time that both sides have reached.
 
-What never happens here: no clock is read, no stream, store or thread is touched, nothing is random. A peer's fault never
-raises out of a machine: it is an `Abort` with a reason.
+What never happens here: no clock is read, no stream, store or thread is touched, nothing is random. A peer's fault
+never raises out of a machine: it is an `Abort` with a reason.
 """

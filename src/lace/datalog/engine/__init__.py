@@ -14,6 +14,7 @@ from lace.datalog.meter import Meter
 if TYPE_CHECKING:
     from lace.datalog.engine.changes import LateRows, RelationChanges
     from lace.datalog.engine.maintain import Materialized, materialize
+    from lace.datalog.engine.prepared import PreparedProgram
 
 __all__ = [
     "Base",
@@ -21,6 +22,7 @@ __all__ = [
     "LateRows",
     "Materialized",
     "Meter",
+    "PreparedProgram",
     "RelationChanges",
     "Result",
     "RowSource",
@@ -39,4 +41,8 @@ def __getattr__(name: str) -> Any:
         from lace.datalog.engine import maintain
 
         return getattr(maintain, name)
+    if name == "PreparedProgram":
+        from lace.datalog.engine import prepared
+
+        return prepared.PreparedProgram
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
