@@ -140,7 +140,8 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             own.get_ready(wanted.own_source, self._work_out, call)
 
     def _no_claims(self, source: str) -> PeerClaims:
-        return PeerClaims(source, self._terms.max_line_bytes, self._work_out)
+        terms = self._terms
+        return PeerClaims(source, terms.max_line_bytes, self._work_out, terms.claim_thresholds)
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """Over the newest snapshot and everything that the peer claims."""
