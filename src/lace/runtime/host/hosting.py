@@ -73,7 +73,7 @@ class Hosting:
         """Work out what the first links under these terms will need; where that fails, they are told."""
         from lace.runtime.node.readying import get_ready  # with the rules, which take their time to load
 
-        host = LocalHost(self.store, terms, workers=self.pools.workers, policies=self.policies, house=self.crew.house)
+        host = LocalHost(self.store, terms, workers=self.pools.workers, policies=self.policies, house=self.pools.house)
         try:
             with contextlib.suppress(LaceError):
                 get_ready(host, terms, tai_ns, call)
