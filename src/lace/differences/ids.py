@@ -80,7 +80,7 @@ class Ids:
         found = np.full(len(wanted), -1, np.int64)
         at = np.searchsorted(self.words[0], wanted.words[0])
         open_ = np.arange(len(wanted))
-        # Ids that share their first word stand together; more than one is a grinder's work, and costs him the most.
+        # Ids that share their first word stand together; more than one takes grinding, which costs the grinder most.
         while len(open_):
             inside = at[open_] < len(self)
             open_ = open_[inside]
@@ -94,8 +94,11 @@ class Ids:
         return found
 
     def _position(self, wanted: Ids, ordinal: int) -> int:
-        """The same for one of them: columns of one id cost more to make than to look through, and `searchsorted` lets
-        go of the interpreter, which takes longer to come back than the search."""
+        """Where one of some ids stands here, or -1.
+
+        Columns of one id cost more to make than to look through, and `searchsorted` releases the interpreter lock,
+        which takes longer to get back than the search.
+        """
         first, rest = wanted.words[0, ordinal], wanted.words[1:, ordinal].tolist()
         letter, column = wanted.letters[ordinal], self.words[0]
         at = bisect_left(column, first)
@@ -170,7 +173,7 @@ def framed(ids: Ids, before: bytes, after: bytes) -> list[bytes]:
 
 
 def in_text_order(ids: Ids) -> Ids:
-    """The same ids sorted as their texts are: by their letters first. Not for what looks for ids in the columns."""
+    """The ids sorted as their texts are: by their letters first. Not for what looks for ids in the columns."""
     if not len(ids) or int(ids.letters.min()) == int(ids.letters.max()):
         return ids
     return ids.take(np.argsort(ids.letters, kind="stable"))

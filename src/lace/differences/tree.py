@@ -44,7 +44,7 @@ class Tree:
         return Tree(self.digests, stale)
 
     def of(self, held: IdSet, thresholds: DifferenceThresholds = _DEFAULT) -> Tree:
-        """The same with every part known; `held` is the set."""
+        """This tree with every part known; `held` is the set."""
         parts = np.flatnonzero(self.stale)
         if not len(parts):
             return self
