@@ -53,7 +53,7 @@ def test_the_judge_notices_each_kind_of_loss(said: bytes, held: list[int], wrong
 def test_the_judge_notices_facts_that_are_not_those_of_the_records(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.lace", create=True) as store:
         store.put(SUPPLY[:3])
-        with store._file.writing() as connection:  # type: ignore[attr-defined]  # a file
+        with store.file.writing() as connection:  # type: ignore[attr-defined]  # a file
             connection.execute("DELETE FROM segments")
             connection.execute("UPDATE state SET segments = 0, segment_sums = 0")
     assert Ledger().judge(tmp_path / "a.lace", set(), "", announces=False)

@@ -12,7 +12,7 @@ from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
 from lace.runtime.link import loading
 from lace.runtime.link.loading import stored_batches
-from lace.runtime.node.bounds import Service
+from lace.runtime.node.bounds import Fitting
 from lace.store import MemoryStore
 from tries import tries
 
@@ -67,7 +67,7 @@ def test_what_is_served_does_not_depend_on_how_it_is_batched(
     batches: list[list[bytes | None]], budget: int, limit: int
 ) -> None:
     request = SendRecords(own=SetHandle(0, 0), hashes=[], budget_bytes=budget, limit_bytes=limit)
-    batched, single = Service(request), Service(request)
+    batched, single = Fitting(request), Fitting(request)
     for number, bodies in enumerate(batches):
         batch = [(f"{number}.{place}", body) for place, body in enumerate(bodies)]
         sent = [taken for item in batch for taken in single.take_all([item])]

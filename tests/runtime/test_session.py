@@ -24,8 +24,9 @@ from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.link import session as session_module
-from lace.runtime.link.atonce import carry_out
 from lace.runtime.link.session import Session
+from lace.runtime.link.stepper import LinkStepper
+from lace.runtime.link.synchronous import carry_out
 from lace.runtime.link.waiting import REQUEST_BYTES, Waiting
 from lace.runtime.node.bounds import DriveLimits
 from lace.store.memory import MemoryStore
@@ -521,7 +522,7 @@ def asking_for(bogus: int) -> bytes:
 @pytest.mark.parametrize("bogus", [0, 1, 300])
 def test_requests_are_counted_until_they_have_an_answer_and_the_answer_until_it_is_taken(bogus: int) -> None:
     end = make_end(1, [DATA])
-    waiting = Waiting(end.session, DriveLimits(), None)
+    waiting = Waiting(LinkStepper(end.session, end.host), DriveLimits(), None)
     now_ns = MemoryLink([]).now_ns
     end.session.start(now_ns)
     end.perform(now_ns)

@@ -1,7 +1,8 @@
 """The door of a listener: connections are accepted, counted and looked at here before anything is made for them (060).
 
-Rule: whoever says nothing costs a socket and a place, both for a while. A TLS session or a WebSocket is made only for a
-connection that has begun to speak, and every connection counts for its network from accept on until it is a stream.
+Rule: a client that says nothing costs a socket and a place, both for a while. A TLS session or a WebSocket is made only
+for a connection that has begun to speak, and every connection counts for its network from accept on until it is a
+stream.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ class DoorPlace:
 
 
 def _stay() -> None:
-    """Whoever has no place any more leaves none."""
+    """Leave no place: it was given up before."""
 
 
 class HalfOpen:
-    """Connections of a listener that are no stream yet, by network, the oldest first."""
+    """Connections of a listener that are not streams yet, by network, the oldest first."""
 
     def __init__(self, limits: TransportLimits) -> None:
         self._limits = limits
@@ -66,7 +67,8 @@ class HalfOpen:
 
     def enter(self, network: str, leave: Callable[[], None], *, is_proxy: bool = False) -> DoorPlace | None:
         """A place, or None. `leave` is called if it has to be given to another: where too many are half open, the
-        first to go is the one that stood longest of the largest crowd. A proxy we were told of is no crowd by itself.
+        first to go is the one that stood longest of the largest crowd. A proxy that the deployment named is not a crowd
+        by itself.
         """
         own = len(self._places.get(network, ()))
         if own >= self._limits.max_handshakes_per_prefix and not is_proxy:
@@ -126,7 +128,7 @@ class Visitor:
         if self.task is not None:
             self.task.cancel()
         with suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)  # whoever owns it by now reads its end and closes it
+            self.sock.shutdown(socket.SHUT_RDWR)  # its present owner reads its end and closes it
 
 
 Begin = Callable[[Visitor], Awaitable[None]]
@@ -166,7 +168,7 @@ class Door:
             self._look_at(listening)
 
     def close(self) -> None:
-        """Accept no more, and drop those that are no stream yet."""
+        """Accept no more, and drop those that are not streams yet."""
         self.is_closed = True
         for listening in self._sockets:
             asyncio.get_running_loop().remove_reader(listening)
@@ -257,7 +259,7 @@ class Door:
             self.speaks_for(visitor, *origin)
 
     def speaks_for(self, visitor: Visitor, host: str, port: int) -> None:
-        """What a proxy that we were told of says of a connection's origin; TransportError if that has too many."""
+        """What a proxy that was named says about a connection's origin; TransportError if that has too many."""
         if not self.half_open.move(visitor.place, network_prefix(host)):
             raise TransportError(f"too many half-open connections of {host}")
         visitor.host, visitor.port, visitor.has_origin = host, port, True

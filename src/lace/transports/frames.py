@@ -2,7 +2,7 @@
 
 Rule: all connections of a listener together have the event loop for a few milliseconds at a time, the network that used
 least first; what came faster waits unread. Requests to become a WebSocket take their turns apart from frames, for each
-leads to a hundred times the work of a frame: else whoever has just come would wait with its first words until every
+leads to a hundred times the work of a frame: otherwise a newcomer would wait with its first words until every
 network of a crowd has had as much. Frames that carry nothing (pings, pongs, empty messages) are allowed for as many as
 keep a connection alive, for each of them costs us as much as one that carries something and no account sees it.
 """
@@ -104,7 +104,7 @@ class PacedConnection(ServerConnection):
     _idle_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # As the library's own class does it, less the handler: that is begun by whoever made this connection.
+        # As the library's own class does it, less the handler: the maker of this connection starts that.
         super(ServerConnection, self).connection_made(transport)
         self._backlog: deque[bytes] = deque()
         self.recv_messages.pause = self._pause
@@ -194,5 +194,7 @@ class PacedConnection(ServerConnection):
         self._backlog.clear()
         self._parsed = 0
         self.transport.abort()
-        if self._is_lost:  # then the transport does not tell again, and whoever waits for the end would wait for ever
+        if (
+            self._is_lost
+        ):  # then the transport does not tell again, and a task that waits for the end would wait for ever
             self._tell_lost()

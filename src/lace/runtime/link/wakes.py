@@ -12,37 +12,36 @@ from collections.abc import Callable
 
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai
-from lace.runtime.link.session import Session
+from lace.runtime.link.stepper import LinkStepper
 
 
 class Wakes:
     """One link's."""
 
-    def __init__(self, session: Session, time: SteadyTai) -> None:
-        self._session = session
+    def __init__(self, link: LinkStepper, time: SteadyTai) -> None:
+        self._link = link
         self._time = time
-        self.work = asyncio.Event()
+        self.moved = asyncio.Event()  # something has come or was done
         self.send = asyncio.Event()
         self._timer = asyncio.Event()
         self._awaited_ns: int | None = None  # the time that is being waited for; a later one may have been set since
 
-    def after(self, *, has_work: bool, is_over: bool) -> None:
+    def after(self, *, is_over: bool) -> None:
         """The session was given something."""
-        if has_work or is_over:
-            self.work.set()
-        if self._session.has_data or is_over:
+        self.moved.set()
+        if self._link.session.has_data or is_over:
             self.send.set()
-        due = self._session.next_timer
+        due = self._link.next_timer
         if is_over or (due is not None and (self._awaited_ns is None or due < self._awaited_ns)):
             self._timer.set()
 
     async def is_due(self) -> bool:
         """Wait for the session's timer, or for an earlier one to be set; whether it has come."""
         self._timer.clear()
-        due = self._awaited_ns = self._session.next_timer
+        due = self._awaited_ns = self._link.next_timer
         delay_s = None if due is None else max(0.0, (due - self._time.now_ns) / SECOND_NS)
         await set_within(self._timer, delay_s)
-        due = self._session.next_timer
+        due = self._link.next_timer
         return due is not None and due <= self._time.now_ns
 
 
