@@ -29,6 +29,7 @@ _PARTITION_BITS = 12
 _PARTITIONS = 1 << _PARTITION_BITS
 _PAYLOAD = slice(2, 45)  # of `P.<43 symbols>.H3`
 _ROWS_AT_ONCE = 1 << 16
+_TURNED_AT_ONCE = 1 << 12
 _FEW = 4  # ids that are looked for one by one
 _TEXT_LENGTH = 48
 _LINE = _TEXT_LENGTH + 1
@@ -71,7 +72,10 @@ class Ids:
 
     def take(self, chosen: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Ids:
         """Some of them, chosen by ascending position or by a mask."""
-        return Ids(np.ascontiguousarray(self.words[:, chosen]), np.ascontiguousarray(self.letters[chosen]))
+        if isinstance(chosen, slice):
+            return Ids(np.ascontiguousarray(self.words[:, chosen]), np.ascontiguousarray(self.letters[chosen]))
+        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        return Ids(_ordered(self.words, places), self.letters.take(places))
 
     def positions(self, wanted: Ids) -> Positions:
         """Where each of some ids stands here, -1 for those that do not."""
@@ -140,10 +144,14 @@ class Ids:
 
     def to_bytes(self) -> bytes:
         """A compact form for keeping: 33 bytes an id."""
+        return self.rows().tobytes()
+
+    def rows(self) -> npt.NDArray[np.uint8]:
+        """The same as an (n, 33) array: the digest, and the letter."""
         rows = np.empty((len(self), ID_BYTES), np.uint8)
-        rows[:, :32] = digests_of(self)
         rows[:, 32] = self.letters
-        return rows.tobytes()
+        _write_digests(self, rows)
+        return rows
 
 
 EMPTY = Ids(np.zeros((4, 0), np.uint64), np.zeros(0, np.uint8))
@@ -152,7 +160,7 @@ EMPTY = Ids(np.zeros((4, 0), np.uint64), np.zeros(0, np.uint8))
 def _symbols(ids: Ids) -> bytes:
     """The payloads of some ids, 43 symbols and a zero each."""
     rows = np.zeros((len(ids), ID_BYTES), np.uint8)
-    rows[:, :32] = digests_of(ids)
+    _write_digests(ids, rows)
     return b2a_base64(rows.tobytes(), newline=False).translate(_FROM_STANDARD)
 
 
@@ -198,7 +206,15 @@ def sort_ids(words: Words, letters: Letters, kind: Literal["stable"] | None = No
         order = np.lexsort((letters, words[3], words[2], words[1], words[0]))
         rows = np.vstack((words[:, order], letters[order].astype(np.uint64)))
         order = order[np.concatenate(([True], (rows[:, 1:] != rows[:, :-1]).any(axis=0)))]
-    return Ids(np.ascontiguousarray(words[:, order]), letters[order])
+    return Ids(_ordered(words, order), letters.take(order))
+
+
+def _ordered(words: Words, order: Positions) -> Words:
+    """Columns in another order, one after the other: a third of the time that indexing all four at once takes."""
+    found = np.empty((len(words), len(order)), np.uint64)
+    for column, into in zip(words, found, strict=True):
+        np.take(column, order, out=into)
+    return found
 
 
 def ids_of_digests(digests: npt.NDArray[np.uint8], letters: Letters) -> Ids:
@@ -208,7 +224,17 @@ def ids_of_digests(digests: npt.NDArray[np.uint8], letters: Letters) -> Ids:
 
 def digests_of(ids: Ids) -> npt.NDArray[np.uint8]:
     """The digests as an (n, 32) array of bytes."""
-    return np.ascontiguousarray(ids.words.T.astype(">u8")).view(np.uint8).reshape(len(ids), 32)
+    rows = np.empty((len(ids), 32), np.uint8)
+    _write_digests(ids, rows)
+    return rows
+
+
+def _write_digests(ids: Ids, rows: npt.NDArray[np.uint8]) -> None:
+    """Write digests to the first 32 places of rows, a piece at a time: turned columns of millions leave the cache."""
+    for start in range(0, len(ids), _TURNED_AT_ONCE):
+        part = slice(start, start + _TURNED_AT_ONCE)
+        words = np.ascontiguousarray(ids.words[:, part].T).astype(">u8")
+        rows[part, :32] = words.view(np.uint8).reshape(-1, 32)
 
 
 def ids_of_texts(records: Iterable[str]) -> Ids:

@@ -48,14 +48,16 @@ def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: Ids) -> bytes:
     """Keep a set, and forget the ones that were kept longest ago; the digest of what is kept, empty if nothing is."""
     if not _FEWEST_IDS <= len(ids) <= _MOST_IDS:
         return b""
-    body = json.dumps([cursor.record, cursor.removal]).encode() + b"\n" + ids.to_bytes()
-    found = digest(body)
+    data = bytearray(_DIGEST_BYTES) + json.dumps([cursor.record, cursor.removal]).encode() + b"\n"
+    data += memoryview(ids.rows()).cast("B")  # in place: of millions of ids no copy is held that is not needed
+    found = digest(memoryview(data)[_DIGEST_BYTES:])
+    data[:_DIGEST_BYTES] = found
     try:
         names = [name, *(known for known in _names(store) if known != name)]
         for old in names[_MOST_KEPT:]:
             store.put_setting(_NAMESPACE, old, None)
             store.put_setting(_ROOTS, old, None)
-        store.put_setting(_NAMESPACE, name, found + body)
+        store.put_setting(_NAMESPACE, name, bytes(data))
         store.put_setting(_NAMESPACE, _INDEX, json.dumps(names[:_MOST_KEPT]).encode())
     except LaceError:
         return b""
