@@ -240,38 +240,37 @@ def _write_digests(ids: Ids, rows: npt.NDArray[np.uint8]) -> None:
 def ids_of_texts(records: Iterable[str]) -> Ids:
     """The ids of some texts, each an exact H3 id; InvalidText for any other."""
     piece = "\n".join((*records, "")).encode(errors="replace")
-    return _ids_of_one(piece) if len(piece) == _LINE else ids_of_lines((piece,))
+    return _ids_of_one(piece) if len(piece) == _LINE else ids_of_lines((piece,), len(piece) // _LINE)
 
 
 @lru_cache(maxsize=64)
 def _ids_of_one(piece: bytes) -> Ids:
     """A new record is asked about some ten times for each of the links that it goes to."""
-    return ids_of_lines((piece,))
+    return ids_of_lines((piece,), 1)
 
 
-def ids_of_lines(pieces: Iterable[bytes]) -> Ids:
-    """The ids of texts that each end in a line break, some texts at a time; InvalidText for one that is not an H3 id.
+def ids_of_lines(pieces: Iterable[bytes], count: int) -> Ids:
+    """The ids of so many texts that each end in a line break, some texts at a time; InvalidText for one that is not an
+    H3 id. However many they are, no text becomes a string, and no column is held twice before they are sorted."""
+    words, letters, end = np.empty((4, count), np.uint64), np.empty(count, np.uint8), 0
+    for piece in pieces:
+        rows = _rows_of_lines(piece)
+        start, end = end, end + len(rows)
+        letters[start:end] = rows[:, 0]
+        try:
+            words[:, start:end] = _words(_decoded(rows))
+        except ValueError:
+            raise _not_an_id(piece) from None
+    return sort_ids(words, letters) if count else EMPTY
 
-    However many they are, no text becomes a string."""
-    columns = [_columns_of_lines(piece) for piece in pieces if piece]
-    if not columns:
-        return EMPTY
-    words = np.concatenate([found for found, _ in columns], axis=1)
-    letters = np.concatenate([found for _, found in columns])
-    del columns
-    return sort_ids(words, letters)
 
-
-def _columns_of_lines(piece: bytes) -> tuple[Words, Letters]:
+def _rows_of_lines(piece: bytes) -> npt.NDArray[np.uint8]:
     if len(piece) % _LINE:
         raise _not_an_id(piece)
     rows = np.frombuffer(piece, np.uint8).reshape(-1, _LINE)
     if not _are_framed(rows):
         raise _not_an_id(piece)
-    try:
-        return _words(_decoded(rows)), np.ascontiguousarray(rows[:, 0])
-    except ValueError:
-        raise _not_an_id(piece) from None
+    return rows
 
 
 def _are_framed(rows: npt.NDArray[np.uint8]) -> bool:

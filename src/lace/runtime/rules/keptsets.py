@@ -18,7 +18,7 @@ from lace.errors import InvalidText, LaceError
 from lace.interlace.claims.columns import column_parts
 from lace.interlace.claims.partitions import Partition
 from lace.notation import b64a
-from lace.notation.digest import digest
+from lace.notation.digest import digest, hasher
 from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass
 
@@ -48,20 +48,27 @@ def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: Ids) -> bytes:
     """Keep a set, and forget the ones that were kept longest ago; the digest of what is kept, empty if nothing is."""
     if not _FEWEST_IDS <= len(ids) <= _MOST_IDS:
         return b""
-    data = bytearray(_DIGEST_BYTES) + json.dumps([cursor.record, cursor.removal]).encode() + b"\n"
-    data += memoryview(ids.rows()).cast("B")  # in place: of millions of ids no copy is held that is not needed
-    found = digest(memoryview(data)[_DIGEST_BYTES:])
-    data[:_DIGEST_BYTES] = found
+    head = json.dumps([cursor.record, cursor.removal]).encode() + b"\n"
+    found, data = _sealed(head, memoryview(ids.rows()).cast("B"))
     try:
         names = [name, *(known for known in _names(store) if known != name)]
         for old in names[_MOST_KEPT:]:
             store.put_setting(_NAMESPACE, old, None)
             store.put_setting(_ROOTS, old, None)
-        store.put_setting(_NAMESPACE, name, bytes(data))
+        store.put_setting(_NAMESPACE, name, data)
         store.put_setting(_NAMESPACE, _INDEX, json.dumps(names[:_MOST_KEPT]).encode())
     except LaceError:
         return b""
     return found
+
+
+def _sealed(head: bytes, rows: memoryview) -> tuple[bytes, bytes]:
+    """The digest of what is kept, and that with what is kept behind it; of millions of ids there is no third copy."""
+    one = hasher()
+    one.update(head)
+    one.update(rows)
+    found = one.digest()
+    return found, b"".join((found, head, rows))
 
 
 def keep_roots(store: RecordStore, name: str, kept: bytes, roots: Roots) -> None:
