@@ -17,6 +17,6 @@ The words of this floor:
 - *policy book*: which links share which set (`policybook`).
 - *guest*: rules that a peer wrote; *house* and *room*: the processes that they run in (`guests`, `guesthouse`).
 
-What never happens here: a record is not sent, requested or stored; a peer's claim does not become a fact that outlives its
-question; an answer does not depend on which of the ways found it, or on which link asked first.
+What never happens here: a record is not sent, requested or stored; a peer's claim does not become a fact of the store;
+an answer does not depend on which of the ways found it, or on which link asked first.
 """
