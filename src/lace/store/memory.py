@@ -124,9 +124,7 @@ class MemoryStore(Closing):
         self._last_removal = 0
         self._settings: dict[str, dict[str, bytes]] = {}
         self._dictionary = MemoryDictionary()
-        self._shown: MemorySnapshot | None = (
-            None  # deriving every fact again for each question would be most of the cost
-        )
+        self._shown: MemorySnapshot | None = None  # deriving facts again for each question would cost most
         self._lock = RLock()
         self.news = StoreNews()
 

@@ -172,6 +172,7 @@ class TransportLimits:
     connect_timeout_s: float = 10.0  # from dialling, or from being accepted, to a stream
     close_timeout_s: float = 5.0
     max_pending_accepts: int = 64
+    accept_pause_s: float = 1.0  # after the system had no room for another connection
     max_handshakes: int = 256  # accepted connections that are not streams yet: before TLS, in it, not yet upgraded
     max_handshakes_per_prefix: int = 128  # of them, from one network prefix
     max_message_bytes: int = MIB  # of one WebSocket message received

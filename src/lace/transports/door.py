@@ -24,7 +24,6 @@ from lace.values import dataclass
 
 ACCEPTED_AT_ONCE = 24  # in one round of the event loop: fewer wait long behind a crowd, more hold it up
 WAITING_OUTSIDE = 128  # connections that the system keeps until they are accepted
-PAUSE_S = 1.0  # after the system had no room for another connection
 TLS_HANDSHAKE = 0x16  # the first byte of every TLS connection
 PROXY_WORDS = b"P\r"  # the first byte of a PROXY header, text or binary; no transport of ours begins with one
 
@@ -200,11 +199,12 @@ class Door:
     def _pause(self, listening: socket.socket, error: OSError) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(listening)
-        loop.call_later(PAUSE_S, self._look_at, listening)
+        loop.call_later(self._limits.accept_pause_s, self._look_at, listening)
         if not self._is_short:
             self._is_short = True
             self._hears.trouble(
-                f"{self._name} cannot accept connections: {reason(error)}; trying again every {PAUSE_S:g} s"
+                f"{self._name} cannot accept connections: {reason(error)};"
+                f" trying again every {self._limits.accept_pause_s:g} s"
             )
 
     def _let_in(self, sock: socket.socket, host: str, port: int) -> None:

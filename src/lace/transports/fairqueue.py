@@ -40,6 +40,11 @@ class FairQueue(Generic[T]):
         """All that waits, with whom it waits for."""
         return ((account, item) for account, queue in self._waiting.items() for item in queue)
 
+    @property
+    def remembered(self) -> int:
+        """Of how many accounts it is known what they used."""
+        return len(self._used)
+
     def put(self, account: Hashable, item: T) -> None:
         """Something waits for its turn."""
         self._used[account] = max(self._used.get(account, 0.0), self._level)
