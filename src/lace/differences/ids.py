@@ -332,6 +332,6 @@ def ids_of_bytes(data: bytes | memoryview) -> Ids:
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         words[:, part] = np.ascontiguousarray(rows[part, :32]).view(">u8").T
-    if bool((words[0, 1:] > words[0, :-1]).all()):  # they were sorted when they were kept
+    if bool((words[0, 1:] > words[0, :-1]).all()):
         return Ids(words, letters)
-    return sort_ids(words, letters)
+    return sort_ids(words, letters, kind="stable")  # a sorted run, and a short one behind it

@@ -14,6 +14,7 @@ from dataclasses import field
 from itertools import islice
 
 from lace.differences.ids import Ids, ids_of_bytes
+from lace.differences.idset import IdSet
 from lace.errors import InvalidText, LaceError
 from lace.interlace.claims.columns import column_parts
 from lace.interlace.claims.partitions import Partition
@@ -44,12 +45,14 @@ class KeptSet:
     roots: dict[str, list[Partition]] = field(default_factory=dict)
 
 
-def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: Ids) -> bytes:
+def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: IdSet) -> bytes:
     """Keep a set, and forget the ones that were kept longest ago; the digest of what is kept, empty if nothing is."""
     if not _FEWEST_IDS <= len(ids) <= _MOST_IDS:
         return b""
     head = json.dumps([cursor.record, cursor.removal]).encode() + b"\n"
-    found, data = _sealed(head, memoryview(ids.rows()).cast("B"))
+    # What came since is not sorted in: that would take as long as all the rest, and hold all ids three times.
+    parts = ids.base.without(ids.removed), ids.added
+    found, data = _sealed([head, *(memoryview(part.rows()).cast("B") for part in parts if len(part))])
     try:
         names = [name, *(known for known in _names(store) if known != name)]
         for old in names[_MOST_KEPT:]:
@@ -62,13 +65,13 @@ def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: Ids) -> bytes:
     return found
 
 
-def _sealed(head: bytes, rows: memoryview) -> tuple[bytes, bytes]:
-    """The digest of what is kept, and that with what is kept behind it; of millions of ids there is no third copy."""
+def _sealed(pieces: Sequence[bytes | memoryview]) -> tuple[bytes, bytes]:
+    """The digest of what is kept, and the digest followed by what is kept: the only copy of millions of ids."""
     one = hasher()
-    one.update(head)
-    one.update(rows)
+    for piece in pieces:
+        one.update(piece)
     found = one.digest()
-    return found, b"".join((found, head, rows))
+    return found, b"".join((found, *pieces))
 
 
 def keep_roots(store: RecordStore, name: str, kept: bytes, roots: Roots) -> None:
