@@ -26,7 +26,7 @@ from lace.records.model import ValidRecord
 from lace.runtime.clock import SystemClock
 from lace.runtime.host.host import LocalHost
 from lace.runtime.host.quotas import QuotaGate
-from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.link.session import Outcome
 from lace.runtime.node.links import Hooks, LinkInfo, NodeLimits
 from lace.runtime.node.node import Node

@@ -97,3 +97,16 @@ class RuleThresholds:
     max_shared_claims: int = 64  # for which an answer is kept for the next peer that makes the same claims
     min_columns: int = 64  # records; the fields of more are read from columns instead of from each record
     prepared: PreparedThresholds = field(default_factory=PreparedThresholds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveThresholds:
+    """Up to where this process carries out a step of an archive (decisions 205, 275, 395), and how jobs join."""
+
+    in_process_bytes: int = 64 << 20  # of new inputs, and of the files that a step reads through; 0: always Spark
+    whole_bytes: int = 8 << 20  # of the records that rules look at all at once
+    scanned_rows: int = 4_000_000  # rows of one narrow column that something is looked for in
+    held_rows: int = 1_000_000  # rows of narrow columns that are held at once
+    broadcast_rows: int = 1_000_000  # hashes, digests or places that every task of a job is given
+    task_rows: int = 250_000  # hashes that one task makes a table of, or rows that it sorts: 30 to 100 MB
+    row_tests: int = 64  # rules, and values of a set, of the test that every row is asked; 0: rows are joined

@@ -29,9 +29,9 @@ from lace.records.keys import verify_batch
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.linkhost import Agreed, LinkHost
 from lace.runtime.host.quotas import GateRules, QuotaGate
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.host.setcomparer import Comparer
-from lace.runtime.link.bodies import RecentBodies
-from lace.runtime.link.loading import stored_batches
+from lace.runtime.host.storedbatches import stored_batches
 from lace.runtime.node.bounds import MANY_CLAIMS
 from lace.runtime.node.workers import Workers
 from lace.runtime.rules.generation import Generation, in_pieces

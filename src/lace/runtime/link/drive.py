@@ -20,14 +20,14 @@ from lace.interlace.host import Host
 from lace.limits import SECOND_NS
 from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.link.account import LinkAccount
+from lace.runtime.link.backlog import Backlog
+from lace.runtime.link.hangup import HangUp
 from lace.runtime.link.hostcalls import HostCalls
-from lace.runtime.link.leftovers import Leftovers
 from lace.runtime.link.session import Outcome, Session
 from lace.runtime.link.stepper import JobPlace, LinkJob, LinkStepper
 from lace.runtime.link.turns import LinkTurns, LoopTurns
-from lace.runtime.link.waiting import Waiting
-from lace.runtime.link.wakes import Wakes, set_within
 from lace.runtime.link.writing import Writing, Written
+from lace.runtime.loopevents import DueTimer, set_within
 from lace.runtime.node.bounds import Budget, DriveLimits
 from lace.runtime.node.metering import Bucket, Debt, LinkMeter, LinkRates, slices
 from lace.runtime.trace.tap import Tap
@@ -77,13 +77,14 @@ class Driver:
         self.link = LinkStepper(session, host, limits, account=self._account, on_event=on_event, on_stored=on_stored)
         self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
         self._judges = judges
-        self._waiting = Waiting(self.link, limits, budget, strangers)
-        self._room = self._waiting.room
-        self._leftovers = Leftovers(stream, self.link, self._waiting, self._account, self._time, limits.leftover_s)
+        self._backlog = Backlog(self.link, limits, budget, strangers)
+        self._room = self._backlog.room
+        self._hangup = HangUp(stream, self.link, self._backlog, self._account, self._time, limits.leftover_s)
         self._tap = tap
         self._prompt = stream if isinstance(stream, PromptStream) else None
         self._writing = Writing(stream, session, self._turns, tap, limits.send_timeout_s)
-        self._wakes = Wakes(self.link, self._time)
+        self._to_send, self._moved = asyncio.Event(), asyncio.Event()
+        self._timer = DueTimer(partial(_next_timer, self.link), self._time, self._time_came)
         self._jobs: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
@@ -111,7 +112,7 @@ class Driver:
     async def _run(self) -> Outcome:
         self.session.start(self.now_ns)
         self._after()
-        loops = (self._receive(), self._send(), self._watch_time())
+        loops = (self._receive(), self._send())
         tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
         try:
             await self.over.wait()
@@ -120,8 +121,8 @@ class Driver:
         finally:
             await self._cancel([*tasks, *self._jobs])
             self._stream.abort()  # closed already, unless this was cancelled
-            self._waiting.tell(0)
-            self._waiting.tell_held(0)
+            self._backlog.tell(0)
+            self._backlog.tell_held(0)
         if self._failure is not None:
             raise self._failure
         detail = self._cut_because or "by our own side"
@@ -130,7 +131,7 @@ class Driver:
     @property
     def held_bytes(self) -> int:
         """About what this link keeps in memory: what waits both ways, and claims that are not ours as well."""
-        return self._waiting.held
+        return self._backlog.held
 
     @property
     def rests_s(self) -> float:
@@ -151,7 +152,7 @@ class Driver:
 
     def tend(self) -> None:
         """Look now and then whether the peer has gone while it is not read from."""
-        if self._leftovers.are_unread_for_long(holds_records=self.session.machine.expects_records):
+        if self._hangup.are_unread_for_long(holds_records=self.session.machine.expects_records):
             self._after()
 
     async def _settle(self, sending: asyncio.Task[None]) -> None:
@@ -168,10 +169,11 @@ class Driver:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.flush_timeout_s):
                 while self._failure is None and (self.link.requests or self.link.is_held_up):
-                    self._wakes.moved.clear()
-                    await self._wakes.moved.wait()
+                    self._moved.clear()
+                    await self._moved.wait()
 
     async def _cancel(self, tasks: list[asyncio.Task[None]]) -> None:
+        self._timer.close()
         self._calls.cancel()
         for task in tasks:
             task.cancel()
@@ -203,7 +205,7 @@ class Driver:
 
     async def _receive(self) -> None:
         while not self.over.is_set():
-            await self._waiting.wait_for_room()
+            await self._backlog.wait_for_room()
             data = await self._stream.receive()
             if self.over.is_set():
                 return
@@ -216,7 +218,7 @@ class Driver:
                 await self._take(piece)
                 if self.over.is_set():
                     return
-                if self._leftovers.are_given_up(len(piece), holds_records=is_bulk):
+                if self._hangup.are_given_up(len(piece), holds_records=is_bulk):
                     self._after()
                     return
             self._is_taking = False
@@ -271,7 +273,7 @@ class Driver:
     async def _send(self) -> None:
         """Write what the session has; once the exchange is over, return when nothing is left."""
         while True:
-            self._wakes.send.clear()
+            self._to_send.clear()
             self._is_sending = True
             written = await self._writing.flush(self._sent)
             if written is Written.LOST:
@@ -283,7 +285,7 @@ class Driver:
             self._is_sending = False
             if self.over.is_set():
                 return
-            await self._wakes.send.wait()
+            await self._to_send.wait()
 
     def _sent(self) -> None:
         self._room.set()
@@ -310,13 +312,15 @@ class Driver:
         self.session.receive_eof(self.now_ns)
         self._after()
 
-    async def _watch_time(self) -> None:
-        while not self.over.is_set():
-            if await self._wakes.is_due():
-                due = self.session.next_timer
-                if due is not None and due <= self.now_ns:
-                    self.session.handle_timer(self.now_ns)
-                await self._turns.done(self._step)
+    def _time_came(self) -> None:
+        self._turns.do(partial(self._safely, self._handle_timer))
+
+    def _handle_timer(self) -> None:
+        if not self.over.is_set():
+            due = self.session.next_timer
+            if due is not None and due <= self.now_ns:
+                self.session.handle_timer(self.now_ns)
+            self._step()
 
     # --- steps and jobs ----------------------------------------------------------------------------------------
 
@@ -377,5 +381,13 @@ class Driver:
             self._is_going_on = True
             self._turns.do(partial(self._safely, self._go_on))
         self._step_soon()
-        self._wakes.after(is_over=self.over.is_set())
+        self._moved.set()
+        if self.session.has_data or self.over.is_set():
+            self._to_send.set()
+        if not self.over.is_set():
+            self._timer.look()
         self._room.set()
+
+
+def _next_timer(link: LinkStepper) -> int | None:
+    return link.next_timer

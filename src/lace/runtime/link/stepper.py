@@ -85,7 +85,7 @@ class LinkStepper:
     @property
     def is_drained(self) -> bool:
         """Whether little of what was put is still unsent."""
-        return self.session.unsent.bytes <= self._limits.max_unsent_bytes
+        return self.session.outbox.bytes <= self._limits.max_unsent_bytes
 
     # --- moving ------------------------------------------------------------------------------------------------
 

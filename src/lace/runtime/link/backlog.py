@@ -15,7 +15,7 @@ CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings wit
 LINE_FACTOR = 6  # of memory for each byte of a block that is being read: what its claims will take is taken now
 
 
-class Waiting:
+class Backlog:
     """Counts what waits, tells the budget that all links share, and says when there is room again."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Waiting:
             # A link that holds nothing may always read: otherwise those that fill the budget would starve it.
             crowded = self._budget is not None and self._budget.held > self._budget.max_bytes and waiting > 0
             crowded = crowded or self._holds_too_much()
-            is_read = self._session.unsent.blocks <= self._limits.max_unsent_blocks
+            is_read = self._session.outbox.blocks <= self._limits.max_unsent_blocks
             if waiting <= self._limits.max_waiting_bytes and is_read and not crowded:
                 self.is_full = False
                 return
@@ -58,8 +58,8 @@ class Waiting:
         requests that have no answer."""
         session, machine = self._session, self._session.machine
         claims = machine.foreign_claims * CLAIM_BYTES + machine.block_bytes * LINE_FACTOR
-        requests = (machine.unserved_requests + session.unsent.facts) * REQUEST_BYTES
-        return session.buffered + self._link.storing_bytes + session.unsent.bytes + claims + requests
+        requests = (machine.unserved_requests + session.outbox.facts) * REQUEST_BYTES
+        return session.buffered + self._link.storing_bytes + session.outbox.bytes + claims + requests
 
     def _holds_too_much(self) -> bool:
         """Whether strangers together hold more than they may, and this one more than its share of that."""

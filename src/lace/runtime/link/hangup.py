@@ -13,8 +13,8 @@ from __future__ import annotations
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai
 from lace.runtime.link.account import LinkAccount
+from lace.runtime.link.backlog import Backlog
 from lace.runtime.link.stepper import LinkStepper
-from lace.runtime.link.waiting import Waiting
 from lace.transports.base import ByteStream, HeardStream
 
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
@@ -24,14 +24,14 @@ SHORT_EXCHANGE = 12  # blocks: who says all of one ahead is read to its end, whe
 SHORT_BYTES = 16 * 1024  # if that is no more than this
 
 
-class Leftovers:
+class HangUp:
     """Of one link."""
 
     def __init__(
         self,
         stream: ByteStream,
         link: LinkStepper,
-        waiting: Waiting,
+        backlog: Backlog,
         account: LinkAccount,
         time: SteadyTai,
         worth_s: float,
@@ -40,7 +40,7 @@ class Leftovers:
         self._heard = stream if isinstance(stream, HeardStream) else None
         self._link = link
         self._session = link.session
-        self._waiting = waiting
+        self._backlog = backlog
         self._account = account
         self._time = time
         self._worth_ns = worth_s * SECOND_NS
@@ -63,7 +63,7 @@ class Leftovers:
 
     def are_unread_for_long(self, *, holds_records: bool) -> bool:
         """Asked now and then: the same of a link that is not read from, so that nobody sees its peer go."""
-        if not self._is_left_for_long() or holds_records or self._link.storing_bytes or not self._waiting.is_full:
+        if not self._is_left_for_long() or holds_records or self._link.storing_bytes or not self._backlog.is_full:
             return False
         self._session.lose(self._time.now_ns)
         return True

@@ -25,7 +25,7 @@ from lace.limits import MIB, SECOND_NS, ExchangeLimits
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
-from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.link.drive import Driver
 from lace.runtime.link.hostcalls import HostCalls
 from lace.runtime.link.stepper import judge_and_store
@@ -356,14 +356,14 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_finds_all_of_it_when_it_
             async with Ahead(server.address) as mute, asyncio.timeout(4 * PATIENCE_S):
                 await eventually(lambda: bool(server.node._links))
                 driver = only_driver(server)
-                await eventually(lambda: driver._is_sending and driver.session.unsent.blocks > 0)
+                await eventually(lambda: driver._is_sending and driver.session.outbox.blocks > 0)
                 stream, taken = driver._stream, -1
                 while taken != driver.session.bytes_in:  # it stands still
                     taken = driver.session.bytes_in
                     await asyncio.sleep(0.2)
                 assert isinstance(stream, PipeStream)
                 waiting = stream._writer.transport.get_write_buffer_size()
-                unsent = driver.session.unsent.bytes
+                unsent = driver.session.outbox.bytes
                 await mute.read(lambda size: is_told(server, size))
             return bytes(prompt.received), bytes(mute.received), waiting, unsent
 
