@@ -74,7 +74,7 @@ class Ids:
         """Some of them, chosen by ascending position or by a mask."""
         if isinstance(chosen, slice):
             return Ids(np.ascontiguousarray(self.words[:, chosen]), np.ascontiguousarray(self.letters[chosen]))
-        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64, copy=False)
         return Ids(_ordered(self.words, places), self.letters.take(places))
 
     def positions(self, wanted: Ids) -> Positions:

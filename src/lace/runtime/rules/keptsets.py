@@ -52,7 +52,7 @@ def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: IdSet) -> byte
     head = json.dumps([cursor.record, cursor.removal]).encode() + b"\n"
     # What came since is not sorted in: that would take as long as all the rest, and hold all ids three times.
     parts = ids.base.without(ids.removed), ids.added
-    found, data = _sealed([head, *(memoryview(part.rows()).cast("B") for part in parts if len(part))])
+    found, data = _sealed([head, *(part.rows().data.cast("B") for part in parts if len(part))])
     try:
         names = [name, *(known for known in _names(store) if known != name)]
         for old in names[_MOST_KEPT:]:
