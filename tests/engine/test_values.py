@@ -234,8 +234,8 @@ def test_the_last_orders_are_kept() -> None:
 
 
 @pytest.mark.parametrize("texts", [
-    ["b", "a", ""], ["é", "z", "\U0001f5a7", "\ufffd"], ["a\0", "a", "b"], ["x" * 128, "x" * 127 + "a", "y"],
-    ["x" * 129, "x" * 128 + "a"], ["12345678", "123456789", "12345678a", "1"], [""], ["same-one", "same-two"],
+    ["b", "a", ""], ["é", "z", "\U0001f5a7", "\ufffd"], ["a\0", "a", "b"], ["x" * 32, "x" * 31 + "a", "y"],
+    ["x" * 33, "x" * 32 + "a"], ["12345678", "123456789", "12345678a", "1"], [""], ["same-one", "same-two"],
 ])  # fmt: skip
 def test_texts_as_words_are_ordered_like_texts(texts: list[str]) -> None:
     expected = [sorted(texts).index(text) for text in texts]
@@ -243,7 +243,7 @@ def test_texts_as_words_are_ordered_like_texts(texts: list[str]) -> None:
     assert text_ranks(texts, len(texts)).tolist() == expected
     used = verdicts_module._as_words(texts) is not None
     plain = all(text.isascii() and "\0" not in text for text in texts)
-    assert used is (plain and 0 < max(map(len, texts)) <= 128)
+    assert used is (plain and 0 < max(map(len, texts)) <= verdicts_module.WORDS_BYTES)
 
 
 def test_words_are_used_for_many_texts_only(monkeypatch: pytest.MonkeyPatch) -> None:

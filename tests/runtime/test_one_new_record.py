@@ -33,13 +33,14 @@ from lace.runtime.node.bounds import DriveLimits
 from lace.runtime.node.links import NodeLimits
 from lace.runtime.node.metering import LinkRates, Rate
 from lace.runtime.rules.byrecord import ByRecord
-from lace.runtime.rules.evaluator import FEW_RECORDS, StoreEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.followedset import NO_CLAIMS, SharedSet
 from lace.runtime.rules.guesthouse import GuestHouse
 from lace.runtime.rules.policybook import PolicyBook
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
+from lace.thresholds import RuleThresholds
 from lace.transports.base import WRITE_BUFFER_BYTES
 from lace.transports.pipe import PipeStream
 from siege import speech
@@ -107,7 +108,7 @@ def test_whoever_stores_a_few_records_brings_the_set_up_to_date(module: Module, 
 
 
 def test_what_takes_long_or_is_in_other_hands_waits_for_its_turn() -> None:
-    for module, count in ((ALL, FEW_RECORDS + 1), (JOINED, 1)):
+    for module, count in ((ALL, RuleThresholds().max_short_records + 1), (JOINED, 1)):
         following = Following(filled(), module)
         following.store.put([validate(plex(f"late/{n}")) for n in range(count)])
         following.refresh_now()
@@ -116,7 +117,7 @@ def test_what_takes_long_or_is_in_other_hands_waits_for_its_turn() -> None:
         assert following.current == following.evaluated_anew()
     following = Following(filled(), ALL)
     following.store.put([validate(plex("late"))])
-    with following.sends._undivided(Call()):
+    with following.sends.alone(Call()):
         following.refresh_now()
         assert following.current is None
     following.refresh_now()
@@ -293,7 +294,7 @@ def test_a_store_that_fails_to_be_followed_has_stored_all_the_same(monkeypatch: 
     def fails(*_: object) -> None:
         raise LimitExceeded("max_rows", 1, "rows")
 
-    monkeypatch.setattr(StoreEvaluator, "follow_shortly", fails)
+    monkeypatch.setattr(StoreEvaluator, "evaluate", fails)
     late = plex("late")
     answers = judge_and_store(following.host, [(str(validate(late).hash), late)], Call())
     assert [type(answer).__name__ for answer in answers] == ["RecordsStored"]

@@ -108,9 +108,12 @@ class Materialized:
         return frozenset(self._ranked)
 
     def close(self) -> None:
-        """Let go of everything: compiled rules and the evaluation hold each other in circles."""
-        for held in (*self._tables.values(), self._runner, self._evaluation, self):
-            held.__dict__.clear()
+        """Let go of all facts. Nothing of this is usable afterwards, and nothing waits for the garbage collector: a
+        table and its lookups know each other, and so do compiled rules and what runs them."""
+        for table in self._tables.values():
+            table.close()
+        self._runner.close()
+        del self._tables, self._strata, self._ranks, self._compiler, self._runner, self._follower, self._evaluation
 
     # reading
 

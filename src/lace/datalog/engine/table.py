@@ -295,6 +295,10 @@ class Table:
         for lookup in self._lookups.values():
             lookup.end()
 
+    def close(self) -> None:
+        """Let go of the lookups, which know this table."""
+        self._lookups = {}
+
     # the new state as runs
 
     def scan(self) -> Iterator[CodeRow]:

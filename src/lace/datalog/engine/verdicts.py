@@ -213,6 +213,9 @@ def ordered(left: Ranks, operator: Operator, right: Ranks) -> Mask:
     return holds
 
 
+WORDS_BYTES = 32  # a date or a name is ordered 1.7 times as fast, a hash of 45 characters half as fast
+
+
 def integer_ranks(texts: list[str]) -> Ranks:
     """Ranks of decimal integers of any length (P4), -1 for other texts."""
     keys = [integer_key(text) for text in texts]
@@ -236,7 +239,7 @@ def _as_words(texts: list[str]) -> list[npt.NDArray[np.uint64]] | None:
     if not joined.isascii() or "\0" in joined:  # numpy fills up with zero bytes, so no text may hold one
         return None
     width = -(-max(map(len, texts)) // 8) * 8
-    if not 0 < width <= 128:
+    if not 0 < width <= WORDS_BYTES:
         return None
     table = np.array(texts, dtype=f"S{width}").view(">u8").reshape(len(texts), width // 8)
     words = [table[:, place].astype(np.uint64) for place in reversed(range(width // 8))]

@@ -1,6 +1,6 @@
-"""Files written anew: without removed records, or small ones together.
+"""Files written again: without removed records, or small ones together.
 
-Rule: rows move, and none changes. Tables stay plain Parquet: whoever reads them needs no list of deleted rows.
+Rule: rows move, and none changes. Tables stay plain Parquet: readers need no list of deleted rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
 
 WRITING_SECONDS = 24 * 3600  # no writer takes longer from its first file to its commit
-_WITH_RECORDS = ("records", "coordinates", "selected")
+_WITH_RECORDS = ("records", "coordinates", "selected", *tables.FACTS_TABLES)
 
 
 def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str]) -> tuple[list[DataFile], list[str], int]:
@@ -122,6 +122,11 @@ def compacted(archive: Archive, state: State, small_bytes: int, file_rows: int) 
         added += tables.write(archive.spark, archive.files, table, frame, by=order, rows=rows, file_rows=file_rows)
         dropped += [file.path for file in small]
     return added, dropped
+
+
+def is_worth_compacting(state: State, small_bytes: int) -> bool:
+    """Whether there are small files that can be written together."""
+    return any(len(small) > 1 for small in _small_files(state, small_bytes).values())
 
 
 def _small_files(state: State, small_bytes: int) -> dict[tuple[str, ...], list[DataFile]]:
