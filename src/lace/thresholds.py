@@ -79,6 +79,22 @@ ENGINE_THRESHOLDS = EngineThresholds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceThresholds:
+    """070: how sets of ids are measured and hashed."""
+
+    scalar_sums: int = 12  # ids that are summed one by one (`lace.differences.scalarsums`)
+    cut_parts: int = 256  # stale parts of a tree that are cut out of a set one by one; for more it is walked once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimThresholds:
+    """050, P16: how a host holds what a peer claims."""
+
+    column_claims: int = 64  # of one partition: from here on columns of their own take less room than objects
+    guessed_roots: int = 8_192  # tried in a call for partitions that lack one record of ours
+    guessed_rows: int = 1 << 21  # claims hashed for that: a root costs as much as its partition is long
+
+
 class PreparedThresholds:
     """When a program that was compiled once answers (`lace.datalog.engine.prepared`)."""
 

@@ -7,23 +7,24 @@ their hashes, although everything here can be known beforehand. What a peer is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from lace.differences.ids import ID_BYTES, Ids
+from lace.differences.ids import Ids
 from lace.differences.idset import IdSet
 from lace.differences.keyed import DifferenceKey
 from lace.notation.b64a import ALPHABET
 from lace.notation.digest import digest, digest_each, key_deriver
+from lace.thresholds import DifferenceThresholds
 from lace.values import dataclass
 
 PART_BITS = 12
 PARTS: int = 1 << PART_BITS
 ROOT_BYTES = 16  # as told: under a key that is not known beforehand, so it need not be longer
 _SHIFT = np.uint64(64 - PART_BITS)
-_MANY = PARTS // 16  # parts above which walking the whole set costs less than cutting each out of it
+_DEFAULT = DifferenceThresholds()
 _derive = key_deriver("lace-differences/v1 root")
 
 
@@ -42,12 +43,13 @@ class Tree:
         stale[_parts_of(changed)] = True
         return Tree(self.digests, stale)
 
-    def of(self, held: IdSet) -> Tree:
-        """The same with every part known; `held` is the set."""
+    def of(self, held: IdSet, thresholds: DifferenceThresholds = _DEFAULT) -> Tree:
+        """This tree with every part known; `held` is the set."""
         parts = np.flatnonzero(self.stale)
         if not len(parts):
             return self
-        pieces = _cut(held.ids(), parts) if len(parts) > _MANY else [_part(held, int(part)) for part in parts]
+        is_walked = len(parts) > thresholds.cut_parts
+        pieces = _cut(held.ids(), parts) if is_walked else (_part(held, int(part)) for part in parts)
         digests = self.digests.copy()
         digests[parts] = np.frombuffer(b"".join(digest_each(pieces)), np.uint8).reshape(-1, 32)
         return Tree(digests, np.zeros(PARTS, np.bool_))
@@ -77,10 +79,11 @@ def _parts_of(ids: Ids) -> npt.NDArray[np.int64]:
     return parts
 
 
-def _cut(ids: Ids, parts: npt.NDArray[np.int64]) -> list[bytes]:
-    """The ids of some parts, as bytes."""
-    rows, bounds = ids.to_bytes(), np.searchsorted(_parts_of(ids), np.arange(PARTS + 1)) * ID_BYTES
-    return [rows[start:end] for start, end in zip(bounds[parts].tolist(), bounds[parts + 1].tolist(), strict=True)]
+def _cut(ids: Ids, parts: npt.NDArray[np.int64]) -> Iterator[bytes]:
+    """The ids of some parts, as bytes, one part after the other."""
+    rows, bounds = ids.rows(), np.searchsorted(_parts_of(ids), np.arange(PARTS + 1))
+    for start, end in zip(bounds[parts].tolist(), bounds[parts + 1].tolist(), strict=True):
+        yield rows[start:end].tobytes()
 
 
 def _part(held: IdSet, part: int) -> bytes:

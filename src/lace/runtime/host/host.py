@@ -131,7 +131,8 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         return given.PolicyPrepared(len(self._agreed.claims))
 
     def _no_claims(self, source: str) -> PeerClaims:
-        return PeerClaims(source, self._terms.max_line_bytes, self._work_out)
+        terms = self._terms
+        return PeerClaims(source, terms.max_line_bytes, self._work_out, terms.claim_thresholds)
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """Over the newest snapshot and everything that the peer claims."""
