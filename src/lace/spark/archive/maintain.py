@@ -186,7 +186,7 @@ class Maintainer:
             )
             shifts[predicate] = shift
             if shift.went.rows:
-                self._take_out(predicate, shift.went.frame)
+                self._take_out(predicate, shift.went.frame, shift.went.rows)
             new[predicate] = self._store(predicate, shift.came) if shift.came.rows else []
         return new
 
@@ -284,13 +284,13 @@ class Maintainer:
             table, frame = "relations", rows.select(rules, name, _terms(predicate).alias("terms"))
         return tables.write(self.archive.spark, self.archive.files, table, frame)
 
-    def _take_out(self, predicate: Predicate, rows: DataFrame) -> None:
+    def _take_out(self, predicate: Predicate, rows: DataFrame, count: int) -> None:
         """Files that hold rows which are derived no more are written without them."""
         if predicate == self.goal:
             table, key, gone = "selected", "hash", rows.select(F.col("c0").alias("hash"))
         else:
             table, key, gone = "relations", "terms", rows.select(_terms(predicate).alias("terms"))
-        new, old = rewrite.cut(self.archive, table, self._files(predicate), gone, key)
+        new, old = rewrite.cut(self.archive, table, self._files(predicate), gone, key, count)
         self.added = [file for file in self.added if file.path not in set(old)] + new
         self.dropped += old
 

@@ -17,9 +17,19 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.spark.archive import rewrite, tables
 from lace.spark.archive.additive import Additivity, additivity, without_parts
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.executors import ChangedListing, Need, RunSettings, Step, Steps, files_bytes, is_for_process
+from lace.spark.archive.executors import (
+    ChangedListing,
+    Need,
+    RunSettings,
+    Step,
+    Steps,
+    files_bytes,
+    files_rows,
+    is_for_process,
+)
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.maintain import KeptProgram, Maintainer, Records, maintainable
+from lace.spark.engine.plans import Sized
 from lace.spark.engine.relations import union
 from lace.spark.jobs.evaluate import PeerPolicy, runtime_relations
 from lace.spark.source.files import fingerprint, place_mark
@@ -116,7 +126,7 @@ class _ArchiveRun:
         self.dropped: list[str] = []
         self.results: dict[str, StepResult] = {}
         self.fresh: dict[str, list[DataFile]] = {}  # by mark: the files with what was selected now
-        self.lost: dict[str, DataFrame] = {}  # by mark: the hashes that are selected no more, except removed records
+        self.lost: dict[str, Sized] = {}  # by mark: the hashes that are selected no more, except removed records
         self.replaced: set[str] = set()  # marks whose whole result was replaced
         self.keepers: list[Maintainer] = []  # they hold what `lost` is computed from
 
@@ -227,7 +237,7 @@ class _ArchiveRun:
             self.archive.progress(step.name, f"{len(pending)} new batches, {len(gone or ())} removals")
             self.fresh[mark], lost = keeper.follow(records)
             if lost.rows:
-                self.lost[mark] = lost.frame.select(F.col("c0").alias("hash"))
+                self.lost[mark] = Sized(lost.frame.select(F.col("c0").alias("hash")), lost.rows)
         else:
             self.archive.progress(step.name, "everything")
             self.fresh[mark] = keeper.derive(records)
@@ -291,12 +301,14 @@ class _ArchiveRun:
             return None
 
         def cut() -> DataFrame | None:
-            parts = [self.lost[rules]] if rules in self.lost else []
+            lost = self.lost.get(rules)
+            parts = [] if lost is None else [lost.frame]
+            most = files_rows(gone) + (0 if lost is None else lost.rows or 0)
             if gone:
                 parts.append(tables.read(self.archive.spark, self.archive.files, "removed", gone).select("hash"))
             went = union(parts).distinct()
             held = self._held("advertisements", "peer", peer)
-            new, old = rewrite.cut(self.archive, "advertisements", held, went, "hash")
+            new, old = rewrite.cut(self.archive, "advertisements", held, went, "hash", most)
             self.added += new
             self.dropped += old
             return went if old else None
