@@ -107,9 +107,9 @@ def explain(
 
     >>> from lace.datalog.language.parser import parse_facts
     >>> facts = list(parse_facts("Edge('a','b')"))
-    >>> print(explain(facts, "RowLookup(X,Y) :- Edge(X,Y).", "RowLookup('b',Y)"), end="")
-    RowLookup('b',Y) does not hold
-    └─ RowLookup(X,Y) :- Edge(X,Y).
+    >>> print(explain(facts, "Path(X,Y) :- Edge(X,Y).", "Path('b',Y)"), end="")
+    Path('b',Y) does not hold
+    └─ Path(X,Y) :- Edge(X,Y).
           U.UtqFv_rGAYyTiI1em8IExr5dKAbWmov3uOMItorCByx
           failed at Edge(X,Y): 1 binding got there, none further
           with X = 'b'
