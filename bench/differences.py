@@ -34,7 +34,7 @@ from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import U64, KeyedIds, derive_key, keyed_ids
 from lace.differences.peel import Peeler
 from lace.differences.setview import SetView, measured, measured_set
-from lace.differences.sketchsize import CompareLimits, Way, choose, more_symbols
+from lace.differences.sketchsize import CompareLimits, first_symbols, more_symbols
 from lace.differences.sums import agrees
 from lace.differences.tree import UNKNOWN, told_root
 from lace.differences.wire import encode_root, encode_short_ids, encode_summary, encode_symbols
@@ -110,11 +110,11 @@ def dialogue(ours: IdSet, theirs: IdSet, seed: int) -> tuple[Cost, Ids, Ids]:
         teller = SetView(theirs, key, sums=True)
         other = teller.measured
     cost.told.append("DifferenceSummary('{}','{}','{}')".format(*encode_summary(other)))
-    choice = choose(mine, other, CompareLimits())
-    assert choice.way is Way.SKETCH, choice
+    first = first_symbols(mine, other, CompareLimits())
+    assert first
     with Watch(cost, "asker_s"):
         asker, peeler = SetView(ours, key), Peeler(key)
-    start, end, found = 0, choice.symbols, None
+    start, end, found = 0, first, None
     while found is None:
         with Watch(cost, "teller_s"):
             symbols = teller.symbols(start, end)

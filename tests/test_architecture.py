@@ -11,7 +11,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent / "src" / "lace"
 
 # A package sees only what stands below it; packages on one line never see each other.
-GROUND = {"notation", "limits", "errors", "values"}  # these may see each other
+GROUND = {"notation", "limits", "thresholds", "errors", "values"}  # these may see each other
 LAYERS = [
     {"cli"},
     {"inspector", "spark"},

@@ -24,8 +24,7 @@ from lace.facts.predicates import RECORD_PREDICATES
 from lace.notation.digest import digest
 from lace.records.keys import SigningKey
 from lace.store import SQLiteStore, StoreCursor, StoreRecordId, open_store
-from lace.store.columns.dictionary import keyindex
-from lace.store.columns.dictionary.keyindex import BULK
+from lace.thresholds import StoreThresholds
 
 KEY = SigningKey(digest(b"flips"))
 FEW = 4  # new values that are a run of the index already, in the first half of the records
@@ -34,22 +33,29 @@ SAME, REFUSED, VERIFY, UNNOTICED, CRASHED = "same", "refused", "only verify tell
 
 def build(path: Path, records: int) -> list[lace.RecordHash]:
     """A store with a history: single puts, deletions, links, repeated headers, settings, both kinds of index."""
-    with lace.open(path, create=True) as notes:
-        kept: list[lace.RecordHash] = []
-        for number in range(records):
-            keyindex.BULK = FEW if number < records // 2 else BULK
-            headers = [("Kind", f"k{number % 7}"), ("Kind", "x"), *([("Odd", "yes")] if number % 2 else [])]
-            links = [("after", kept[-1])] if kept else []
-            kept.append(
-                notes.put(
-                    digest(b"%d" % number) * (1 + number % 40), group=f"g/{number % 3}", app="ding",
-                    name=f"n/{number % 50}", tai=f"{1_700_000_000 + number:010d}:000000000", headers=headers,
-                    links=links, sign=KEY if number % 3 == 0 else None,
-                )
-            )  # fmt: skip
+    kept: list[lace.RecordHash] = []
+    short = StoreThresholds(bulk_texts=FEW)
+    with lace.Lace(open_store(path, create=True, thresholds=short)) as notes:
+        put(notes, range(records // 2), kept)
+    with lace.open(path) as notes:
+        put(notes, range(records // 2, records), kept)
         notes.delete(*kept[5::11])
         notes.store.put_setting("some", "key", b"value")
         return [record for _, record in notes.store.records_since()]
+
+
+def put(notes: lace.Lace, numbers: range, kept: list[lace.RecordHash]) -> None:
+    """Single puts, each linked with the one before it."""
+    for number in numbers:
+        headers = [("Kind", f"k{number % 7}"), ("Kind", "x"), *([("Odd", "yes")] if number % 2 else [])]
+        links = [("after", kept[-1])] if kept else []
+        kept.append(
+            notes.put(
+                digest(b"%d" % number) * (1 + number % 40), group=f"g/{number % 3}", app="ding",
+                name=f"n/{number % 50}", tai=f"{1_700_000_000 + number:010d}:000000000", headers=headers,
+                links=links, sign=KEY if number % 3 == 0 else None,
+            )
+        )  # fmt: skip
 
 
 def answers(path: Path, hashes: Sequence[lace.RecordHash]) -> dict[str, object]:

@@ -56,25 +56,13 @@ class _Overlay:
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         return self._upon(self._above.current(runtime, claims, call))
 
-    def at_once(self) -> Generation | None:
-        now = self._above.at_once()
-        return None if now is None else self._upon(now)
-
     def refresh(self, call: Call) -> None:
         if isinstance(self._above, SharedSet):
             self._above.refresh(call)
 
-    def refresh_shortly(self, call: Call) -> None:
-        if isinstance(self._above, SharedSet):
-            self._above.refresh_shortly(call)
-
     @property
     def is_current(self) -> bool:
         return isinstance(self._above, SharedSet) and self._above.is_current
-
-    @property
-    def is_ready(self) -> bool:
-        return self._above.is_ready
 
     def _upon(self, now: Generation) -> Generation:
         if now is not self._seen:

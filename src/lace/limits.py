@@ -95,7 +95,6 @@ class StoreLimits:
     busy_timeout_ms: int = 10_000  # for another process's write to end
     page_cache_bytes: int = 48 * MIB  # of the database, for each connection
     checkpoint_bytes: int = 192 * MIB  # of the write-ahead log: hot index pages reach the file once, not once a batch
-    copied_log_bytes: int = 24 * MIB  # by which the log has grown: then a long write has it copied beside the next one
     small_checkpoint_bytes: int = 8 * MIB  # of the log after writes of few records, which leave a page or more each
     min_free_bytes: int = 16 * MIB  # on the disk: with less nothing is stored, so that something can still be removed
     min_reserve_bytes: int = MIB  # of the file that is given up for removing; it grows with the store

@@ -80,10 +80,9 @@ class Shot:
     exit_code: int
 
 
-SCREENS = [
-    *(Screen(columns, settings) for columns in (100, 60) for settings in ({}, {"NO_COLOR": "1"})),
-    Screen(60, {"FORCE_COLOR": "1"}),
-]
+# Wide and narrow, with colour and without. What the night adds is more of the same: width and colour do not meet.
+SCREENS = [Screen(100), Screen(60), Screen(60, {"NO_COLOR": "1"})]
+MORE_SCREENS = [Screen(100, {"NO_COLOR": "1"}), Screen(60, {"FORCE_COLOR": "1"})]
 
 
 def scene(line: str, *more: str, **given: object) -> Scene:
@@ -448,13 +447,16 @@ def main() -> None:
     parser.add_argument("--plain", action="store_true", help="with NO_COLOR")
     parser.add_argument("--prepare", type=Path)
     parser.add_argument("--film", type=Path, help="write every shot to this file")
+    parser.add_argument("--more", action="store_true", help="on the screens that only the night looks at")
     given = parser.parse_args()
     if given.prepare:
         sys.stdout.write(json.dumps(prepare(given.prepare)))
         return
     commands = given.commands or list(SCENES)
     if given.film:
-        given.film.write_text(json.dumps([asdict(shot) for shot in film(SCREENS, commands)]))
+        given.film.write_text(
+            json.dumps([asdict(shot) for shot in film(MORE_SCREENS if given.more else SCREENS, commands)])
+        )
         return
     screen = Screen(given.columns or shutil.get_terminal_size().columns, {"NO_COLOR": "1"} if given.plain else {})
     for shot in film([screen], commands):

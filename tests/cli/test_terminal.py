@@ -18,7 +18,7 @@ from lace.cli.output.output import hanging
 if sys.platform == "win32":
     pytest.skip("no terminals of this kind", allow_module_level=True)
 
-from cli.screens import SCENES, SCREENS, Scene, Screen, Shot
+from cli.screens import MORE_SCREENS, SCENES, SCREENS, Scene, Screen, Shot
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)?m")
@@ -30,10 +30,13 @@ GUIDES = "│├└"
 
 @pytest.fixture(scope="module")
 def shots(tmp_path_factory: pytest.TempPathFactory) -> list[Shot]:
-    """Filmed by a process that forks: this one may have threads."""
-    film = tmp_path_factory.mktemp("film") / "film.json"
+    return filmed(tmp_path_factory.mktemp("film") / "film.json")
+
+
+def filmed(film: Path, *options: str) -> list[Shot]:
+    """By a process that forks: this one may have threads."""
     script = Path(__file__).with_name("screens.py")
-    subprocess.run([sys.executable, str(script), "--film", str(film)], check=True, timeout=400)
+    subprocess.run([sys.executable, str(script), "--film", str(film), *options], check=True, timeout=400)
     return [_shot(row) for row in json.loads(film.read_text())]
 
 
@@ -79,7 +82,16 @@ def test_a_long_line_of_a_tree_keeps_its_guides_and_all_its_text() -> None:
 @pytest.mark.long
 def test_nothing_is_broken_on_any_screen(shots: list[Shot]) -> None:
     """One test for all, so that they are filmed once whoever runs it; every finding is told."""
-    assert len(shots) == len(SCREENS) * sum(map(len, SCENES.values()))
+    require_whole(shots, SCREENS)
+
+
+@pytest.mark.slow
+def test_nothing_is_broken_on_the_screens_of_the_night(tmp_path: Path) -> None:
+    require_whole(filmed(tmp_path / "film.json", "--more"), MORE_SCREENS)
+
+
+def require_whole(shots: list[Shot], screens: list[Screen]) -> None:
+    assert len(shots) == len(screens) * sum(map(len, SCENES.values()))
     found = [f"{what}: {told(shot)}" for shot in shots for what in findings(shot)]
     assert not found, "\n\n".join(found[:10]) + f"\n{len(found)} findings"
 

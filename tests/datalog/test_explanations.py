@@ -16,7 +16,6 @@ import pytest
 from datalog.derived import AllDerived
 from datalog.test_explain import Explained, explained
 from lace.datalog.engine import Base
-from lace.datalog.engine import on_demand as asking_module
 from lace.datalog.engine.on_demand import BaseFacts, FactsOnDemand, first_row, found_rows
 from lace.datalog.explain import Known, why, why_not
 from lace.datalog.explain.data import proof_nodes
@@ -28,6 +27,7 @@ from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.datalog.source import MemorySource, Row
 from lace.errors import EvaluationStopped, LaceError, LimitExceeded
 from lace.limits import EngineLimits, ExplainLimits
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 TEXT = Path(__file__).parent / "explanations.txt"
 
@@ -188,8 +188,11 @@ def test_supports_come_with_the_rows_they_took() -> None:
 # facts that are derived when asked for
 
 
-def asked_facts(rules: str, facts: str, limits: EngineLimits = EngineLimits()) -> FactsOnDemand:  # noqa: B008
-    return FactsOnDemand(check_program(parse_program(rules), RAW_PROFILE), Base(list(parse_facts(facts))), limits)
+def asked_facts(
+    rules: str, facts: str, thresholds: EngineThresholds = ENGINE_THRESHOLDS, limits: EngineLimits | None = None
+) -> FactsOnDemand:
+    checked, base = check_program(parse_program(rules), RAW_PROFILE), Base(list(parse_facts(facts)))
+    return FactsOnDemand(checked, base, limits or EngineLimits(), thresholds=thresholds)
 
 
 FACTS = "Edge('a','b')\nEdge('b','c')\nEdge('c','d')\nEdge('x','y')\nEdge('y','y')"
@@ -227,10 +230,8 @@ def test_the_first_fact_of_a_goal_is_remembered() -> None:
     assert asked.first(parse_atom("Path(X,X)")) == ("y", "y")
 
 
-def test_after_many_patterns_all_facts_are_derived_and_old_results_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking_module, "_PIECEMEAL", 2)
-    monkeypatch.setattr(asking_module, "_KEPT_RESULTS", 1)
-    asked = asked_facts(CHAIN, FACTS)
+def test_after_many_patterns_all_facts_are_derived_and_old_results_are_let_go() -> None:
+    asked = asked_facts(CHAIN, FACTS, EngineThresholds(patterns_apart=2, kept_results=1))
     for start, count in (("d", 1), ("y", 2), ("c", 3), ("a", 3)):
         list(asked.rows(PATH, (start, None)))
         assert len(asked._results) == count
@@ -240,9 +241,8 @@ def test_after_many_patterns_all_facts_are_derived_and_old_results_are_let_go(mo
     assert len(asked._results) == 1
 
 
-def test_a_fact_that_is_only_nice_to_have_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking_module, "_GLANCE_ROWS", 2)
-    asked = asked_facts(CHAIN, FACTS)
+def test_a_fact_that_is_only_nice_to_have_costs_little() -> None:
+    asked = asked_facts(CHAIN, FACTS, EngineThresholds(glance_rows=2))
     assert asked.glance(PATH, ("c", None)) == ("c", "d")
     assert asked.glance(PATH, ("a", None)) is None
     assert list(asked.rows(PATH, ("a", None))) == [("a", "b"), ("a", "c"), ("a", "d")]

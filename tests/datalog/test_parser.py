@@ -353,10 +353,9 @@ def test_facts_read_at_once_are_those_read_line_by_line(lines: list[str], ended:
         return facts
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parser_module, "_PIECE", piece)
-        found = outcome(lambda: parse_facts(text, limits=limits))
+        found = outcome(lambda: parse_facts(text, limits=limits, piece_chars=piece))
         patch.setattr(parser_module, "_plain_facts", lambda *_: None)
-        assert found == outcome(lambda: parse_facts(text, limits=limits))
+        assert found == outcome(lambda: parse_facts(text, limits=limits, piece_chars=piece))
 
 
 @pytest.mark.clause("030-SYN-20", "030-SAFETY-16")

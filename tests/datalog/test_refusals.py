@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lace.datalog.language import parser as parser_module
 from lace.datalog.language.annotations import format_annotated, read_annotated, read_annotated_all
 from lace.datalog.language.diagnosis import lacegram_error, picture, wide_join_advice
 from lace.datalog.language.parser import _plain_facts, parse_all_errors, parse_atom, parse_facts, parse_program
@@ -178,8 +177,7 @@ def test_plain_fact_lines_are_read_at_once(piece: str, at_once: bool) -> None:
         assert [fact.predicate.name for fact in found] == [line[0] for line in piece.splitlines()]
 
 
-def test_facts_of_several_pieces_keep_their_line_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser_module, "_PIECE", 8)
+def test_facts_of_several_pieces_keep_their_line_numbers() -> None:
     text = "E('a')\nE('b')\n# no\nF('a','b')\nF('c')\nE(X)\n"
     expected = [("E", ("a",)), ("E", ("b",)), ("F", ("a", "b")), ("F", ("c",))]
     found: list[Fact] = []
@@ -191,7 +189,7 @@ def test_facts_of_several_pieces_keep_their_line_numbers(monkeypatch: pytest.Mon
 
 
 def iter_facts(text: str, found: list[Fact]) -> list[Fact]:
-    for fact in parse_facts(text):
+    for fact in parse_facts(text, piece_chars=8):
         found.append(fact)  # noqa: PERF402  # what came before an error counts
     return []
 

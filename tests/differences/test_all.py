@@ -11,7 +11,6 @@ from interlace.pair import Pair, Side, config_of, group_module, plex
 from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import inputs as given
 from lace.interlace.effects import SendListing, SendRecords
-from lace.interlace.loop import compared
 from lace.interlace.vocabulary import DIFFERENCE_ALL
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
@@ -21,16 +20,14 @@ from tries import tries
 ALL_OF_ONE = Fact(DIFFERENCE_ALL, ("1",))
 
 
-@pytest.fixture(autouse=True)
-def from_one_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compared, "MIN_ALL", 1)
+FROM_ONE = {"min_asked_in_one_line": 1}
 
 
 @pytest.mark.clause("070-ALL-01", "070-ALL-02")
 @pytest.mark.parametrize("make", [Side, RealSide])
 @pytest.mark.parametrize(("first", "second"), [(1, 0), (0, 1), (3, 5), (40, 25)])
 def test_whoever_wants_all_that_was_listed_says_so_in_one_line(make: Make, first: int, second: int) -> None:
-    both = pair(make=make)
+    both = pair(make=make, **FROM_ONE)
     fill(both, 60, first, second)
     both.exchange()
     near, far = both.sides
@@ -44,7 +41,7 @@ def test_whoever_wants_all_that_was_listed_says_so_in_one_line(make: Make, first
 
 @pytest.mark.clause("070-ALL-01")
 def test_a_change_that_was_told_is_asked_for_in_one_line_too() -> None:
-    both = pair(is_open=True)
+    both = pair(is_open=True, **FROM_ONE)
     fill(both, 60, 2, 2)
     both.start()
     both.run()
@@ -61,8 +58,8 @@ def test_a_change_that_was_told_is_asked_for_in_one_line_too() -> None:
 @pytest.mark.parametrize("most", [1, 4])
 def test_whoever_wants_some_of_it_names_them(most: int) -> None:
     """One of them asks for no more than a few at a time."""
-    sides = [RealSide(config_of(index, salt=index + 5, min_compared=0)) for index in (0, 1)]
-    sides[0] = RealSide(config_of(0, salt=5, min_compared=0, max_requests=most))
+    sides = [RealSide(config_of(index, salt=index + 5, min_compared=0, **FROM_ONE)) for index in (0, 1)]
+    sides[0] = RealSide(config_of(0, salt=5, min_compared=0, max_requests=most, **FROM_ONE))
     both = Pair(*sides)
     fill(both, 30, 6, 9)
     both.exchange()
@@ -76,7 +73,7 @@ def test_whoever_wants_some_of_it_names_them(most: int) -> None:
 @pytest.mark.parametrize("lie", ["0", "4", "6", "05", "", "99999999999999999999"])
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_number_that_was_not_listed_ends_the_exchange(index: int, lie: str) -> None:
-    configs = [config_of(n, salt=n + 5, min_compared=0) for n in (0, 1)]
+    configs = [config_of(n, salt=n + 5, min_compared=0, **FROM_ONE) for n in (0, 1)]
     liar, victim = Liar(configs[index]), RealSide(configs[1 - index])
     both = Pair(liar, victim) if index == 0 else Pair(victim, liar)
     fill(both, 30, 5, 5)
@@ -94,7 +91,7 @@ def test_a_number_that_was_not_listed_ends_the_exchange(index: int, lie: str) ->
 def test_where_nothing_that_differs_was_listed_all_of_it_cannot_be_asked_for(
     salts: tuple[int | None, int | None], common: int
 ) -> None:
-    configs = [config_of(n, salt=salts[n], min_compared=1000) for n in (0, 1)]
+    configs = [config_of(n, salt=salts[n], min_compared=1000, **FROM_ONE) for n in (0, 1)]
     liar, victim = Liar(configs[0]), RealSide(configs[1])
     both = Pair(liar, victim)
     fill(both, common, 0, 1)
@@ -110,8 +107,8 @@ def test_where_nothing_that_differs_was_listed_all_of_it_cannot_be_asked_for(
 
 def first_copy(index: int, make: Make = RealSide, *, says_so: bool = True, **options: object) -> Pair:
     """The side with this operand holds nothing, and says so."""
-    sides = [make(config_of(n, salt=n + 5, holds_nothing=says_so and n == index, **options)) for n in (0, 1)]
-    return Pair(*sides)
+    configs = (config_of(n, salt=n + 5, holds_nothing=says_so and n == index, **FROM_ONE, **options) for n in (0, 1))
+    return Pair(*map(make, configs))
 
 
 class Changing(RealSide):
@@ -152,7 +149,7 @@ def test_who_holds_nothing_asks_for_a_whole_listing_in_one_line(index: int, coun
 @pytest.mark.parametrize("index", [0, 1])
 def test_what_was_listed_is_what_is_asked_for_though_the_set_changes_meanwhile(index: int) -> None:
     makes = (Changing, RealSide) if index else (RealSide, Changing)
-    both = Pair(*(make(config_of(n, salt=n + 5, holds_nothing=n == index)) for n, make in enumerate(makes)))
+    both = Pair(*(make(config_of(n, salt=n + 5, holds_nothing=n == index, **FROM_ONE)) for n, make in enumerate(makes)))
     near, far = both.sides[index], both.sides[1 - index]
     assert isinstance(far, Changing)
     going = far.going = far.put(*(plex(f"n/{n}") for n in range(20)))[3]
@@ -189,7 +186,10 @@ def test_who_says_wrongly_that_it_holds_nothing_asks_for_nothing_by_number(index
 @pytest.mark.clause("070-ALL-02")
 @pytest.mark.parametrize("lie", ["0", "4", "6", "05", "", "99999999999999999999"])
 def test_another_number_than_was_listed_to_it_ends_the_exchange(lie: str) -> None:
-    liar, victim = Liar(config_of(0, salt=5, holds_nothing=True)), RealSide(config_of(1, salt=6))
+    liar, victim = (
+        Liar(config_of(0, salt=5, holds_nothing=True, **FROM_ONE)),
+        RealSide(config_of(1, salt=6, **FROM_ONE)),
+    )
     both = Pair(liar, victim)
     victim.put(*(plex(f"n/{n}") for n in range(5)))
     liar.lie = once("DifferenceAll", lambda _: (lie,))  # type: ignore[method-assign]
@@ -207,10 +207,8 @@ def test_another_number_than_was_listed_to_it_ends_the_exchange(lie: str) -> Non
 def test_the_outcome_is_that_of_requests_one_by_one(module: Module, common: int, first: int, second: int) -> None:
     ends = []
     for least in (1, 1 << 30):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compared, "MIN_ALL", least)
-            both = pair(module)
-            fill(both, common, first, second)
-            both.exchange()
-            ends.append([(side.have, list(side.held)) for side in both.sides])
+        both = pair(module, min_asked_in_one_line=least)
+        fill(both, common, first, second)
+        both.exchange()
+        ends.append([(side.have, list(side.held)) for side in both.sides])
     assert ends[0] == ends[1]

@@ -12,12 +12,13 @@ from interlace.pair import Pair, Side, config_of, plex
 from interlace.scripted import limits_with
 from lace.cli.commands.serve import _file_choices
 from lace.cli.options.nodefile import read_node_file
-from lace.differences.sketchsize import Choice, CompareLimits, Way
+from lace.differences.sketchsize import CompareLimits
 from lace.errors import InvalidText
 from lace.interlace import inputs as given
 from lace.interlace.effects import EndBlock
-from lace.interlace.loop import comparing
 from lace.interlace.loop.blocks import BlockReader
+from lace.interlace.loop.differencefacts import ASK, DROP, read_summary
+from lace.interlace.phases import Phase
 from lace.interlace.reasons import ProtocolAbort
 from lace.interlace.setup.agreement import own_hello
 from lace.interlace.setup.terms import Link
@@ -34,6 +35,7 @@ from lace.notation import b64a
 from lace.notation.fact import Fact, Predicate
 from lace.policy.exposure import Exposure
 
+FIVE_FIRST = CompareLimits(min_symbols=5, symbols_each=0)
 ROOT = Fact(DIFFERENCE_ROOT, ("0", "0" * 22))
 SUMMARY = Fact(DIFFERENCE_SUMMARY, ("0", "0" * 22, "0" * 64))
 
@@ -47,7 +49,7 @@ def read(kind: Block, *facts: Fact, differences: bool = True) -> BlockReader:
 @pytest.mark.clause("070-CAP-02", "070-FACT-01")
 @pytest.mark.parametrize(
     ("kind", "fact"),
-    [(Block.LISTING, SUMMARY), (Block.REQUEST, comparing.DROP), (Block.REQUEST, comparing.ASK)],
+    [(Block.LISTING, SUMMARY), (Block.REQUEST, DROP), (Block.REQUEST, ASK)],
 )
 def test_where_it_is_off_its_facts_are_unknown(kind: Block, fact: Fact) -> None:
     assert read(kind, fact).facts == [fact]
@@ -79,7 +81,7 @@ def test_no_tick_rides_in_a_comparison(kind: Block) -> None:
 )
 def test_summaries_that_break_the_rules_abort(facts: list[Fact]) -> None:
     with pytest.raises(ProtocolAbort):
-        comparing.read_summary(facts)
+        read_summary(facts)
 
 
 SUMS = Fact(DIFFERENCE_SUMMARY, ("43", "0" * 22, "0" * 64))  # of as many records as the other side has below
@@ -106,7 +108,7 @@ def symbols_at(start: str, count: int = 1) -> Fact:
         (0, [SUMMARY, symbols_at("0")]),  # with sums of another count than the root's
         (0, [symbols_at("0"), SUMS]),
         (0, []),
-        (0, [comparing.DROP, symbols_at("0")]),
+        (0, [DROP, symbols_at("0")]),
         (1, [Fact(DIFFERENCE_MORE, ("1",))]),
         (1, [Fact(DIFFERENCE_MORE, ("99999999999",))]),
         (1, [Fact(DIFFERENCE_MORE, ("100",)), Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
@@ -114,7 +116,7 @@ def symbols_at(start: str, count: int = 1) -> Fact:
         (1, [Fact(DIFFERENCE_LACKS, ("0" * 5,))]),
         (1, [Fact(DIFFERENCE_LACKS, ("",))]),
         (1, [Fact(DIFFERENCE_LACKS, ("0" * 16,)), Fact(DIFFERENCE_LACKS, ("0" * 15 + "4",))]),  # 12 bytes, and 12
-        (1, [comparing.DROP, Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
+        (1, [DROP, Fact(DIFFERENCE_LACKS, ("0" * 11,))]),
     ],
 )
 def test_a_comparison_that_breaks_the_rules_ends_the_exchange(index: int, facts: list[Fact]) -> None:
@@ -197,9 +199,8 @@ def test_who_cannot_make_out_a_change_asks(index: int) -> None:
 
 
 @pytest.mark.clause("070-TELL-02", "070-SKETCH-02")
-def test_symbols_that_do_not_suffice_are_continued(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "choose", lambda *_: Choice(Way.SKETCH, 5))
-    both = pair()
+def test_symbols_that_do_not_suffice_are_continued() -> None:
+    both = pair(compare_limits=FIVE_FIRST)
     fill(both, 60, 20, 20)
     both.exchange()
     assert both.sides[0].have == both.sides[1].have
@@ -266,12 +267,9 @@ def test_equal_sets_end_without_requests_only_where_both_compare_and_no_rule_rea
 
 @pytest.mark.clause("070-TELL-04", "070-LIAR-01")
 @pytest.mark.parametrize("given_", ["none", "one", "all but one", "one too many"])
-def test_who_asks_for_symbols_gets_those_up_to_the_number_asked_for(
-    given_: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_asks_for_symbols_gets_those_up_to_the_number_asked_for(given_: str) -> None:
     """A teller that gives one at a time would have the asker pass over its set for each of them, and for ever."""
-    monkeypatch.setattr(comparing, "choose", lambda *_: Choice(Way.SKETCH, 5))
-    both = pair()
+    both = pair(compare_limits=FIVE_FIRST)
     fill(both, 60, 20, 20)
     near = both.sides[0]
     both.start()
@@ -323,3 +321,20 @@ def test_a_node_file_that_speaks_something_else_is_refused(tmp_path: Path) -> No
     path.write_text('store = "a.lace"\nspeaks = "esperanto"\n')
     with pytest.raises(InvalidText, match="all, standard"):
         read_node_file(path)
+
+
+@pytest.mark.clause("070-FACT-02", "070-BASE-04")
+@pytest.mark.parametrize(("doubt", "aborts"), [(ASK, True), (DROP, False)])
+def test_a_doubt_of_sums_that_nobody_sent_is_malformed(doubt: Fact, aborts: bool) -> None:
+    """Both sides speak 070 and listed their sets, for there was little to compare: there is nothing to sketch from."""
+    both = pair(min_compared=1000)
+    fill(both, 5, 1, 1)
+    near = both.sides[0]
+    both.start()
+    both.run(until=lambda: near.machine.phase is Phase.REQUEST and near.machine.wants_peer_input)
+    near.inbox.clear()
+    both.give(near, given.FactsReceived((doubt,), 10))
+    both.give(near, given.BlockEnded())
+    assert (near.aborted is not None) is aborts
+    if near.aborted is not None:
+        assert "a doubt of what was listed" in near.aborted.detail

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.programs import random_facts, random_program
-from lace.datalog.engine import answering, evaluate, vector
+from lace.datalog.engine import answering, evaluate
 from lace.datalog.engine.base import Base, RowSource
 from lace.datalog.engine.evaluate import Evaluation
 from lace.datalog.language.parser import parse_program
@@ -17,6 +17,7 @@ from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.datalog.meter import Meter
 from lace.limits import EngineLimits
+from lace.thresholds import EngineThresholds
 
 EDGE = Predicate("Edge", 2)
 
@@ -26,12 +27,11 @@ EDGE = Predicate("Edge", 2)
     "text",
     ["Out(X,Z) :- Edge(X,Y), Edge(Y,Z).", "Out(X,Y) :- Edge(X,_), Edge(_,Y).", "Out(X,Y) :- Edge(X,Y), Edge(Y,X)."],
 )
-def test_a_join_in_parts_gives_the_rows_of_one_piece(most: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_join_in_parts_gives_the_rows_of_one_piece(most: int, text: str) -> None:
     program = check_program(parse_program(text), RAW_PROFILE)
     facts = [Fact(EDGE, (str(n), str(n * k % 6))) for n in range(9) for k in (1, 2, 5)]
     expected = evaluate(program, facts).rows(Predicate("Out", 2))
-    monkeypatch.setattr(vector, "_BATCH_ROWS", most)
-    found = evaluate(program, facts)
+    found = evaluate(program, facts, thresholds=EngineThresholds(batch_rows=most))
     assert found.rows(Predicate("Out", 2)) == expected
     assert len(expected) > 7
 
@@ -41,9 +41,7 @@ def test_programs_in_small_batches_derive_the_same(seed: int, most: int) -> None
     random = Random(seed)
     program, facts = check_program(random_program(random), RAW_PROFILE), random_facts(random)
     whole = evaluate(program, facts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vector, "_BATCH_ROWS", most)
-        parts = evaluate(program, facts)
+    parts = evaluate(program, facts, thresholds=EngineThresholds(batch_rows=most))
     for predicate in program.derived:
         assert parts.rows(predicate) == whole.rows(predicate)
 

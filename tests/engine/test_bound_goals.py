@@ -14,7 +14,7 @@ from engine.goals import World, goals_at_every_place, random_world
 from executors import reference
 from executors.executors import Relations, run_embedded, run_incremental
 from executors.solvers import nemo_can_say, run_clingo, run_nemo
-from lace.datalog.engine import answering, evaluate
+from lace.datalog.engine import evaluate
 from lace.datalog.explain import Proof
 from lace.datalog.language.formatting import format_atom, format_program
 from lace.datalog.language.syntax import Atom
@@ -22,6 +22,7 @@ from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_pr
 from lace.datalog.source import Row
 from lace.limits import EngineLimits
 from lace.porcelain.explain import Explainer
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from tries import tries
 
 LIMITS = EngineLimits()
@@ -83,10 +84,9 @@ def test_goals_asked_together_get_the_facts_that_match_any_of_them(seed: int) ->
         for goal in goals_at_every_place(random, predicate, rows)
     ]
     goals = random.sample(goals, random.randint(1, len(goals)))
-    with pytest.MonkeyPatch.context() as patch:
-        if random.random() < 0.5:
-            patch.setattr(answering, "_HEAD_START", random.choice([0, 600, 2_000]))
-        result = evaluate(checked, world.facts, goals=goals, only_answers=random.random() < 0.5)
+    start = random.choice([0, 600, 2_000, *[ENGINE_THRESHOLDS.head_start_rows] * 3])
+    ways = EngineThresholds(head_start_rows=start)
+    result = evaluate(checked, world.facts, goals=goals, only_answers=random.random() < 0.5, thresholds=ways)
     for predicate in {goal.predicate for goal in goals}:
         wanted = [goal for goal in goals if goal.predicate == predicate]
         assert set(result.rows(predicate)) == matching(expected[predicate], wanted), (

@@ -13,13 +13,14 @@ import pytest
 
 from engine.columns import ArraySource
 from lace.datalog.binding import match
-from lace.datalog.engine import Meter, answering, evaluate, materialize
+from lace.datalog.engine import Meter, evaluate, materialize
 from lace.datalog.engine.base import Facts
 from lace.datalog.language.parser import parse_atom, parse_program
 from lace.datalog.language.syntax import Atom, Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.source import Row
 from lace.limits import EngineLimits
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 TEXT = Path(__file__).parent / "counted_work.txt"
 EDGE, NODE, POST = Predicate("Edge", 2), Predicate("Node", 1), Predicate("Post", 3)
@@ -73,10 +74,16 @@ def checked(name: str) -> CheckedProgram:
     return check_program(parse_program(PROGRAMS[name]), RAW_PROFILE)
 
 
-def asked(program: CheckedProgram, goal: str, facts: Facts, extra: Sequence[Fact] = ()) -> str:
+def asked(
+    program: CheckedProgram,
+    goal: str,
+    facts: Facts,
+    extra: Sequence[Fact] = (),
+    ways: EngineThresholds = ENGINE_THRESHOLDS,
+) -> str:
     """What a goal costs, whether it answers rightly, and with how many facts."""
     meter, atom = Meter(EngineLimits()), parse_atom(goal)
-    found = evaluate(program, facts, goals=[atom], meter=meter, extra=extra)
+    found = evaluate(program, facts, goals=[atom], meter=meter, extra=extra, thresholds=ways)
     everything = evaluate(program, FACTS).rows(atom.predicate)
     assert found.rows(atom.predicate) == [row for row in everything if is_asked(atom, row)]
     return f"{meter.rows} rows, {meter.held_bytes} bytes, {found.count(atom.predicate)} facts"
@@ -100,11 +107,8 @@ def lines(name: str) -> Iterator[str]:
     for goal in GOALS[name]:
         yield f"{name} asked {goal}: {asked(program, goal, FACTS)}"
         for start, share in ((600, 0.25), (0, 0.01), (0, 4.0)):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(answering, "_HEAD_START", start)
-                patch.setattr(answering, "_SHARE", share)
-                patch.setattr(answering, "_FREE_SHARE", share / 2)
-                yield f"{name} raced {goal} {start} {share}: {asked(program, goal, FACTS)}"
+            ways = EngineThresholds(head_start_rows=start, demand_share=share, open_demand_share=share / 2)
+            yield f"{name} raced {goal} {start} {share}: {asked(program, goal, FACTS, ways=ways)}"
         half = len(FACTS) // 2
         yield f"{name} asked {goal} of two parts: {asked(program, goal, FACTS[:half], FACTS[half - 9 :])}"
         assert asked(program, goal, ArraySource(FACTS)) == asked(program, goal, FACTS)

@@ -20,6 +20,7 @@ from lace.datalog.meter import Meter
 from lace.datalog.planning.demand import demand
 from lace.errors import LaceError, LimitExceeded
 from lace.limits import EngineLimits
+from lace.thresholds import EngineThresholds
 from tries import tries
 
 seeds = st.integers(0, 2**32)
@@ -117,12 +118,12 @@ def test_demand_that_is_raced_against_full_evaluation_answers_the_same(seed: int
     program, facts = check_program(random_program(random), RAW_PROFILE), random_facts(random)
     goal = random_goal(random)
     expected = evaluate(program, facts, goals=[goal]).rows(goal.predicate)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answering, "_HEAD_START", random.choice([0, 600, 2_000]))
-        patch.setattr(answering, "_SHARE", random.choice([0.0001, 0.25, 10]))
-        meter = Meter(EngineLimits())
-        assert evaluate(program, facts, goals=[goal], meter=meter).rows(goal.predicate) == expected
-        assert meter.held_bytes >= 0  # whoever lost the race gives back what it held, and no more
+    ways = EngineThresholds(
+        head_start_rows=random.choice([0, 600, 2_000]), demand_share=random.choice([0.0001, 0.25, 10])
+    )
+    meter = Meter(EngineLimits())
+    assert evaluate(program, facts, goals=[goal], meter=meter, thresholds=ways).rows(goal.predicate) == expected
+    assert meter.held_bytes >= 0  # the attempt that lost the race gives back what it held, and no more
 
 
 CHAIN = "Path(X,Y) :- Edge(X,Y).\nPath(X,Z) :- Edge(X,Y), Path(Y,Z)."

@@ -18,12 +18,12 @@ from engine.rankings import RANKED, rank_fact
 from executors.cases import NAMES, read_case
 from lace.datalog.engine import Materialized, Result, evaluate, materialize
 from lace.datalog.engine import follow as follow_module
-from lace.datalog.engine import table as table_module
-from lace.datalog.engine import turned_rules as turned_rules_module
+from lace.datalog.engine.row_lookup import Visibility
 from lace.datalog.language.parser import parse_program
 from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.errors import LaceError
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from tries import share, tries
 
 
@@ -42,7 +42,7 @@ MEASURED = _measured_programs()
 BY_NAME, POINTS_TO = MEASURED.BY_NAME, MEASURED.POINTS_TO
 seeds = st.integers(0, 2**32)
 # For every stratum: what following may try before its share counts, and steps that a change of one row has to take.
-CONSTANT = 2 * follow_module.ALLOWANCE
+CONSTANT = 2 * ENGINE_THRESHOLDS.follow_rows
 EDGE, PATH = Predicate("Edge", 2), Predicate("Path", 2)
 CLOSURE = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y)."
 
@@ -123,16 +123,17 @@ def follow_all_ways(program: CheckedProgram, facts: set[Fact], random: Random, m
         now = (now - removed) | added
         expected.append(anew(program, now))
     for few, followed in ((0, 0), (2, 3), (32, 2048)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(turned_rules_module, "_FEW", few)
-            patch.setattr(turned_rules_module, "_FOLLOWED", followed)
-            patch.setattr(follow_module, "SHARE", 1000)  # no way out
-            patch.setattr(table_module, "_FLUSH_FROM", random.choice((0, 4, 16_384)))
-            m = materialize(program, sorted(facts))
-            for (added, removed), wanted in zip(steps, expected, strict=True):
-                m.apply(sorted(added), sorted(removed))
-                same_facts(m, program, wanted)
-                ranks_are_sound(m, program)
+        ways = EngineThresholds(
+            single_rows=few,
+            single_rows_reached=followed,
+            follow_share=1000,  # no way out
+            flush_rows=random.choice((0, 4, 16_384)),
+        )
+        m = materialize(program, sorted(facts), thresholds=ways)
+        for (added, removed), wanted in zip(steps, expected, strict=True):
+            m.apply(sorted(added), sorted(removed))
+            same_facts(m, program, wanted)
+            ranks_are_sound(m, program)
 
 
 def ranks_are_sound(m: Materialized, program: CheckedProgram) -> None:
@@ -144,7 +145,7 @@ def ranks_are_sound(m: Materialized, program: CheckedProgram) -> None:
                 assert not m.unproven(rules, predicate, ranks)
 
 
-_NEW = table_module.Visibility.NEW
+_NEW = Visibility.NEW
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -198,7 +199,7 @@ def test_any_fact_of_a_measured_program_can_go_within_the_bound(name: str) -> No
         without = anew(program, facts - {fact})
         m.apply(removed=[fact])
         require_cheap(m, program, whole, without)
-        cheap += m.meter.rows < 0.1 * whole.stats.rows_touched + follow_module.ALLOWANCE
+        cheap += m.meter.rows < 0.1 * whole.stats.rows_touched + ENGINE_THRESHOLDS.follow_rows
         m.apply(added=[fact])
         require_cheap(m, program, without, whole)
     same_facts(m, program, whole)
@@ -261,14 +262,13 @@ def star(name: str) -> list[Fact]:
 def test_what_rests_on_several_new_facts_is_found_from_one_of_them(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
     collect = follow_module.Follower._collect
-    monkeypatch.setattr(turned_rules_module, "_FEW", few)
-    monkeypatch.setattr(follow_module, "SHARE", 1000)  # no way out
     monkeypatch.setattr(
         follow_module.Follower,
         "_collect",
         lambda self, into, head, more: found.append(len(more)) or collect(self, into, head, more),
     )
-    m = materialize(checked(STAR), [fact for n in range(40) for fact in star(f"s{n}")])
+    ways = EngineThresholds(single_rows=few, follow_share=1000)  # no way out
+    m = materialize(checked(STAR), [fact for n in range(40) for fact in star(f"s{n}")], thresholds=ways)
     m.apply(added=star("new"))
     assert m.contains(Fact(STAR_HEAD, ("new", "1")))
     assert sum(found) == 1
@@ -276,14 +276,11 @@ def test_what_rests_on_several_new_facts_is_found_from_one_of_them(few: int, mon
 
 @pytest.mark.parametrize("few", [0, 12])
 @pytest.mark.parametrize("late", range(4))
-def test_a_fact_that_goes_and_comes_in_one_change_stands_for_what_comes_with_it(
-    few: int, late: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turned_rules_module, "_FEW", few)
-    monkeypatch.setattr(follow_module, "SHARE", 1000)  # no way out
+def test_a_fact_that_goes_and_comes_in_one_change_stands_for_what_comes_with_it(few: int, late: int) -> None:
+    ways = EngineThresholds(single_rows=few, follow_share=1000)  # no way out
     facts = star("s")
     missing = facts.pop(late)
-    m = materialize(checked(STAR), [*facts, *star("other")])
+    m = materialize(checked(STAR), [*facts, *star("other")], thresholds=ways)
     m.apply(added=[*facts, missing], removed=facts)
     assert m.rows(STAR_HEAD) == [("other", "1"), ("s", "1")]
     m.apply(removed=[missing])

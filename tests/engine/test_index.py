@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from lace.cli.cores import run_both
 from lace.datalog.engine import index as index_module
-from lace.datalog.engine import sorting as sorting_module
 from lace.datalog.engine.index import Codes, Compared, build_index
 from lace.datalog.engine.runs import ColumnRun
-from lace.datalog.engine.sorting import order_of
+from lace.datalog.engine.sorting import numbered, order_of, search, sort, use_both
 from tries import tries
 
 
@@ -48,16 +47,17 @@ def test_an_index_finds_exactly_the_rows_of_each_key(kind: str, seed: int) -> No
 @given(st.lists(st.integers(0, 40), max_size=60), st.lists(st.integers(0, 45), max_size=60))
 def test_two_halves_sort_and_search_like_one(values: list[int], keys: list[int]) -> None:
     column, asked = np.array(values, np.uint64), np.array(keys, np.uint64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorting_module, "_HALVED_FROM", 2)
-        patch.setattr(sorting_module, "_both", run_both)
-        distinct, places = sorting_module.numbered(column)
+    use_both(run_both)
+    try:
+        distinct, places = numbered(column)
         assert distinct.tolist() == sorted(set(values))
         assert distinct[places].tolist() == values
         ordered = column.copy()
-        sorting_module.sort(ordered)
+        sort(ordered, 2)
         assert ordered.tolist() == sorted(values)
-        assert sorting_module.search(ordered, asked).tolist() == np.searchsorted(np.sort(column), asked).tolist()
+        assert search(ordered, asked, 2).tolist() == np.searchsorted(np.sort(column), asked).tolist()
+    finally:
+        use_both(None)
 
 
 def test_an_error_of_either_half_is_raised_when_both_have_ended() -> None:

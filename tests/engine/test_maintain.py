@@ -15,8 +15,6 @@ from engine.programs import BASE, random_fact, random_facts, random_program
 from engine.rankings import ORDERS, rank_fact
 from executors import reference
 from lace.datalog.engine import Materialized, evaluate, materialize
-from lace.datalog.engine import follow as follow_module
-from lace.datalog.engine import table as table_module
 from lace.datalog.engine.row_lookup import Visibility
 from lace.datalog.engine.runs import NO_SELECTION
 from lace.datalog.engine.table import Table
@@ -29,6 +27,7 @@ from lace.datalog.planning.plan import Version
 from lace.datalog.source import ColumnSource, MemorySource
 from lace.errors import InvalidLacegram, LimitExceeded
 from lace.limits import EngineLimits
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from tries import tries
 
 seeds = st.integers(0, 2**32)
@@ -43,9 +42,14 @@ def state(m: Materialized, program: CheckedProgram) -> dict[Predicate, set[tuple
 
 
 def follow(
-    program: CheckedProgram, facts: set[Fact], random: Random, steps: int, make: Callable[[Random], Fact]
+    program: CheckedProgram,
+    facts: set[Fact],
+    random: Random,
+    steps: int,
+    make: Callable[[Random], Fact],
+    thresholds: EngineThresholds = ENGINE_THRESHOLDS,
 ) -> None:
-    m = materialize(program, sorted(facts))
+    m = materialize(program, sorted(facts), thresholds=thresholds)
     for step in range(steps):
         before = state(m, program)
         if step % 3 == 1:
@@ -124,11 +128,8 @@ def test_facts_in_a_circle_do_not_keep_each_other_alive(seed: int) -> None:
 def test_large_changes_are_computed_anew_with_the_same_result(seed: int) -> None:
     random = Random(seed)
     program = check_program(random_program(random), RAW_PROFILE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(follow_module, "SHARE", 0)
-        patch.setattr(follow_module, "ALLOWANCE", random.choice((-1, 100, 1000)))
-        patch.setattr(table_module, "_FLUSH_FROM", 0)
-        follow(program, set(random_facts(random)), random, 4, random_fact)
+    ways = EngineThresholds(follow_share=0, follow_rows=random.choice((-1, 100, 1000)), flush_rows=0)
+    follow(program, set(random_facts(random)), random, 4, random_fact, ways)
 
 
 class Numbers(MemorySource):

@@ -10,13 +10,12 @@ import pytest
 from engine.columns import ArraySource
 from engine.test_index import columns_of
 from engine.test_relations import rows_of
-from lace.datalog.engine import runs as runs_module
-from lace.datalog.engine import tombstones as tombstones_module
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.overlap import Overlap, among, difference, overlap
 from lace.datalog.engine.runs import NO_SELECTION, ColumnRun, Run, Selection, SourceRun, merge_runs
 from lace.datalog.engine.tombstones import LiveRows, Tombstones, WithRanks, place_of, places_of, rows_at, run_of
 from lace.datalog.language.syntax import Fact, Predicate
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 ROWS = [(0, 0), (1, 1), (0, 2), (2, 2), (0, 1)]
 
@@ -119,10 +118,9 @@ def test_more_cells_are_made_when_more_are_asked_for() -> None:
 
 @pytest.mark.parametrize("domain", [4, 10**7])
 @pytest.mark.parametrize("many", [False, True])
-def test_keys_are_contained_where_a_row_has_them(domain: int, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if many:
-        monkeypatch.setattr(runs_module, "_COMPARED_FROM", 1)
-    run = run_with(domain=domain)
+def test_keys_are_contained_where_a_row_has_them(domain: int, many: bool) -> None:
+    rows = [*ROWS, *([(0, 1)] * ENGINE_THRESHOLDS.compared_run_rows)] if many else ROWS
+    run = run_with(rows, domain=domain)
     for _ in range(12):  # by comparing all rows at first, where they are many
         assert run.contains((0,), [codes(0, 1, 2, 3)]).tolist() == [True, True, True, False]
         assert run.contains((1, 0), [codes(0, 1, 2, 3), codes(0, 0, 0, 0)]).tolist() == [True, True, True, False]
@@ -181,9 +179,8 @@ def test_several_runs_are_merged_into_one_and_one_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("marks_from", [0, 1, 2, 3, 256])
-def test_rows_that_left_are_known_whether_listed_or_marked(marks_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones_module, "_MARKS_FROM", marks_from)
-    dead = Tombstones(6)
+def test_rows_that_left_are_known_whether_listed_or_marked(marks_from: int) -> None:
+    dead = Tombstones(6, marks_from)
     assert (dead.count, dead.numbers().tolist()) == (0, [])
     assert dead.among(np.arange(6)).tolist() == [False] * 6
     dead.add(np.array([4, 1, 4]))
@@ -257,17 +254,17 @@ def test_a_unique_key_whose_row_left_is_looked_for_among_the_dead_only() -> None
 
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("compared", [0, 1, 2, 64])
-def test_a_row_is_found_where_it_stands(indexed: bool, compared: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones_module, "_COMPARE_ROWS", compared)
+def test_a_row_is_found_where_it_stands(indexed: bool, compared: int) -> None:
+    thresholds = EngineThresholds(compared_rows=compared)
     run = run_with()
     if indexed:
         run.index((0, 1))
     for number, row in enumerate(ROWS):
-        assert list(place_of(run, row, 2)) == [number]
+        assert list(place_of(run, row, 2, thresholds)) == [number]
     for row in [(2, 0), (1, 0), (3, 3), (1, 2)]:
-        assert list(place_of(run, row, 2)) == []
+        assert list(place_of(run, row, 2, thresholds)) == []
     asked = [(0, 1), (1, 0), (0, 0), (3, 3)]
-    assert sorted(places_of(run, asked, 2).tolist()) == [0, 4]
+    assert sorted(places_of(run, asked, 2, thresholds).tolist()) == [0, 4]
     assert place_of(run_with([]), (1, 1), 2) == ()
     assert places_of(ColumnRun([], 2, 0), [()], 0).tolist() == [0, 1]
 

@@ -12,25 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columns import ArraySource
-from lace.datalog.engine import table as table_module
-from lace.datalog.engine import tombstones as tombstones_module
 from lace.datalog.engine.changes import as_rows
 from lace.datalog.engine.row_lookup import Visibility
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, Run, Selection, SourceRun
 from lace.datalog.engine.table import AddedRows, Table
 from lace.datalog.engine.tombstones import LiveRows, run_of
 from lace.datalog.language.syntax import Fact, Predicate
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from tries import tries
 
 FEW, MORE = 3, 5  # codes when the columns were made, and codes by now
-LIMITS = {  # from which number on something is done in bulk, and what tests make of it
-    (table_module, "_BULK_ROWS"): (1, 64),
-    (table_module, "_FLUSH_FROM"): (1, 16_384),
-    (table_module, "_FLUSH_PART"): (1, 16),
-    (table_module, "_SAME_PART"): (0, 1, 64),
-    (tombstones_module, "_COMPARE_ROWS"): (1, 64),
-    (tombstones_module, "_FEW_ROWS"): (1, 6),
-    (tombstones_module, "_MARKS_FROM"): (0, 1, 256),
+CHOICES = {  # from which number on something is done in bulk
+    "bulk_rows": (1, 64),
+    "flush_rows": (1, 16_384),
+    "flush_part": (1, 16),
+    "same_part": (0, 1, 64),
+    "compared_rows": (1, 64),
+    "compared_rows_indexed": (1, 6),
+    "marks_part": (0, 1, 256),
 }
 WAYS: dict[int, list[tuple[Selection, tuple[int, ...]]]] = {  # how rows of an arity are looked up
     0: [(NO_SELECTION, ())],
@@ -61,7 +60,9 @@ class Model:
         self.recomputed = False
         width = arity + ranked
         main = run_of(list(self.full(self.now)), width, max(FEW, 4) if ranked else FEW)
-        self.table = Table(Predicate("P", arity), main, ranked=ranked)
+        drawn = {name: random.choice(choices) for name, choices in CHOICES.items()}
+        self.thresholds = EngineThresholds(**drawn)
+        self.table = Table(Predicate("P", arity), main, ranked=ranked, thresholds=self.thresholds)
 
     def all_rows(self, codes: int = MORE) -> Iterator[CodeRow]:
         return product(range(codes), repeat=self.arity)
@@ -110,7 +111,7 @@ class Model:
         indexed = main.rows > 0 and self.arity > 0 and main.is_indexed(tuple(range(self.arity)))
         apart = len(set(self.now) ^ set(as_rows(main, self.arity)))
         new = self.table.become(run_of(list(self.full(self.now)), self.table.width, MORE))
-        assert new is (not indexed or apart * table_module._SAME_PART > main.rows)
+        assert new is (not indexed or apart * self.thresholds.same_part > main.rows)
         self.recomputed = True
         self.check()
 
@@ -172,18 +173,15 @@ class Model:
 @tries(60)
 def test_any_script_of_changes_leaves_what_a_dict_would_hold(arity: int, ranked: bool, seed: int) -> None:
     random = Random(seed)
-    with pytest.MonkeyPatch.context() as patch:
-        for (module, name), choices in LIMITS.items():
-            patch.setattr(module, name, random.choice(choices))
-        model = Model(random, arity, ranked)
-        model.check()
-        for _ in range(4):
-            random.choice((model.edit, model.edit, model.recompute))()
-            model.end()
+    model = Model(random, arity, ranked)
+    model.check()
+    for _ in range(4):
+        random.choice((model.edit, model.edit, model.recompute))()
+        model.end()
 
 
-def pairs(count: int, domain: int = 1_000) -> Table:
-    return Table(Predicate("P", 2), run_of([(n, n) for n in range(count)], 2, domain))
+def pairs(count: int, thresholds: EngineThresholds = ENGINE_THRESHOLDS, domain: int = 1_000) -> Table:
+    return Table(Predicate("P", 2), run_of([(n, n) for n in range(count)], 2, domain), thresholds=thresholds)
 
 
 @pytest.mark.parametrize(("arity", "domain"), [(2, 6), (1, 4), (0, 0)])
@@ -245,10 +243,9 @@ def test_many_rows_are_looked_up_at_once(new: int, indexed: bool) -> None:
     ],
 )
 def test_what_stands_beside_the_columns_becomes_one_of_them_when_it_is_much(
-    rows: int, added: int, removed: int, flush_from: int, flushed: bool, monkeypatch: pytest.MonkeyPatch
+    rows: int, added: int, removed: int, flush_from: int, flushed: bool
 ) -> None:
-    monkeypatch.setattr(table_module, "_FLUSH_FROM", flush_from)
-    table = pairs(rows)
+    table = pairs(rows, EngineThresholds(flush_rows=flush_from))
     before = table.main
     table.take([(n, n) for n in range(removed)])
     table.put({(500 + n, n): 0 for n in range(added)})

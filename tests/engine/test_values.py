@@ -10,14 +10,13 @@ import pytest
 
 from engine.columns import ArraySource
 from lace.datalog.engine import Base, evaluate, vector
-from lace.datalog.engine import dictionary as dictionary_module
-from lace.datalog.engine import texts as texts_module
 from lace.datalog.engine import verdicts as verdicts_module
 from lace.datalog.engine.changes import LateRows, RelationChanges
 from lace.datalog.engine.dictionary import Dictionary, check_texts
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.texts import TextColumn, in_text_order, json_lines, text_column
 from lace.datalog.engine.tombstones import run_of
+from lace.datalog.engine.vector import batches_of
 from lace.datalog.engine.verdicts import Judged, Verdicts, distinct_codes, integer_ranks, text_ranks
 from lace.datalog.language.comparisons import compare, text_shape
 from lace.datalog.language.parser import parse_program
@@ -86,10 +85,9 @@ def test_values_of_a_source_keep_its_codes_and_are_asked_for_once() -> None:
     assert source.texts_read == [[0, 2], [1, 0]]
 
 
-def test_single_texts_of_a_source_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dictionary_module, "_READ_TEXTS", 2)
+def test_single_texts_of_a_source_are_kept_up_to_a_number() -> None:
     source = Asked()
-    dictionary = Dictionary(EngineLimits(), source)
+    dictionary = Dictionary(EngineLimits(), source, kept_texts=2)
     assert [dictionary.text(code) for code in (0, 1, 0, 1)] == ["a", "b", "a", "b"]
     assert source.texts_read == [[0], [1]]
     assert [dictionary.text(code) for code in (2, 0, 2)] == ["c", "a", "c"]
@@ -239,11 +237,10 @@ def test_the_last_orders_are_kept() -> None:
     ["b", "a", ""], ["é", "z", "\U0001f5a7", "\ufffd"], ["a\0", "a", "b"], ["x" * 128, "x" * 127 + "a", "y"],
     ["x" * 129, "x" * 128 + "a"], ["12345678", "123456789", "12345678a", "1"], [""], ["same-one", "same-two"],
 ])  # fmt: skip
-def test_texts_as_words_are_ordered_like_texts(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_as_words_are_ordered_like_texts(texts: list[str]) -> None:
     expected = [sorted(texts).index(text) for text in texts]
     assert text_ranks(texts).tolist() == expected
-    monkeypatch.setattr(verdicts_module, "_WORDS_FROM", len(texts))
-    assert text_ranks(texts).tolist() == expected
+    assert text_ranks(texts, len(texts)).tolist() == expected
     used = verdicts_module._as_words(texts) is not None
     plain = all(text.isascii() and "\0" not in text for text in texts)
     assert used is (plain and 0 < max(map(len, texts)) <= 128)
@@ -264,7 +261,7 @@ def test_codes_that_occur(domain: int) -> None:
 # texts
 
 
-def test_columns_become_texts_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_become_texts_in_their_order() -> None:
     dictionary = Dictionary(EngineLimits())
     rows = [("b", "x", "2"), ("a", "y", "1"), ("b", "x", "1"), ("a", "x", "9"), ("c", "y", "1")]
     columns = [text_column(dictionary.intern(rows, place), dictionary) for place in range(3)]
@@ -276,12 +273,11 @@ def test_columns_become_texts_in_their_order(monkeypatch: pytest.MonkeyPatch) ->
         assert found == sorted(row[:width] for row in rows)
     ordered = in_text_order(columns)
     assert ordered[0].part(1, 3) == ["a", "b"]
-    monkeypatch.setattr(texts_module, "_PAGE_ROWS", 2)
-    pages = list(json_lines(["p", "q", "r"], ordered))
+    pages = list(json_lines(["p", "q", "r"], ordered, page_rows=2))
     assert [page.count("\n") for page in pages] == [2, 2, 1]
     lines = [json.loads(line) for line in "".join(pages).splitlines()]
     assert lines == [{"p": p, "q": q, "r": r} for p, q, r in sorted(rows)]
-    assert list(json_lines(["p"], ordered[:1], str.upper)) == [
+    assert list(json_lines(["p"], ordered[:1], str.upper, 2)) == [
         '{"P": "A"}\n{"P": "A"}\n',
         '{"P": "B"}\n{"P": "B"}\n',
         '{"P": "C"}\n',
@@ -332,11 +328,8 @@ def test_changes_are_counted_without_their_texts_and_read_in_order() -> None:
     ([], []), ([0], [(0, 1)]), ([4, 4, 4], [(0, 2), (2, 3)]), ([9, 1, 8, 0], [(0, 1), (1, 2), (2, 4)]),
     ([1, 9, 9], [(0, 1), (1, 2), (2, 3)]), ([8, 0, 1], [(0, 2), (2, 3)]),
 ])  # fmt: skip
-def test_batches_end_before_they_grow_past_their_size(
-    counts: list[int], parts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vector, "_BATCH_ROWS", 8)
-    assert list(vector._parts(np.array(counts, np.int64))) == parts
+def test_batches_end_before_they_grow_past_their_size(counts: list[int], parts: list[tuple[int, int]]) -> None:
+    assert list(batches_of(np.array(counts, np.int64), 8)) == parts
 
 
 @pytest.mark.parametrize(("text", "number"), [

@@ -34,7 +34,8 @@ Judged = tuple[list[ValidRecord], dict[str, str]]
 class FakeHost:
     """Everything a machine may ask for, without haste."""
 
-    at_once = None
+    answers_now = False
+    shared = None
 
     def __init__(self, store: RecordStore, terms: Terms) -> None:
         self.store = store
@@ -104,6 +105,8 @@ class FakeHost:
         return Advertisement(record, canonical_fields(f for f in fields if self.wanted.schema.allows(f.name)))
 
     def rest(self, call: Call) -> None: ...
+
+    def expect(self, claimed: int) -> None: ...
 
     def summarise(self, wanted: asked.Summarise, call: Call) -> given.Summarised:
         if wanted.parents is None:

@@ -29,7 +29,7 @@ from lace.interlace.effects import (
     StoreRecords,
 )
 from lace.interlace.events import Event
-from lace.interlace.host import Call, perform, store
+from lace.interlace.host import NOT_NOW, Call, perform, store
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import Link, MachineConfig, Rules, Terms
@@ -207,7 +207,7 @@ class Side:
                 answer = perform(self.host, effect, Call())
                 if isinstance(effect, Evaluate) and self.evaluation_error is not None:
                     answer = given.EvaluationFailed(self.evaluation_error)
-                if answer is not None:
+                if answer is not None and answer is not NOT_NOW:
                     self.results.append(answer)
 
     def _listing_facts(self, claims: Sequence[Advertisement], source: str) -> list[Fact]:

@@ -13,9 +13,9 @@ from lace.interlace.claims.advertisement import (
 from lace.interlace.claims.partitions import Partition
 from lace.interlace.effects import SetHandle
 from lace.interlace.inputs import Evaluated
-from lace.interlace.loop import reconciliation as reconciling
-from lace.interlace.loop.advertise import RECORD_BYTES, SUMMARY_BYTES, Offers, measured_bytes, uses_partitions
-from lace.interlace.loop.reconciliation import Reconciliation, read_summaries
+from lace.interlace.loop import partitioned
+from lace.interlace.loop.listingsize import RECORD_BYTES, SUMMARY_BYTES, measured_bytes, uses_partitions
+from lace.interlace.loop.partitioned import Offers, Reconciliation, read_summaries
 from lace.interlace.setup.hello import (
     NO_FIELDS,
     FieldSchema,
@@ -177,9 +177,9 @@ def summary(prefix: str, count: str, root: str) -> Fact:
 def test_summaries_are_read_at_once_or_one_by_one(length: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     good = [summary("00", "1", ROOT), summary("~z", "9" * 40, ROOT), summary("00", "1", ROOT)]
     expected = [Partition("00", 1, ROOT), Partition("~z", int("9" * 40), ROOT)]
-    assert [reconciling._read_summary(fact, length) for fact in good[:2]] == expected
+    assert [partitioned._read_summary(fact, length) for fact in good[:2]] == expected
     with monkeypatch.context() as patched:
-        patched.setattr(reconciling, "_read_summary", refuse)
+        patched.setattr(partitioned, "_read_summary", refuse)
         assert read_summaries(good, length) == expected
         assert read_summaries([], length) == []
     bad = {

@@ -12,7 +12,7 @@ from lace.facts.predicates import MAY_REQUEST
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import bare_claims
 from lace.interlace.loop.blocks import BlockReader
-from lace.interlace.loop.loop import Loop
+from lace.interlace.loop.requests import OneLine
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
@@ -118,18 +118,17 @@ def test_time_does_not_go_back() -> None:
 def test_all_that_was_listed_is_asked_for_by_its_number(
     counts: list[str], requested: list[str], listed: int, expected: list[str] | str
 ) -> None:
-    loop = Loop.__new__(Loop)
-    loop._listed_by_us = [str(number) for number in range(listed)]
+    lines = OneLine(16)
+    lines.by_us = [str(number) for number in range(listed)]
     block = BlockReader(Block.REQUEST, 1000, differences=True)
     block.read([Fact(DIFFERENCE_ALL, (count,)) for count in counts], 1)
     block.requested.update(dict.fromkeys(requested))  # ids are checked as they are read
-    loop.is_asked_for_all = False
     if isinstance(expected, list):
-        for loop._lists_all in (False, True):  # what differs, or our whole set
-            assert loop._requested_of_us(block) == expected
-            assert loop.is_asked_for_all == (bool(counts) and loop._lists_all)
+        for lines.is_whole_set in (False, True):  # what differs, or our whole set
+            assert lines.requested_of_us(block) == expected
+            assert lines.is_asked_for_all == (bool(counts) and lines.is_whole_set)
     else:
-        assert expected in reason_of(lambda: loop._requested_of_us(block))
+        assert expected in reason_of(lambda: lines.requested_of_us(block))
 
 
 @pytest.mark.clause("070-ALL-01")
@@ -140,16 +139,16 @@ def test_all_that_was_listed_is_asked_for_by_its_number(
 def test_many_records_that_are_all_that_was_listed_take_one_line(
     requested: int, listed: int, is_one_line: bool
 ) -> None:
-    loop = Loop.__new__(Loop)
-    loop._listed_by_peer, loop._whole_listing = [str(number) for number in reversed(range(listed))], ()
+    lines = OneLine(16)
+    lines.by_peer = [str(number) for number in reversed(range(listed))]
     wanted = [str(number) for number in range(requested)]
-    facts = list(loop._request_facts(wanted))
+    facts = list(lines.request_facts(wanted))
     assert (facts == [Fact(DIFFERENCE_ALL, (str(listed),))]) is is_one_line
     if not is_one_line:
         assert facts == [Fact(MAY_REQUEST, (one,)) for one in wanted]
-    loop._listed_by_peer = [str(number + 1) for number in range(requested)]
-    assert list(loop._request_facts(wanted)) == [Fact(MAY_REQUEST, (one,)) for one in wanted]
-    loop._listed_by_peer, loop._whole_listing = (), bare_claims(map(str, range(listed)))
-    assert list(loop._request_facts(wanted)) == facts
-    loop._whole_listing = bare_claims(str(number + 1) for number in range(requested))
-    assert list(loop._request_facts(wanted)) == [Fact(MAY_REQUEST, (one,)) for one in wanted]
+    lines.by_peer = [str(number + 1) for number in range(requested)]
+    assert list(lines.request_facts(wanted)) == [Fact(MAY_REQUEST, (one,)) for one in wanted]
+    lines.by_peer, lines.whole_listing = (), bare_claims(map(str, range(listed)))
+    assert list(lines.request_facts(wanted)) == facts
+    lines.whole_listing = bare_claims(str(number + 1) for number in range(requested))
+    assert list(lines.request_facts(wanted)) == [Fact(MAY_REQUEST, (one,)) for one in wanted]

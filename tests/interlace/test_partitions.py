@@ -19,8 +19,7 @@ from lace.interlace.claims.partitions import AdvertisementSet, Partition
 from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.effects import EndBlock, Finish, SendFacts, SetHandle, Summarise, TakeClaims
 from lace.interlace.host import Call
-from lace.interlace.loop.advertise import Offers
-from lace.interlace.loop.reconciliation import Reconciliation
+from lace.interlace.loop.partitioned import Offers, Reconciliation
 from lace.interlace.phases import Phase
 from lace.interlace.reasons import AbortReason
 from lace.interlace.setup.hello import FieldSchema

@@ -21,7 +21,7 @@ from lace.interlace.claims.relative import RelativeClaims, adds_up, as_theirs, m
 from lace.interlace.effects import Reconcile, SetHandle, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
 from lace.interlace.inputs import Measured
-from lace.interlace.loop.comparing import ASK, DROP, only, read_summary, summary_facts
+from lace.interlace.loop.differencefacts import ASK, DROP, only, read_summary, summary_facts
 from lace.interlace.vocabulary import DIFFERENCE_ROOT, DIFFERENCE_SUMMARY, DIFFERENCE_WITHDRAWN
 from lace.notation import b64a
 from lace.notation.digest import digest

@@ -11,7 +11,7 @@ from interlace.scripted import limits_with
 from lace.interlace.claims.advertisement import Advertisement, FieldClaim, ListingReader
 from lace.interlace.claims.partitions import Partition
 from lace.interlace.effects import SetHandle
-from lace.interlace.loop.reconciliation import Reconciliation, read_summaries
+from lace.interlace.loop.partitioned import Reconciliation, read_summaries
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.setup.hello import FieldSchema
 from lace.interlace.vocabulary import ADVERTISEMENT_PARTITION

@@ -23,7 +23,7 @@ def task(key: int, message: int) -> Task:
 
 
 GOOD = [task(number % 3, number) for number in range(40)]
-MANY = [task(number % 3, number) for number in range(1100)]  # enough for the sums with longer digits
+MANY = [task(number % 3, number) for number in range(1100)]
 
 
 def spoiled(given: Task, how: str, bit: int) -> Task:
@@ -90,7 +90,7 @@ def equations(tasks: list[Task]) -> list[curve.Equation]:
     ]
 
 
-@pytest.mark.parametrize("good", [GOOD, MANY], ids=["short digits", "long digits"])
+@pytest.mark.parametrize("good", [GOOD, MANY], ids=["some", "many"])
 def test_one_sum_proves_good_signatures_and_none_with_a_bad_one_among_them(good: list[Task]) -> None:
     assert curve.all_hold(equations(good)) is curve.has_library()
     for how in ("message", "r", "s", "negated s", "verifier"):
@@ -100,15 +100,15 @@ def test_one_sum_proves_good_signatures_and_none_with_a_bad_one_among_them(good:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("count", "size", "unused"), [(1, 16, 0), (1100, 18, 12)], ids=["short digits", "long digits"])
-def test_each_digit_of_a_coefficient_counts(count: int, size: int, unused: int) -> None:
+@pytest.mark.parametrize("count", [1, 1100])
+def test_each_digit_of_a_coefficient_counts(count: int) -> None:
     """The same single bit in every coefficient. The keys are multiples of each other, so some sums meet at infinity."""
     good = equations(MANY[:count])
     wrong = [*good[:-1], good[-1]._replace(s=(good[-1].s + 1) % N)]
-    for bit in range(unused, 8 * size, 5):
+    for bit in range(0, 128, 5):
 
         def drawn(_: int, bit: int = bit) -> bytes:
-            return (1 << bit).to_bytes(size, "big") * count
+            return (1 << bit).to_bytes(16, "big") * count
 
         assert curve.all_hold(good, drawn) is curve.has_library()
         assert not curve.all_hold(wrong, drawn)

@@ -150,7 +150,7 @@ def test_links_come_and_go_while_the_rules_of_another_are_looked_through(monkeyp
         slow.result(10)
     twin = Linked(store, JOINED, book)
     twin.ask(costs)
-    assert twin._host.shared_sends is late._host.shared_sends is not None
+    assert twin._host.shared is late._host.shared is not None
 
 
 def test_an_evaluation_goes_on_for_whoever_still_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

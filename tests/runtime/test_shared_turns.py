@@ -51,9 +51,9 @@ class Links:
 
     @property
     def shared(self) -> followedset.SharedSet:
-        found = self.hosts[LONE].sends
+        found = self.hosts[LONE].shared
         assert isinstance(found, followedset.SharedSet)
-        assert found is self.hosts[CROWD].sends
+        assert found is self.hosts[CROWD].shared
         return found
 
 
@@ -193,4 +193,4 @@ def test_a_crowd_with_ever_other_rules_does_not_have_our_own_forgotten() -> None
     again = LocalHost(links.store, config_of(0, ALL).terms, policies=book, house=links.house, guest=LONE)
     again.prepare(prepared, Call())
     again.evaluate(question, Call())
-    assert again.sends is ours
+    assert again.shared is ours

@@ -37,7 +37,7 @@ class Link:
 
     def __init__(self, shared: Slow | None) -> None:
         self.over = asyncio.Event()
-        self.host = SimpleNamespace(at_once=None if shared is None else SimpleNamespace(shared=shared))
+        self.host = SimpleNamespace(answers_now=True, shared=shared)
         self.shared = shared
         self.told: list[int] = []  # how often the set had been followed by then
 

@@ -7,7 +7,7 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from interop.harness import PATIENCE_S, Serving, hashes, make_node, serving, ter
 from interop.test_node import eventually, put
 from lace.errors import LimitExceeded
 from lace.iltp.address import TcpAddress
-from lace.interlace.host import Call, Cancelled
+from lace.interlace.host import Call, Cancelled, NotNow
 from lace.limits import MIB, SECOND_NS, ExchangeLimits
 from lace.policy.operand import Module
 from lace.records.validate import validate
@@ -33,7 +33,7 @@ from lace.runtime.node.links import NodeLimits
 from lace.runtime.node.metering import LinkRates, Rate
 from lace.runtime.rules.byrecord import ByRecord
 from lace.runtime.rules.evaluator import FEW_RECORDS, StoreEvaluator
-from lace.runtime.rules.followedset import SharedSet
+from lace.runtime.rules.followedset import NO_CLAIMS, SharedSet
 from lace.runtime.rules.guesthouse import GuestHouse
 from lace.runtime.rules.policybook import PolicyBook
 from lace.store import open_store
@@ -61,14 +61,22 @@ class Following:
 
     @property
     def sends(self) -> SharedSet:
-        assert self.host.shared_sends is not None
-        return self.host.shared_sends
+        assert self.host.shared is not None
+        return self.host.shared
 
     @property
     def current(self) -> set[str] | None:
         """What may be sent, if it is known to be of now."""
-        found = self.sends.at_once()
-        return None if found is None else set(found.ids.ids().texts())
+        try:
+            found = self.sends.current(self._question.runtime, NO_CLAIMS, Call(may_wait=False))
+        except NotNow:
+            return None
+        return set(found.ids.ids().texts())
+
+    def refresh_now(self) -> None:
+        """As a thread does that stored a few records."""
+        with suppress(NotNow):
+            self.sends.refresh(Call(may_wait=False))
 
     def evaluated_anew(self) -> set[str]:
         anew = LocalHost(self.store, config_of(0, self._module).terms)
@@ -92,7 +100,7 @@ def test_whoever_stores_a_few_records_brings_the_set_up_to_date(module: Module, 
         store.put([U_AND_V[n] for n in came])
         store.delete(*(U_AND_V[n].hash for n in went))
         assert following.current is None
-        following.sends.refresh_shortly(Call())
+        following.refresh_now()
         assert following.current == following.evaluated_anew()
     following.host.close()
 
@@ -101,16 +109,16 @@ def test_what_takes_long_or_is_in_other_hands_waits_for_its_turn() -> None:
     for module, count in ((ALL, FEW_RECORDS + 1), (JOINED, 1)):
         following = Following(filled(), module)
         following.store.put([validate(plex(f"late/{n}")) for n in range(count)])
-        following.sends.refresh_shortly(Call())
+        following.refresh_now()
         assert following.current is None
         following.sends.refresh(Call())
         assert following.current == following.evaluated_anew()
     following = Following(filled(), ALL)
     following.store.put([validate(plex("late"))])
     with following.sends._undivided(Call()):
-        following.sends.refresh_shortly(Call())
+        following.refresh_now()
         assert following.current is None
-    following.sends.refresh_shortly(Call())
+    following.refresh_now()
     assert following.current == following.evaluated_anew()
 
 
@@ -122,9 +130,9 @@ def test_nobody_is_waited_for_where_other_rules_are_at_work() -> None:
     with ExitStack() as others:
         for number in range(house.places):
             others.enter_context(house.here(is_ours, f"another {number}", Call()))
-        following.sends.refresh_shortly(Call())
+        following.refresh_now()
         assert following.current is None
-    following.sends.refresh_shortly(Call())
+    following.refresh_now()
     assert following.current == following.evaluated_anew()
 
 
@@ -139,7 +147,7 @@ def test_what_was_broken_off_is_not_what_the_next_one_finds(broken: Exception, m
     with monkeypatch.context() as patch:
         patch.setattr(ByRecord, "follow", fails)
         with pytest.raises(type(broken)):
-            following.sends.refresh_shortly(Call())
+            following.refresh_now()
     assert following.current is None
     following.store.put([validate(plex("later"))])
     following.sends.refresh(Call())

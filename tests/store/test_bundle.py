@@ -15,14 +15,15 @@ from lace.records.grammar import MARK
 from lace.records.validate import ValidRecord, validate
 from lace.store import bundle
 from lace.store.bundle import BundleReader, BundleWriter, Frame, RejectedBytes, index_path, read_frames
+from lace.thresholds import BundleThresholds
 from store.samples import assortment, blob, plex, seal
 
 STORED = [record.stored for record in assortment()]
 LIMITS = RecordLimits()
 
 
-def frames_of(data: bytes) -> list[Frame | RejectedBytes]:
-    return list(read_frames(io.BytesIO(data), 0, len(data), LIMITS))
+def frames_of(data: bytes, thresholds: BundleThresholds | None = None) -> list[Frame | RejectedBytes]:
+    return list(read_frames(io.BytesIO(data), 0, len(data), LIMITS, thresholds or BundleThresholds()))
 
 
 def valid_among(items: list[Frame | RejectedBytes]) -> list[bytes]:
@@ -134,17 +135,15 @@ def test_a_seal_with_a_damaged_head_leaves_its_plex() -> None:
     assert valid_among(items) == [inner.stored, STORED[0]]
 
 
-def test_records_cross_the_edges_of_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "READ_BYTES", 7)
+def test_records_cross_the_edges_of_what_is_read_at_once() -> None:
     garbage = b"garbage" * 30
-    items = frames_of(garbage + b"".join(STORED))
+    items = frames_of(garbage + b"".join(STORED), BundleThresholds(read_bytes=7))
     assert [item.data for item in items] == [garbage, *STORED]
 
 
-def test_long_damage_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "READ_BYTES", 1000)
-    monkeypatch.setattr(bundle, "REJECTED_PIECE_BYTES", 2000)
-    items = frames_of(bytes(50_000) + STORED[3])
+def test_long_damage_comes_in_pieces() -> None:
+    short = BundleThresholds(read_bytes=1000, rejected_piece_bytes=2000)
+    items = frames_of(bytes(50_000) + STORED[3], short)
     assert valid_among(items) == [STORED[3]]
     assert max(len(item.data) for item in items if isinstance(item, RejectedBytes)) < 4000
     assert b"".join(item.data for item in items) == bytes(50_000) + STORED[3]

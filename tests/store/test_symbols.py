@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 from lace.errors import StoreDamaged
 from lace.store import open_store
-from lace.store.columns.dictionary import bulk as runs
-from lace.store.columns.dictionary import keyindex
 from lace.store.columns.dictionary.bulk import bulk_keys
-from lace.store.columns.dictionary.keyindex import BULK, KEY_BITS
+from lace.store.columns.dictionary.keyindex import KEY_BITS
 from lace.store.columns.dictionary.symbols import SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
 from lace.store.columns.segments.segment import as_codes
 from lace.store.columns.tables import schema
+from lace.thresholds import StoreThresholds
+
+USUAL = StoreThresholds()
+BULK = USUAL.bulk_texts
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), unique=True, max_size=40)
 
@@ -33,18 +35,25 @@ def _empty() -> bytes:
     return connection.serialize()
 
 
-def table_with(modulus: int | None) -> SymbolTable:
+def connection_of(serialized: bytes) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.deserialize(_empty())
+    connection.deserialize(serialized)
+    return connection
+
+
+def table_with(
+    modulus: int | None, thresholds: StoreThresholds = USUAL, connection: sqlite3.Connection | None = None
+) -> SymbolTable:
+    connection = connection or connection_of(_empty())
     secret = connection.execute("SELECT index_key FROM state").fetchone()[0]
     if modulus is None:
-        return SymbolTable(connection, keyed_hash(secret))
+        return SymbolTable(connection, keyed_hash(secret, thresholds), thresholds)
 
     def few_keys(texts: Iterable[str]) -> list[int]:
         return [sum(text.encode()) % modulus for text in texts]
 
     connection.execute("UPDATE symbol_index SET key = ?", (few_keys(["0"])[0],))
-    return SymbolTable(connection, few_keys)
+    return SymbolTable(connection, few_keys, thresholds)
 
 
 @pytest.mark.parametrize("modulus", [None, 1, 3, 50])
@@ -119,13 +128,13 @@ def test_keys_of_many_texts_are_those_of_each(shapes: list[tuple[str, int]], see
     random.Random(seed).shuffle(texts)
     encodable = [text.encode("utf-8", "replace").decode() for text in texts]
     prime = int.from_bytes(new_secret(), "big")
-    assert list(bulk_keys(encodable, prime)) == plain_keys(encodable, prime)
+    assert list(bulk_keys(encodable, prime, USUAL.matrix_texts)) == plain_keys(encodable, prime)
 
 
 def test_keys_of_long_texts_do_not_overflow() -> None:
     prime = (1 << KEY_BITS) - 17
     texts = ["\x7f" * length + chr(97 + number % 26) for length in (1023, 4096, 9000) for number in range(300)]
-    assert list(bulk_keys(texts, prime)) == plain_keys(texts, prime)
+    assert list(bulk_keys(texts, prime, USUAL.matrix_texts)) == plain_keys(texts, prime)
 
 
 def test_a_batch_long_enough_for_numpy_gets_the_codes_of_a_short_one() -> None:
@@ -140,12 +149,11 @@ def test_a_batch_long_enough_for_numpy_gets_the_codes_of_a_short_one() -> None:
     assert table.look_up(texts) == list(range(1, len(texts) + 1))
 
 
-def filed(modulus: int | None, monkeypatch: pytest.MonkeyPatch, bulk: int, fanout: int = 2) -> SymbolTable:
-    """A dictionary whose batches of `bulk` texts are runs already, folded two by two."""
-    monkeypatch.setattr(keyindex, "BULK", bulk)
-    monkeypatch.setattr(keyindex, "FANOUT", fanout)
-    monkeypatch.setattr(runs, "PAGE_KEYS", 3)
-    return table_with(modulus)
+def short_runs(bulk: int, fanout: int = 2, looked_up_pages: int = 256, held: int = 1 << 23) -> StoreThresholds:
+    """Batches of `bulk` texts are runs already, folded two by two."""
+    return StoreThresholds(
+        bulk_texts=bulk, run_fanout=fanout, run_page_keys=3, looked_up_pages=looked_up_pages, held_run_keys=held
+    )
 
 
 @pytest.mark.parametrize("few_pages", [0, 1_000_000])
@@ -155,27 +163,23 @@ def test_a_dictionary_with_runs_says_what_one_without_says(
     modulus: int | None, few_pages: int, batches: list[list[str]], bulk: int
 ) -> None:
     """Long batches and short ones in any order, keys that meet in runs and in the tree, searched either way."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(keyindex, "FEW_PAGES", few_pages)
-        table, plain = filed(modulus, monkeypatch, bulk), table_with(modulus)
-        expected = {"0": 0}
-        for batch in batches:
-            codes = table.assign(batch, len(expected))
-            monkeypatch.setattr(keyindex, "BULK", 1_000_000)
-            assert codes == plain.assign(batch, len(expected))
-            monkeypatch.setattr(keyindex, "BULK", bulk)
-            for text in batch:
-                expected.setdefault(text, len(expected))
-            assert table.indexed == plain.indexed == len(expected)
-            if few_pages:
-                table.forget()  # so that pages are looked at
-            assert table.look_up(list(expected)) == list(expected.values())
-            assert table.look_up(["\x01 never stored"]) == [-1]
+    table = table_with(modulus, short_runs(bulk, looked_up_pages=few_pages))
+    plain = table_with(modulus, StoreThresholds(bulk_texts=1_000_000))
+    expected = {"0": 0}
+    for batch in batches:
+        assert table.assign(batch, len(expected)) == plain.assign(batch, len(expected))
+        for text in batch:
+            expected.setdefault(text, len(expected))
+        assert table.indexed == plain.indexed == len(expected)
+        if few_pages:
+            table.forget()  # so that pages are looked at
+        assert table.look_up(list(expected)) == list(expected.values())
+        assert table.look_up(["\x01 never stored"]) == [-1]
 
 
-def test_runs_of_a_size_become_one_and_the_tree_moves_into_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = filed(None, monkeypatch, bulk=10, fanout=8)
-    connection = table._connection
+def test_runs_of_a_size_become_one_and_the_tree_moves_into_them() -> None:
+    connection = connection_of(_empty())
+    table = table_with(None, short_runs(10, fanout=8), connection)
 
     def runs() -> list[int]:
         return [keys for (keys,) in connection.execute("SELECT keys FROM symbol_runs ORDER BY run")]
@@ -196,25 +200,25 @@ def test_runs_of_a_size_become_one_and_the_tree_moves_into_them(monkeypatch: pyt
     assert table.look_up(["0", "3/3", "a", "7/9"]) == [0, 34, 71, 82]
 
 
-def test_runs_of_a_transaction_that_was_rolled_back_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = filed(None, monkeypatch, bulk=4)
+def test_runs_of_a_transaction_that_was_rolled_back_are_forgotten() -> None:
+    connection = connection_of(_empty())
+    table = table_with(None, short_runs(4), connection)
     table.assign(list("abcd"), 1)
-    table._connection.execute("BEGIN")
+    connection.execute("BEGIN")
     table.assign(list("efgh"), 5)
-    table._connection.execute("ROLLBACK")
+    connection.execute("ROLLBACK")
     table.forget()
     assert table.assign(list("ijkl"), 5) == [5, 6, 7, 8]
     assert table.look_up(list("aei")) == [1, -1, 5]
 
 
-def test_runs_that_another_connection_wrote_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyindex, "BULK", 4)
-    monkeypatch.setattr(keyindex, "FANOUT", 3)
+def test_runs_that_another_connection_wrote_are_seen(tmp_path: Path) -> None:
+    thresholds = StoreThresholds(bulk_texts=4, run_fanout=3)
     path = tmp_path / "a.lace"
     open_store(path, create=True).close()
     both = [sqlite3.connect(path, isolation_level=None) for _ in range(2)]
     secret = both[0].execute("SELECT index_key FROM state").fetchone()[0]
-    tables = [SymbolTable(connection, keyed_hash(secret)) for connection in both]
+    tables = [SymbolTable(connection, keyed_hash(secret, thresholds), thresholds) for connection in both]
     texts = [f"text {number}" for number in range(60)]
     for turn in range(0, 60, 5):  # by turns, each batch with one text that the other wrote
         known = texts[turn - 1 : turn] if turn else []
@@ -228,9 +232,8 @@ def test_runs_that_another_connection_wrote_are_seen(tmp_path: Path, monkeypatch
         connection.close()
 
 
-def test_more_runs_than_are_held_are_read_as_they_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MAX_HELD_KEYS", 15)
-    table = filed(None, monkeypatch, bulk=10, fanout=100)
+def test_more_runs_than_are_held_are_read_as_they_are_searched() -> None:
+    table = table_with(None, short_runs(10, fanout=100, held=15))
     texts = [f"text {number}" for number in range(50)]
     for start in range(0, 50, 10):
         table.assign(texts[start : start + 10], start + 1)
@@ -240,12 +243,12 @@ def test_more_runs_than_are_held_are_read_as_they_are_searched(monkeypatch: pyte
 
 @pytest.mark.parametrize("entries", [b"x", "text", b"x" * 13])
 @pytest.mark.parametrize("few_pages", [0, 256])
-def test_a_damaged_page_is_no_answer(few_pages: int, entries: bytes | str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyindex, "FEW_PAGES", few_pages)
-    table = filed(None, monkeypatch, bulk=4)
+def test_a_damaged_page_is_no_answer(few_pages: int, entries: bytes | str) -> None:
+    connection = connection_of(_empty())
+    table = table_with(None, short_runs(4, looked_up_pages=few_pages), connection)
     table.assign(list("abcd"), 1)
     table.forget()
-    table._connection.execute("UPDATE symbol_pages SET entries = ?", (entries,))
+    connection.execute("UPDATE symbol_pages SET entries = ?", (entries,))
     with pytest.raises(StoreDamaged, match="index of values"):
         table.look_up(["a", "b"])
 
@@ -259,24 +262,22 @@ def test_a_damaged_page_is_no_answer(few_pages: int, entries: bytes | str, monke
         "UPDATE symbol_runs SET run = run + 1",
     ],
 )  # fmt: skip
-def test_a_page_or_a_list_of_runs_that_changed_is_no_answer(
-    few_pages: int, statement: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keyindex, "FEW_PAGES", few_pages)
-    table = filed(None, monkeypatch, bulk=4)
+def test_a_page_or_a_list_of_runs_that_changed_is_no_answer(few_pages: int, statement: str) -> None:
+    connection = connection_of(_empty())
+    table = table_with(None, short_runs(4, looked_up_pages=few_pages), connection)
     table.assign(list("abc"), 1)
     table.assign([f"text {number}" for number in range(40)], 4)
     table.forget()
-    table._connection.execute(statement)
+    connection.execute(statement)
     with pytest.raises(StoreDamaged, match="index of values"):
         table.look_up([f"text {number}" for number in range(40)])
 
 
-def test_a_run_that_lost_a_page_is_no_answer_to_many_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = filed(None, monkeypatch, bulk=4)
+def test_a_run_that_lost_a_page_is_no_answer_to_many_questions() -> None:
+    connection = connection_of(_empty())
+    table = table_with(None, short_runs(4, looked_up_pages=0), connection)
     table.assign(list("abcdefgh"), 1)
     table.forget()
-    table._connection.execute("DELETE FROM symbol_pages WHERE id = (SELECT max(id) FROM symbol_pages)")
-    monkeypatch.setattr(keyindex, "FEW_PAGES", 0)
+    connection.execute("DELETE FROM symbol_pages WHERE id = (SELECT max(id) FROM symbol_pages)")
     with pytest.raises(StoreDamaged, match="index of values"):
         table.look_up(["a"])

@@ -21,6 +21,7 @@ from lace.store.columns.repair import copies as upkeep
 from lace.store.columns.repair import placing
 from lace.store.columns.repair.copies import backup, compact, restore
 from lace.store.columns.repair.salvage import repair
+from lace.thresholds import StoreThresholds
 from store.samples import assortment, plex
 from store.test_openers import kill_a_writer
 from store.test_upkeep import contents_of, filled, laces_in
@@ -235,8 +236,8 @@ def test_records_that_come_and_go_while_a_lace_is_compacted_are_as_they_are(
         monkeypatch.setattr(upkeep._Compaction, "_is_swapping", False, raising=False)
         monkeypatch.setattr(upkeep._Compaction, "_follow", interfered_follow)
         monkeypatch.setattr(upkeep._Compaction, "_swap", interfered_swap)
-        monkeypatch.setattr(upkeep, "FEW_BEHIND", -1)
-        compact(path, lambda _: interfere() if number < 6 else None)
+        never = StoreThresholds(caught_up_records=-1)
+        compact(path, lambda _: interfere() if number < 6 else None, thresholds=never)
     assert number > 20
     with open_store(path) as store:
         assert {record for _, record in store.records_since()} == kept

@@ -4,15 +4,17 @@ Rule: a host speaks of our records by the handle of a set and of the peer's clai
 be cancelled and counts what it cost. There is one host for each link. What links share, and where the work is done (in
 this thread, in a process that can be killed, on a cluster), is the host's own affair.
 
-A host may block: the driver of a machine calls it where blocking hurts nobody, one call at a time, except that `load`
-and `list` are stepped while `judge` and `commit` go on. `perform` is the only place that turns effects into calls and
-failures into answers, so that an exchange ends the same way whatever drives it.
+A call says whether it may wait. One that may is made where blocking hurts nobody, one at a time, except that `load` and
+`list` are stepped while `judge` and `commit` go on. One that may not is answered as it would be otherwise, or with
+NOT_NOW: then nothing was done, and the host is asked again by a call that may wait. `perform` is the only place that
+turns effects into calls and failures into answers, so that an exchange ends the same way whatever drives it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar, assert_never
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Final, Generic, Literal, Protocol, TypeVar, assert_never
 
 from lace.errors import LaceError, LimitExceeded, StoreError
 from lace.interlace import inputs as given
@@ -48,6 +50,19 @@ class Cancelled(LaceError):
     """A call was given up by its caller."""
 
 
+class NotNow(LaceError):
+    """A call that may not wait would have to."""
+
+
+class _Later(Enum):
+    NOT_NOW = "ask again, and wait"
+
+
+NOT_NOW: Final = _Later.NOT_NOW
+"""What `perform` answers where the host would have to wait, and was asked not to."""
+NotNowAnswer = Literal[_Later.NOT_NOW]
+
+
 class ListingMismatch(LaceError):
     """What the peer listed is not what its summaries promised (050-PART-15, 050-PART-16)."""
 
@@ -70,11 +85,12 @@ class Call:
     over equal views cost the same.
     """
 
-    __slots__ = ("_is_cancelled", "account", "bytes", "cpu_s", "max_rows", "payer", "rows")
+    __slots__ = ("_is_cancelled", "account", "bytes", "cpu_s", "max_rows", "may_wait", "payer", "rows")
 
-    def __init__(self, max_rows: int | None = None, payer: Payer | None = None) -> None:
+    def __init__(self, max_rows: int | None = None, payer: Payer | None = None, *, may_wait: bool = True) -> None:
         self.max_rows = max_rows
         self.payer = payer
+        self.may_wait = may_wait  # False on an event loop, where other links would wait as well
         self.account: Hashable = None  # whose turn it takes where calls wait for one; None: of whom the host is for
         self.rows = 0
         self.bytes = 0
@@ -95,6 +111,11 @@ class Call:
         if self.is_cancelled:
             raise Cancelled("the call was cancelled")
 
+    def needs_time(self) -> None:
+        """What follows reads the store's file, waits for somebody or takes a while: NotNow if that may not be."""
+        if not self.may_wait:
+            raise NotNow("the call would have to wait")
+
     def charge(self, *, rows: int = 0, size: int = 0) -> None:
         """Count work that is about to be done; raises if it is more than was granted, or unwanted."""
         self.rows += rows
@@ -105,30 +126,8 @@ class Call:
 
 
 Judged = TypeVar("Judged")
-
-
-class AtOnce(Protocol):
-    """What a host answers where it neither waits nor does much: a driver may ask on its event loop."""
-
-    def answer(self, effect: HostEffect) -> given.HostAnswer | None:
-        """The answer that the host would give; None if it has to be asked itself."""
-
-    def listed(self, wanted: SendListing) -> Sequence[Advertisement] | None:
-        """All that `list` would give."""
-
-    def loaded(self, wanted: SendRecords) -> Loaded | None:
-        """All that `load` would give."""
-
-    def foresee(self, listed: int) -> None:
-        """The peer is listing, and has listed so many records so far; nothing of it counts yet."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether `rest` has nothing to do."""
-
-    @property
-    def shared(self) -> Shared | None:
-        """What this link has in common with others that have the same object here."""
+Wanted = TypeVar("Wanted")
+Batch = TypeVar("Batch")
 
 
 class Shared(Protocol):
@@ -139,18 +138,22 @@ class Shared(Protocol):
         """Whether it has seen all that was stored."""
 
     def refresh(self, call: Call) -> None:
-        """Follow the store."""
-
-    def refresh_shortly(self, call: Call) -> None:
-        """The same, if it waits for nobody and a few records are all there is to look at."""
+        """Follow the store. A call that may not wait follows a few records, if nobody else is at it; else NotNow."""
 
 
 class Host(Protocol, Generic[Judged]):
     """One side of one link."""
 
     @property
-    def at_once(self) -> AtOnce | None:
-        """Quick answers, if this host has any."""
+    def answers_now(self) -> bool:
+        """Whether calls that may not wait are of any use; a host that has nothing in memory says no."""
+
+    @property
+    def shared(self) -> Shared | None:
+        """What this link has in common with others that have the same object here."""
+
+    def expect(self, claimed: int) -> None:
+        """The peer has listed so many records so far: what is needed to take in many may be started. Never waits."""
 
     @property
     def cursor(self) -> object:
@@ -208,10 +211,15 @@ class Host(Protocol, Generic[Judged]):
         """Let go of everything that is held for this link."""
 
 
-def perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAnswer | None:
-    """Carry out what a machine asks of its own side; the answer, if the effect has one."""
+def perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAnswer | NotNowAnswer | None:
+    """Carry out what a machine asks of its own side; the answer, if the effect has one. NOT_NOW only if the call may
+    not wait."""
+    if not call.may_wait and not host.answers_now:
+        return NOT_NOW
     try:
         return _perform(host, effect, call)
+    except NotNow:
+        return NOT_NOW
     except StoreError as error:
         return given.LocalFailed(str(error))
     except ListingMismatch as error:
@@ -222,6 +230,16 @@ def perform(host: Host[Judged], effect: HostEffect, call: Call) -> given.HostAns
         if isinstance(effect, Evaluate):
             return given.EvaluationFailed(str(error), limit_of(error))
         return given.LocalFailed(str(error), limit_of(error))
+
+
+def at_hand(host: Host[Judged], ask: Callable[[Wanted, Call], Iterator[Batch]], wanted: Wanted) -> list[Batch] | None:
+    """All batches of a listing or of records, if there is no need to wait for any; None is NOT_NOW."""
+    if not host.answers_now:
+        return None
+    try:
+        return list(ask(wanted, Call(may_wait=False)))
+    except NotNow:
+        return None
 
 
 def limit_of(error: LaceError) -> str:

@@ -47,6 +47,7 @@ class Move(StrEnum):
     MORE = "the symbols do not suffice"
     NAMED = "what differs was named"
     ASKED = "a side could not make out the other's set"
+    CAUGHT_UP = "a side sent a summary and the other did not"
     DROPPED = "the standard advertisement follows"
     WANTED = "a request list is not empty"
     NOT_SETTLED = "quiet, but listings may still change"
@@ -57,26 +58,38 @@ class Move(StrEnum):
     CLOSE = "closed or aborted"
 
 
-MOVES: dict[tuple[Phase, Move], Phase] = {
-    (Phase.NEW, Move.START): Phase.SETUP,
-    (Phase.SETUP, Move.AGREED): Phase.HELLO,  # 050-SETUP-01
-    (Phase.HELLO, Move.AGREED): Phase.PREPARE,
-    (Phase.PREPARE, Move.READY): Phase.LISTING,
+# The three ways of a loop, from LISTING to REQUEST.
+_LISTED = {
     (Phase.LISTING, Move.LISTED): Phase.REQUEST,  # 050-DRV-01
-    (Phase.LISTING, Move.SUMMARISED): Phase.SELECTION,  # P16
+}
+_PARTITIONED = {  # P16
+    (Phase.LISTING, Move.SUMMARISED): Phase.SELECTION,
     (Phase.SELECTION, Move.SELECTED): Phase.ANSWER,
-    (Phase.SELECTION, Move.NOTHING_SELECTED): Phase.REQUEST,
     (Phase.ANSWER, Move.ANSWERED): Phase.SELECTION,
-    (Phase.LISTING, Move.DIFFERING): Phase.SYMBOLS,  # 070
+    (Phase.SELECTION, Move.NOTHING_SELECTED): Phase.REQUEST,
+}
+_COMPARED = {  # 070
+    (Phase.LISTING, Move.LISTED): Phase.REQUEST,  # equal, or explained by the changes that were listed
+    (Phase.LISTING, Move.DIFFERING): Phase.SYMBOLS,
     (Phase.SYMBOLS, Move.SKETCHED): Phase.REPLY,
     (Phase.REPLY, Move.MORE): Phase.SYMBOLS,
     (Phase.REPLY, Move.NAMED): Phase.TOLD,
     (Phase.TOLD, Move.LISTED): Phase.REQUEST,
     (Phase.REQUEST, Move.ASKED): Phase.SYMBOLS,  # 070-BASE-04
-    **{
-        (phase, Move.DROPPED): Phase.LISTING  # 070-DROP-02
-        for phase in (Phase.LISTING, Phase.SYMBOLS, Phase.REPLY, Phase.TOLD, Phase.REQUEST)
+    (Phase.LISTING, Move.CAUGHT_UP): Phase.LISTING,  # 070-ADV-02: now by a standard way
+    **{  # 070-DROP-02: the same
+        (phase, Move.DROPPED): Phase.LISTING for phase in (Phase.SYMBOLS, Phase.REPLY, Phase.TOLD, Phase.REQUEST)
     },
+}
+
+MOVES: dict[tuple[Phase, Move], Phase] = {
+    (Phase.NEW, Move.START): Phase.SETUP,
+    (Phase.SETUP, Move.AGREED): Phase.HELLO,  # 050-SETUP-01
+    (Phase.HELLO, Move.AGREED): Phase.PREPARE,
+    (Phase.PREPARE, Move.READY): Phase.LISTING,
+    **_LISTED,
+    **_PARTITIONED,
+    **_COMPARED,
     (Phase.REQUEST, Move.WANTED): Phase.TRANSFER,
     (Phase.REQUEST, Move.NOT_SETTLED): Phase.LISTING,  # P13
     (Phase.REQUEST, Move.SETTLED): Phase.IDLE,  # 050-OPEN-01; a bounded exchange closes instead (050-BOUND-07)

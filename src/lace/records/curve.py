@@ -10,7 +10,7 @@ with R = P (even y, so recovery id 0), s' = −e·r and z = −s·r it is Q = s�
 
 from __future__ import annotations
 
-from binascii import b2a_base64, b2a_hex
+from binascii import b2a_hex
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import mul
@@ -89,37 +89,23 @@ class Equation(NamedTuple):
     e: int
 
 
-class _Base(NamedTuple):
-    """How factors are cut into digits of `bits`; of the digits in `drawn` random bytes a coefficient has `kept`."""
-
-    bits: int
-    drawn: int
-    kept: int
-    digits: Callable[[bytes], bytes]
-
-
+_DIGIT_BITS = 4
 _HEX_VALUES = bytes.maketrans(b"0123456789abcdef", bytes(range(16)))
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_BASE64_VALUES = bytes.maketrans(_BASE64, bytes(range(64)))
-_SHORT = _Base(4, 16, 32, lambda data: b2a_hex(data).translate(_HEX_VALUES))
-_LONG = _Base(6, 18, 22, lambda data: b2a_base64(data, newline=False).translate(_BASE64_VALUES))
-_WORTH_LONG_DIGITS = 1024  # equations
-_FACTOR_BYTES = 33  # of a factor of a key, a whole number of digits of either base
+_COEFFICIENT_BYTES = 16  # drawn at random for each equation
+_FACTOR_BYTES = 32  # of a factor of a key
 
 
 def all_hold(equations: Sequence[Equation], randomness: Callable[[int], bytes] = urandom) -> bool:
     """Whether every equation holds; False also when that cannot be told at once, then each has to be looked at.
 
     One sum with random coefficients a stands for all: (Σ a·s)·G = Σ a·R + Σ (Σ a·e)·P. If an equation is false, the sum
-    holds for one choice of its coefficient of 128 bits or more at most.
+    holds for one choice of its coefficient of 128 bits at most.
     """
     if _lib is None:
         return False
-    base = _LONG if len(equations) >= _WORTH_LONG_DIGITS else _SHORT
-    drawn = randomness(base.drawn * len(equations))
-    unused = 8 * base.drawn - base.bits * base.kept
-    starts = range(0, len(drawn), base.drawn)
-    coefficients = [int.from_bytes(drawn[at : at + base.drawn], "big") >> unused for at in starts]
+    drawn = randomness(_COEFFICIENT_BYTES * len(equations))
+    starts = range(0, len(drawn), _COEFFICIENT_BYTES)
+    coefficients = [int.from_bytes(drawn[at : at + _COEFFICIENT_BYTES], "big") for at in starts]
     pxs, rxs, ss, es = zip(*equations, strict=True) if equations else [()] * 4
     total = sum(map(mul, coefficients, ss))
     by_key = dict.fromkeys(pxs, 0)
@@ -132,17 +118,22 @@ def all_hold(equations: Sequence[Equation], randomness: Callable[[int], bytes] =
         return False
     nonces, keys = points[: len(equations)], points[len(equations) :]
     factors = b"".join([(factor % N).to_bytes(_FACTOR_BYTES, "big") for factor in by_key.values()])
-    digits, key_digits = base.digits(drawn), base.digits(factors)
-    stride, key_stride = 8 * base.drawn // base.bits, 8 * _FACTOR_BYTES // base.bits
+    digits, key_digits = _digits(drawn), _digits(factors)
+    stride, key_stride = 2 * _COEFFICIENT_BYTES, 2 * _FACTOR_BYTES  # digits of one
     columns: list[list[tuple[Sequence[Any], bytes]]] = [
         [(keys, key_digits[at::key_stride])] for at in range(key_stride)
     ]
-    for at in range(base.kept):
-        columns[key_stride - base.kept + at].append((nonces, digits[at::stride]))
-    return _is_multiple_of_g(_sum_by_digits(columns, base.bits), total % N)
+    for at in range(stride):
+        columns[key_stride - stride + at].append((nonces, digits[at::stride]))
+    return _is_multiple_of_g(_sum_by_digits(columns), total % N)
 
 
-def _sum_by_digits(columns: Iterable[Iterable[tuple[Sequence[Any], bytes]]], bits: int) -> Any | None:
+def _digits(data: bytes) -> bytes:
+    """The digits of _DIGIT_BITS that bytes are, the highest first, a byte each."""
+    return b2a_hex(data).translate(_HEX_VALUES)
+
+
+def _sum_by_digits(columns: Iterable[Iterable[tuple[Sequence[Any], bytes]]]) -> Any | None:
     """Σ factor·point, factors given digit by digit, the highest first.
 
     Points that have the same digit are added up first (Pippenger), then the sums of digits that share a bit, so that
@@ -150,12 +141,12 @@ def _sum_by_digits(columns: Iterable[Iterable[tuple[Sequence[Any], bytes]]], bit
     """
     total = None
     for column in columns:
-        alike: list[list[Any]] = [[] for _ in range(1 << bits)]
+        alike: list[list[Any]] = [[] for _ in range(1 << _DIGIT_BITS)]
         for points, digits in column:
             for point, digit in zip(points, digits, strict=True):
                 alike[digit].append(point)
         sums = [(digit, _add(points)) for digit, points in enumerate(alike) if digit and points]
-        for bit in reversed(range(bits)):
+        for bit in reversed(range(_DIGIT_BITS)):
             total = _add([total, total, *[point for digit, point in sums if digit >> bit & 1]])
     return total
 

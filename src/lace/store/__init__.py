@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lace.store.base import Changes, Entry, PutResult, RecordStore, Snapshot, StoreCursor, StoreRecordId, StoreStat
     from lace.store.columns.store import SQLiteStore
     from lace.store.memory import MemoryStore
+    from lace.thresholds import StoreThresholds
 
 __all__ = [
     "Changes",
@@ -52,9 +53,14 @@ def __getattr__(name: str) -> Any:
 
 
 def open_store(
-    path: str | Path, *, create: bool = False, read_only: bool = False, limits: StoreLimits | None = None
+    path: str | Path,
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    limits: StoreLimits | None = None,
+    thresholds: StoreThresholds | None = None,
 ) -> SQLiteStore:
     """The store in a file; `create` makes one where there is none, `read_only` takes no lock at all."""
     from lace.store.columns.store import SQLiteStore
 
-    return SQLiteStore(path, create=create, read_only=read_only, limits=limits)
+    return SQLiteStore(path, create=create, read_only=read_only, limits=limits, thresholds=thresholds)

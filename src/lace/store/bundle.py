@@ -24,13 +24,13 @@ from lace.notation.jsontext import read_json
 from lace.records.frame import MARKLINE, MARKLINE_BYTES, delimit, delimit_run, frame_end, max_head_bytes
 from lace.records.grammar import MARK
 from lace.records.validate import validate
+from lace.thresholds import BundleThresholds
 from lace.values import dataclass
 
 INDEX_SUFFIX = ".idx"
 INDEX_EVERY = 256
 INDEX_HEAD_BYTES = 1 << 10  # of an index, beside its offsets
-READ_BYTES = 1 << 20
-REJECTED_PIECE_BYTES = 1 << 20  # damage longer than this comes in several pieces
+_USUAL = BundleThresholds()
 HASHED_PER_BYTE = 8  # while looking for records among damage
 
 
@@ -65,7 +65,7 @@ class BundleWriter(Closing):
         self._offsets: list[int] = []
         self.records = 0
         self.bytes = 0
-        self._file: BinaryIO = path.open("wb", buffering=READ_BYTES)
+        self._file: BinaryIO = path.open("wb", buffering=_USUAL.read_bytes)
 
     def write(self, stored: bytes) -> None:
         """Append one stored record."""
@@ -92,8 +92,11 @@ def index_path(path: Path) -> Path:
 class BundleReader:
     """Reads a bundle from any record boundary, a bounded part of it in memory."""
 
-    def __init__(self, path: Path, *, limits: RecordLimits | None = None) -> None:
+    def __init__(
+        self, path: Path, *, limits: RecordLimits | None = None, thresholds: BundleThresholds = _USUAL
+    ) -> None:
         self._path = path
+        self._thresholds = thresholds
         self._limits = limits or RecordLimits()
         try:
             self.bytes = path.stat().st_size
@@ -129,7 +132,7 @@ class BundleReader:
         try:
             with self._path.open("rb") as file:
                 file.seek(start)
-                yield from read_frames(file, start, stop, self._limits)
+                yield from read_frames(file, start, stop, self._limits, self._thresholds)
         except OSError as error:
             raise StoreError(f"{self._path}: {error.strerror}") from error
 
@@ -137,8 +140,9 @@ class BundleReader:
 class _Window:
     """The part of a file around the reading position."""
 
-    def __init__(self, file: BinaryIO, offset: int) -> None:
+    def __init__(self, file: BinaryIO, offset: int, read_bytes: int) -> None:
         self._file = file
+        self._read_bytes = read_bytes
         self.buffer = b""
         self.at = 0  # position in the buffer
         self._base = offset  # of the buffer in the file
@@ -156,7 +160,7 @@ class _Window:
         """Read on; whether there was anything. A longer rest takes more at once, so that it is not copied often."""
         if self.ended:
             return False
-        piece = self._file.read(max(READ_BYTES, at_least, self.ahead // 2))
+        piece = self._file.read(max(self._read_bytes, at_least, self.ahead // 2))
         self.ended = not piece
         self._forget(piece)
         return not self.ended
@@ -176,7 +180,7 @@ class _Window:
     def take(self, length: int) -> Frame:
         frame = Frame(self.offset, self.buffer[self.at : self.at + length])
         self.at += length
-        if length > READ_BYTES:  # do not hold its bytes twice
+        if length > self._read_bytes:  # do not hold its bytes twice
             self._forget()
         return frame
 
@@ -184,8 +188,8 @@ class _Window:
         """The frames before `stop` that are here whole and leave no question."""
         base, buffer = self._base, self.buffer
         places = list(pairwise([self.at, *delimit_run(buffer, self.at, stop - base, limits)]))
-        if len(buffer) > READ_BYTES:  # `take` does not hold the bytes of a long one twice
-            places = list(takewhile(lambda place: place[1] - place[0] <= READ_BYTES, places))
+        if len(buffer) > self._read_bytes:  # `take` does not hold the bytes of a long one twice
+            places = list(takewhile(lambda place: place[1] - place[0] <= self._read_bytes, places))
         if places:
             self.at = places[-1][1]
         return [Frame(base + start, buffer[start:end]) for start, end in places]
@@ -207,9 +211,11 @@ class _Damage:
         return replace(self._first, data=b"".join(self._pieces))
 
 
-def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> Iterator[Frame | RejectedBytes]:
+def read_frames(
+    file: BinaryIO, start: int, stop: int, limits: RecordLimits, thresholds: BundleThresholds = _USUAL
+) -> Iterator[Frame | RejectedBytes]:
     """The frames and the damage of a file from its present position on, up to what begins before `stop`."""
-    finder = _FrameFinder(_Window(file, start), limits)
+    finder = _FrameFinder(_Window(file, start, thresholds.read_bytes), limits)
     window = finder.window
     damage: _Damage | None = None
     while window.offset < stop and window.has(1):
@@ -225,7 +231,7 @@ def read_frames(file: BinaryIO, start: int, stop: int, limits: RecordLimits) -> 
                 damage = _Damage(piece, error)
             else:
                 damage.add(piece)
-            if damage.size < REJECTED_PIECE_BYTES:
+            if damage.size < thresholds.rejected_piece_bytes:
                 continue
         if damage is not None:
             yield damage.rejected()

@@ -23,13 +23,11 @@ from lace.datalog.planning.stratify import read_atom
 from lace.datalog.source import FactSource
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 _DEFAULT_LIMITS = EngineLimits()
-_SHARE = 0.15  # of the work without demand that demand may add to it
-_FREE_SHARE = 0.05  # the same for goals without constants, of which less is expected
 _GROWTH = 1.2  # how much further each turn goes
 _SHARED_LIMITS = ("max_rows_touched", "max_peer_rows_touched")  # spent for both ways, so that neither can go on
-_HEAD_START = 600_000  # rows of work, some milliseconds, that no demand is questioned for
 _STEP_WORK = 4_000  # rows that take as long as a step takes to begin: demand takes many small ones
 
 
@@ -42,6 +40,7 @@ def evaluate(
     limits: EngineLimits = _DEFAULT_LIMITS,
     meter: Meter | None = None,
     only_answers: bool = True,
+    thresholds: EngineThresholds = ENGINE_THRESHOLDS,
 ) -> Result:
     """Every derived fact; with goals, the facts that match them and no more work than they need.
 
@@ -56,7 +55,7 @@ def evaluate(
     given = predicates_given([*base.parts, own])
     written, checked = checked, existence_counted(checked, given)
     if goals is None:
-        evaluation = Evaluation(checked, base, own, meter)
+        evaluation = Evaluation(checked, base, own, meter, thresholds=thresholds)
         evaluation.run()
         return Result(evaluation, base, derived=written.derived)
     meter.begin()
@@ -64,8 +63,8 @@ def evaluate(
     sizes = BaseSizes(base, own)
     demanded = demand(checked, asked, sizes.rows, only_answers=only_answers, given=given)
     if not demanded.spreads:
-        return _finished(_Attempt(demanded, base, own, meter), base)
-    return _race(checked, demanded, asked, base, own, meter, sizes)
+        return _finished(_Attempt(demanded, base, own, meter, thresholds), base)
+    return _race(checked, demanded, asked, base, own, meter, sizes, thresholds)
 
 
 class BaseSizes:
@@ -97,6 +96,7 @@ class _Attempt:
         base: Base,
         own: RowSource,
         meter: Meter,
+        thresholds: EngineThresholds,
         ready: Mapping[Predicate, Relation] | None = None,
     ) -> None:
         self.demanded = demanded
@@ -104,7 +104,7 @@ class _Attempt:
         given = RowSource(demanded.seeds)
         for predicate in own.predicates():
             given.add(predicate, own.rows(predicate))
-        self.evaluation = Evaluation(demanded.checked, base, given, meter, ready)
+        self.evaluation = Evaluation(demanded.checked, base, given, meter, ready, thresholds)
         self._steps: Iterator[None] = self.evaluation.steps()
         self.work = 0  # rows touched so far, and steps begun
         self.held_bytes = 0
@@ -151,18 +151,20 @@ def _race(
     own: RowSource,
     meter: Meter,
     sizes: BaseSizes,
+    thresholds: EngineThresholds,
 ) -> Result:
     """Demand and evaluation without it in turns, so that neither does much after the other could have answered."""
     has_constants = any(isinstance(term, Constant) for goal in goals for term in goal.terms)
-    share = _SHARE if has_constants else _FREE_SHARE
-    few = _Attempt(demanded, base, own, meter)
-    if few.advance(_HEAD_START):
+    share = thresholds.demand_share if has_constants else thresholds.open_demand_share
+    head_start = thresholds.head_start_rows
+    few = _Attempt(demanded, base, own, meter, thresholds)
+    if few.advance(head_start):
         return _finished(few, base)
     plain = only_what_goals_read(checked, goals, predicates_given([*base.parts, own]))
-    if few.advance(max(_HEAD_START, share * sizes.read_by(plain.checked))):
+    if few.advance(max(head_start, share * sizes.read_by(plain.checked))):
         return _finished(few, base)
     shared = _derived_alike(few.evaluation, plain.checked, checked.derived)
-    everything = _Attempt(plain, base, own, meter, shared)
+    everything = _Attempt(plain, base, own, meter, thresholds, shared)
     first, other = _first_done(few, everything, share)
     if not shared:
         other.drop()

@@ -18,17 +18,22 @@ import numpy.typing as npt
 from lace.datalog.admission import check_value
 from lace.datalog.source import ColumnSource, LineSource
 from lace.limits import EngineLimits
+from lace.thresholds import ENGINE_THRESHOLDS
 
 Codes = npt.NDArray[np.uint32]
 Objects = npt.NDArray[Any]
-
-_READ_TEXTS = 1 << 16  # single texts of the source that are kept
 
 
 class Dictionary:
     """Texts and their codes."""
 
-    def __init__(self, limits: EngineLimits, source: ColumnSource | None = None) -> None:
+    def __init__(
+        self,
+        limits: EngineLimits,
+        source: ColumnSource | None = None,
+        kept_texts: int = ENGINE_THRESHOLDS.kept_texts,
+    ) -> None:
+        self._kept_texts = kept_texts
         self._limits = limits
         self._source = source
         self.base = source.code_count if source is not None else 0
@@ -125,7 +130,7 @@ class Dictionary:
             return text
         found = self._read.get(code)
         if found is None:
-            if len(self._read) >= _READ_TEXTS:
+            if len(self._read) >= self._kept_texts:
                 self._read.clear()
             found = self._read[code] = self.texts(np.array([code], np.uint32))[0]
         return found

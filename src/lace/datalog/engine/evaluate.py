@@ -23,6 +23,7 @@ from lace.datalog.planning.plan import RulePlan, Scan, Version
 from lace.datalog.planning.planner import plan_rounds, plan_start
 from lace.datalog.planning.ranking import ranked_predicates
 from lace.datalog.planning.stratify import Stratum
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 _REPLAN_GROWTH = 16  # a stratum that grew this much is planned anew
 
@@ -73,6 +74,7 @@ class Evaluation:
         own: RowSource,
         meter: Meter,
         ready: Mapping[Predicate, Relation] | None = None,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
     ) -> None:
         self.checked = checked
         self.limits = meter.limits
@@ -90,7 +92,9 @@ class Evaluation:
         self._deferred = {predicate for predicate, _ in self.ranks}
         self._below: Mapping[Predicate, Readable] = {}
         self.costs: dict[tuple[Predicate, ...], Cost] = {}
-        self.executor = VectorExecutor(_readable_of(self), self.dictionary, base.verdicts, meter, self.stats)
+        self.executor = VectorExecutor(
+            _readable_of(self), self.dictionary, base.verdicts, meter, self.stats, thresholds.batch_rows
+        )
         self.stats.load_seconds = perf_counter() - started
 
     def _load(self, own: RowSource) -> dict[Predicate, Relation]:

@@ -27,9 +27,8 @@ from lace.datalog.engine.turned_rules import CARRIED_ROWS, Ranked, RuleRunner, T
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.meter import SINGLE_ROWS, BudgetSpent, Meter
 from lace.datalog.planning.stratify import Stratum
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
-SHARE = 0.4  # of what computing a stratum took: what following may take
-ALLOWANCE = 16_384  # rows touched that are always worth trying
 _COMPARED_AT_ONCE = 4  # rows of two runs that are compared in the time of one row touched
 _TELLING = 64  # facts that tell what deciding one more will take
 _ANY_RANK = (1 << 32) - 1
@@ -39,12 +38,20 @@ Size = Callable[[Predicate], int]  # how many facts of a predicate changed
 class Follower:
     """Brings the strata of a program up to date."""
 
-    def __init__(self, evaluation: Evaluation, runner: RuleRunner, ranks: RankStates, meter: Meter) -> None:
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        runner: RuleRunner,
+        ranks: RankStates,
+        meter: Meter,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
+    ) -> None:
         self._evaluation = evaluation
         self._runner = runner
         self._ranks = ranks
         self._meter = meter
         self._limits = meter.limits
+        self._thresholds = thresholds
 
     def follow(self, rules: StratumRules, tables: dict[Predicate, Table], delta: Delta, size: Size) -> None:
         """Make the facts of a stratum what the new state below it derives."""
@@ -68,7 +75,7 @@ class Follower:
         cost = self._evaluation.costs[stratum.predicates]
         standing = sum(self._runner.table(predicate).rows for predicate in stratum.predicates)
         shrunk = min(1.0, (standing + 1) / (cost.facts + 1))  # fewer facts than then are computed sooner
-        return ALLOWANCE + int(SHARE * cost.work * shrunk)
+        return self._thresholds.follow_rows + int(self._thresholds.follow_share * cost.work * shrunk)
 
     def _step(self, rules: StratumRules, starts: Starts) -> None:
         self._take_out(rules, [(trigger.move, rows) for trigger, rows in starts if trigger.takes])

@@ -32,6 +32,7 @@ from lace.datalog.planning.existence import existence_counted
 from lace.datalog.source import FactSource, MemorySource, Row
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 _DEFAULT_LIMITS = EngineLimits()
 _LINES_AT_A_TIME = 1 << 16
@@ -45,13 +46,14 @@ def materialize(
     extra: RowSource | Iterable[Fact] = (),
     ready: bool = True,
     meter: Meter | None = None,
+    thresholds: EngineThresholds = ENGINE_THRESHOLDS,
 ) -> Materialized:
     """Evaluate once, then follow changes; if not made `ready` for the first at once, it takes longer.
 
     A `meter` counts what the evaluation and then each change uses, and can be asked to stop either.
     """
     base = source if isinstance(source, Base) else Base(source, limits)
-    made = Materialized(checked, base, extra, meter or Meter(limits))
+    made = Materialized(checked, base, extra, meter or Meter(limits), thresholds)
     if ready:
         made.get_ready()
     return made
@@ -60,14 +62,22 @@ def materialize(
 class Materialized:
     """The derived facts of a program over facts that change."""
 
-    def __init__(self, checked: CheckedProgram, base: Base, extra: RowSource | Iterable[Fact], meter: Meter) -> None:
+    def __init__(
+        self,
+        checked: CheckedProgram,
+        base: Base,
+        extra: RowSource | Iterable[Fact],
+        meter: Meter,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
+    ) -> None:
         meter.tell_as_in(checked.program)  # before it is rewritten: a limit names rules as their author wrote them
         self._limits = limits = meter.limits
         own = extra if isinstance(extra, RowSource) else RowSource(extra)
         admit(checked, [*base.parts, own], limits)
         self._checked = checked = existence_counted(checked, predicates_given([*base.parts, own]))
         self.meter = meter
-        self._evaluation = Evaluation(checked, base, own, meter)
+        self._thresholds = thresholds
+        self._evaluation = Evaluation(checked, base, own, meter, thresholds=thresholds)
         self._evaluation.run()
         self._dictionary = base.dictionary
         self._tables: dict[Predicate, Table] = {}
@@ -76,8 +86,8 @@ class Materialized:
         self._recursive = {p for stratum in checked.strata if stratum.recursive for p in stratum.predicates}
         self._strata: list[StratumRules] | None = None
         self._compiler = ScalarCompiler(self._read, base.dictionary, base.verdicts, self._ranks.count, meter)
-        self._runner = RuleRunner(self.table, self._evaluation, base.verdicts, self._compiler, meter)
-        self._follower = Follower(self._evaluation, self._runner, self._ranks, meter)
+        self._runner = RuleRunner(self.table, self._evaluation, base.verdicts, self._compiler, meter, thresholds)
+        self._follower = Follower(self._evaluation, self._runner, self._ranks, meter, thresholds)
         self._deltas: dict[Predicate, tuple[list[CodeRow], list[CodeRow]]] = {}
 
     def table(self, predicate: Predicate) -> Table:
@@ -86,7 +96,7 @@ class Materialized:
         if found is None:
             relation, ranked = self._evaluation.relation(predicate), predicate in self._recursive
             run = ranked_run(relation) if ranked else relation.whole()
-            found = self._tables[predicate] = Table(predicate, run, ranked=ranked)
+            found = self._tables[predicate] = Table(predicate, run, ranked=ranked, thresholds=self._thresholds)
         return found
 
     def _read(self, predicate: Predicate) -> Table:

@@ -25,17 +25,23 @@ from lace.datalog.planning.demand import Copy
 from lace.datalog.source import Row
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 Pattern = tuple[str | None, ...]
-_PIECEMEAL = 32  # evaluations for patterns of one predicate, after which it is derived in full
-_GLANCE_ROWS = 10_000  # what a fact that is only nice to have may cost
-_KEPT_RESULTS = 64
 
 
 class FactsOnDemand:
     """The derived facts of a program over base facts, derived when they are asked for."""
 
-    def __init__(self, checked: CheckedProgram, base: Base, limits: EngineLimits, interrupt: Interrupt = never) -> None:
+    def __init__(
+        self,
+        checked: CheckedProgram,
+        base: Base,
+        limits: EngineLimits,
+        interrupt: Interrupt = never,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
+    ) -> None:
+        self._thresholds = thresholds
         self._interrupt = interrupt
         self._checked = checked
         self._base = base
@@ -48,7 +54,7 @@ class FactsOnDemand:
 
     def forget_oldest(self) -> None:
         """Between questions: keep what the last ones needed."""
-        del self._results[:-_KEPT_RESULTS]
+        del self._results[: -self._thresholds.kept_results]
 
     def first(self, goal: Atom) -> Row | None:
         """The fact that matches a goal and comes first in text order."""
@@ -85,10 +91,11 @@ class FactsOnDemand:
     def glance(self, predicate: Predicate, pattern: Pattern) -> Row | None:
         """A fact that has the given values if one is easily found."""
         if self._covering(predicate, pattern) is None:
+            rows = self._thresholds.glance_rows
             few = replace(
                 self._limits,
-                max_derived_facts_per_predicate=min(_GLANCE_ROWS, self._limits.max_derived_facts_per_predicate),
-                max_working_rows=min(_GLANCE_ROWS, self._limits.max_working_rows),
+                max_derived_facts_per_predicate=min(rows, self._limits.max_derived_facts_per_predicate),
+                max_working_rows=min(rows, self._limits.max_working_rows),
             )
             try:
                 self._evaluate(predicate, [pattern], few)
@@ -101,7 +108,7 @@ class FactsOnDemand:
         missing = [pattern for pattern in dict.fromkeys(patterns) if self._covering(predicate, pattern) is None]
         if missing:
             self._evaluations[predicate] += 1
-            if self._evaluations[predicate] > _PIECEMEAL:
+            if self._evaluations[predicate] > self._thresholds.patterns_apart:
                 missing = [(None,) * predicate.arity]
             self._evaluate(predicate, missing, self._limits)
 

@@ -18,11 +18,11 @@ from lace.datalog.engine.index import NO_ROWS, Codes, Compared, Index, Mask, Row
 from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import ColumnSource
+from lace.thresholds import ENGINE_THRESHOLDS
 
 CodeRow = tuple[int, ...]
 Selection = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]  # constants, equal positions
 NO_SELECTION: Selection = ((), ())
-_COMPARED_FROM = 4_096  # rows: a run of fewer is ordered in no time
 _COMPARED_KEYS = 16  # keys that all rows are compared with before an index is made: it costs some dozens of them
 
 
@@ -67,7 +67,7 @@ class Run:
 
     def _compared(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index | None:
         asked = self._keys_compared.get(positions, 0) + len(keys[0])
-        if positions in self._indexes or self.rows < _COMPARED_FROM or asked > _COMPARED_KEYS:
+        if positions in self._indexes or self.rows < ENGINE_THRESHOLDS.compared_run_rows or asked > _COMPARED_KEYS:
             return None
         self._keys_compared[positions] = asked
         return Compared([self.column(position) for position in positions], keys)

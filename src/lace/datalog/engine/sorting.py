@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from lace.thresholds import ENGINE_THRESHOLDS
+
 Scalar = TypeVar("Scalar", bound="np.generic[Any]")
 
 
 Work = Callable[[], object]
 Both = Callable[[Work, Work], None]  # returns when both are done
 
-_HALVED_FROM = 1 << 18  # some milliseconds of work: a thread is begun in a tenth of one
 _both: Both | None = None
 
 
@@ -36,9 +37,9 @@ def use_both(both: Both | None) -> None:
     _both = both
 
 
-def sort(values: npt.NDArray[Any]) -> None:
+def sort(values: npt.NDArray[Any], halved_rows: int = ENGINE_THRESHOLDS.halved_rows) -> None:
     """Sort in place."""
-    if _both is None or len(values) < _HALVED_FROM:
+    if _both is None or len(values) < halved_rows:
         values.sort()
         return
     middle = len(values) // 2
@@ -46,9 +47,11 @@ def sort(values: npt.NDArray[Any]) -> None:
     values.sort(kind="stable")  # finds the two ascending runs and merges them
 
 
-def search(ordered: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def search(
+    ordered: npt.NDArray[Any], keys: npt.NDArray[Any], halved_rows: int = ENGINE_THRESHOLDS.halved_rows
+) -> npt.NDArray[np.int64]:
     """Where keys stand in an ascending array, or would stand: the first such place."""
-    if _both is None or len(keys) < _HALVED_FROM:
+    if _both is None or len(keys) < halved_rows:
         return np.searchsorted(ordered, keys)
     places = np.empty(len(keys), np.int64)
 

@@ -25,18 +25,15 @@ from lace.datalog.engine.row_lookup import RowLookup, Visibility
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, ColumnRun, Run, Selection
 from lace.datalog.engine.tombstones import LiveRows, WithRanks, place_of, places_of, rows_at, run_of
 from lace.datalog.language.syntax import Predicate
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from lace.values import dataclass
-
-_BULK_ROWS = 64  # from here on rows are looked up as columns
-_FLUSH_FROM = 16_384  # rows beside the columns that are always cheap enough
-_FLUSH_PART = 16  # of the rows of the columns: what stands beside them is made a column for every larger change
-_SAME_PART = 64  # of the rows of the columns: what may stand beside them when the facts were computed anew
 
 
 class AddedRows:
     """Rows added since the columns were made, read as a run: a change costs what it adds and drops."""
 
-    def __init__(self, width: int, arity: int) -> None:
+    def __init__(self, width: int, arity: int, thresholds: EngineThresholds = ENGINE_THRESHOLDS) -> None:
+        self._thresholds = thresholds
         self._width = width
         self._arity = arity  # rows are dropped by so many of their values
         self._run: Run = run_of((), width, 0)
@@ -55,7 +52,7 @@ class AddedRows:
     def run(self) -> Run:
         """The rows as they are now: the same run as long as none came or went."""
         if self._came or self._went:
-            left = LiveRows(self._run, self._arity)
+            left = LiveRows(self._run, self._arity, thresholds=self._thresholds)
             left.kill(self._went)
             new = run_of(self._came.values(), self._width, 0)
             columns = [np.concatenate([left.column(n), new.column(n)]) for n in range(self._width)]
@@ -68,10 +65,18 @@ class AddedRows:
 class Table:
     """The facts of one predicate: a run of columns, rows added since, rows removed since."""
 
-    def __init__(self, predicate: Predicate, main: Run, *, ranked: bool = False) -> None:
+    def __init__(
+        self,
+        predicate: Predicate,
+        main: Run,
+        *,
+        ranked: bool = False,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
+    ) -> None:
         self.predicate = predicate
         self.main = main
         self.ranked = ranked
+        self._thresholds = thresholds
         self.width = predicate.arity + ranked
         self._added: dict[CodeRow, int] = {}  # row → rank
         self._dead: dict[CodeRow, None] = {}  # rows of the columns that are no longer facts
@@ -79,7 +84,7 @@ class Table:
         self.gone: dict[CodeRow, None] = {}  # taken out by it
         self._lookups: dict[tuple[Selection, tuple[int, ...]], RowLookup] = {}
         self._parts: dict[Selection, _Part] = {}
-        self._kept = AddedRows(self.width, predicate.arity)  # what was added, as columns
+        self._kept = AddedRows(self.width, predicate.arity, thresholds)  # what was added, as columns
         self._kept_part: _Part | None = None
         self._fresh_part: Run | None = None  # what is fresh, as columns
         self._replaced: _Replaced | None = None
@@ -122,7 +127,7 @@ class Table:
     def _in_main(self, row: CodeRow) -> bool:
         if not self.predicate.arity:
             return self.main.rows > 0
-        return len(place_of(self.main.part_for(row), row, self.predicate.arity)) > 0
+        return len(place_of(self.main.part_for(row), row, self.predicate.arity, self._thresholds)) > 0
 
     def add(self, row: CodeRow, rank: int = 0) -> bool:
         """Put a row into the new state; whether it was not there."""
@@ -160,9 +165,9 @@ class Table:
         beside = {row for row in rows if row in self._added}
         unknown = [row for row in rows if row not in beside and row not in self._dead]
         arity = self.predicate.arity
-        if len(unknown) < _BULK_ROWS:
+        if len(unknown) < self._thresholds.bulk_rows:
             return beside.union(row for row in unknown if self._in_main(row))
-        places = places_of(self.main, unknown, arity)
+        places = places_of(self.main, unknown, arity, self._thresholds)
         return beside.union(rows_at(self.main, places, arity))
 
     def remove(self, row: CodeRow) -> bool:
@@ -192,7 +197,7 @@ class Table:
         assert not self.gone
         before = self.main, self._added, self._dead, self._kept
         shared = overlap(self.main, run, self.predicate.arity)
-        if shared is None or shared.apart * _SAME_PART > self.main.rows:
+        if shared is None or shared.apart * self._thresholds.same_part > self.main.rows:
             self._replaced = _Replaced(*before, *difference(self.current(), run, self.predicate.arity))
             self._settle_on(run)
             return True
@@ -226,7 +231,7 @@ class Table:
     def _settle_on(self, run: Run) -> None:
         self.main = run if run.rows else empty_run(self.width, run.domain)
         self._added, self._dead, self._parts, self._kept_part = {}, {}, {}, None
-        self._kept = AddedRows(self.width, self.predicate.arity)
+        self._kept = AddedRows(self.width, self.predicate.arity, self._thresholds)
         for lookup in self._lookups.values():
             lookup.reset()
 
@@ -248,7 +253,9 @@ class Table:
                     self._kept.add(row, self._full(row, rank))
             self._added.update(self.fresh)
         self._end()
-        if len(self._added) + len(self._dead) > max(_FLUSH_FROM, self.main.rows // _FLUSH_PART):
+        if len(self._added) + len(self._dead) > max(
+            self._thresholds.flush_rows, self.main.rows // self._thresholds.flush_part
+        ):
             self._settle_on(self.current())
 
     def _put_back(self, row: CodeRow) -> None:
@@ -309,7 +316,7 @@ class Table:
         """The rows that match a selection, under a visibility."""
         part = self._parts.get(selection)
         if part is None:
-            part = self._parts[selection] = _Part(self.main.select(selection), self.predicate.arity)
+            part = self._parts[selection] = _Part(self.main.select(selection), self.predicate.arity, self._thresholds)
         taken = self.gone if visibility is not Visibility.EITHER and self._replaced is None else {}
         found = [part.run(self._dead, taken)]
         if self._added:
@@ -331,7 +338,7 @@ class Table:
     def _added_run(self) -> _Part:
         run = self._kept.run()
         if self._kept_part is None or self._kept_part.view is not run:
-            self._kept_part = _Part(run, self.predicate.arity)
+            self._kept_part = _Part(run, self.predicate.arity, self._thresholds)
         return self._kept_part
 
     def _fresh_run(self) -> Run:
@@ -391,8 +398,9 @@ def _joined(columns: list[Codes]) -> Codes:
 class _Part:
     """A view of the columns, and which of its rows are dead."""
 
-    def __init__(self, view: Run, arity: int) -> None:
+    def __init__(self, view: Run, arity: int, thresholds: EngineThresholds) -> None:
         self.view = view
+        self._thresholds = thresholds
         self._arity = arity
         self._dead_known = 0
         self._standing: LiveRows | None = None
@@ -402,13 +410,14 @@ class _Part:
     def run(self, dead: dict[CodeRow, None], gone: dict[CodeRow, None]) -> Run:
         """The rows that are neither dead nor gone; both only grow until the change ends."""
         if len(dead) > self._dead_known:
-            self._standing = self._standing or LiveRows(self.view, self._arity)
+            self._standing = self._standing or LiveRows(self.view, self._arity, thresholds=self._thresholds)
             self._standing.kill(list(islice(dead, self._dead_known, None)))
             self._dead_known = len(dead)
         if not gone:
             return self._standing or self.view
         if self._new is None:
-            self._new = LiveRows(self.view, self._arity, self._standing.dead if self._standing else None)
+            standing = self._standing.dead if self._standing else None
+            self._new = LiveRows(self.view, self._arity, standing, self._thresholds)
         self._new.kill(list(islice(gone, self._gone_known, None)))
         self._gone_known = len(gone)
         return self._new

@@ -16,12 +16,12 @@ from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.verdicts import distinct_codes
 from lace.errors import naming_extras
+from lace.thresholds import ENGINE_THRESHOLDS
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_PAGE_ROWS = 1 << 14
 Places = npt.NDArray[np.int32]
 
 
@@ -64,7 +64,12 @@ def in_text_order(columns: Sequence[TextColumn]) -> list[TextColumn]:
     return [TextColumn(column.texts, column.places[order]) for column in columns]
 
 
-def json_lines(names: Sequence[str], columns: Sequence[TextColumn], shown: Callable[[str], str] = str) -> Iterator[str]:
+def json_lines(
+    names: Sequence[str],
+    columns: Sequence[TextColumn],
+    shown: Callable[[str], str] = str,
+    page_rows: int = ENGINE_THRESHOLDS.page_rows,
+) -> Iterator[str]:
     """One JSON object for each row, some thousand lines at a time, each ended; `shown` has the last say on a value."""
     as_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -75,8 +80,8 @@ def json_lines(names: Sequence[str], columns: Sequence[TextColumn], shown: Calla
         np.array([*(f"{lead}{encode(name)}: {encode(text)}" for text in column.texts), None], object)
         for name, column, lead in zip(names, columns, ["{", *[", "] * len(names)], strict=False)
     ]
-    for start in range(0, len(columns[0].places), _PAGE_ROWS):
-        end = start + _PAGE_ROWS
+    for start in range(0, len(columns[0].places), page_rows):
+        end = start + page_rows
         page = [piece[column.places[start:end]].tolist() for piece, column in zip(pieces, columns, strict=True)]
         lines = map("".join, zip(*page, strict=True)) if len(page) > 1 else page[0]
         yield "}\n".join(lines) + "}\n"

@@ -15,29 +15,27 @@ from lace.datalog.engine.index import Codes, Index, Mask, Rows
 from lace.datalog.engine.relation import in_sorted
 from lace.datalog.engine.runs import CodeRow, ColumnRun, Run, RunView, Selection
 from lace.datalog.engine.sorting import sorted_unique
-
-_COMPARE_ROWS = 64  # from here on rows are compared as columns
-_FEW_ROWS = 6  # and from here on if there is an index of whole rows
-_MARKS_FROM = 256  # one row in so many: from here on marks are worth their memory
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 
 class Tombstones:
     """Numbers of rows that left: a sorted list while they are few, marks once they are many."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, marks_part: int = ENGINE_THRESHOLDS.marks_part) -> None:
         self._rows = rows
+        self._marks_part = marks_part
         self._places: Rows = np.empty(0, np.int64)
         self._marks: Mask | None = None
 
     def copy(self) -> Tombstones:
-        made = Tombstones(self._rows)
+        made = Tombstones(self._rows, self._marks_part)
         made._places, made._marks = self._places, None if self._marks is None else self._marks.copy()
         return made
 
     def add(self, places: Rows) -> None:
         if self._marks is None:
             self._places = sorted_unique(np.concatenate([self._places, places]))
-            if len(self._places) * _MARKS_FROM > self._rows:
+            if len(self._places) * self._marks_part > self._rows:
                 self._marks = np.zeros(self._rows, np.bool_)
                 self._marks[self._places] = True
         else:
@@ -62,11 +60,18 @@ class Tombstones:
 class LiveRows(Run):
     """The rows of a run that are not dead. Row numbers of its indexes are those of the run: read them with `at`."""
 
-    def __init__(self, inner: Run, arity: int, dead: Tombstones | None = None) -> None:
+    def __init__(
+        self,
+        inner: Run,
+        arity: int,
+        dead: Tombstones | None = None,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
+    ) -> None:
         super().__init__(inner.rows, inner.domain)
         self._inner = inner
+        self._thresholds = thresholds
         self._arity = arity  # of the rows that are handed in; a run may have columns beyond it
-        self.dead = Tombstones(inner.rows) if dead is None else dead.copy()
+        self.dead = Tombstones(inner.rows, thresholds.marks_part) if dead is None else dead.copy()
         self._compact: RunView | None = None
         self._dead_run: RunView | None = None
         self._recount()
@@ -79,7 +84,7 @@ class LiveRows(Run):
         """Rows leave, those that stand here at all."""
         if not rows or not self._inner.rows:
             return
-        self.dead.add(places_of(self._inner, rows, self._arity))
+        self.dead.add(places_of(self._inner, rows, self._arity, self._thresholds))
         self._recount()
 
     def column(self, position: int) -> Codes:
@@ -155,17 +160,21 @@ class LiveIndex:
         return found
 
 
-def places_of(run: Run, rows: Collection[CodeRow], arity: int) -> Rows:
+def places_of(
+    run: Run, rows: Collection[CodeRow], arity: int, thresholds: EngineThresholds = ENGINE_THRESHOLDS
+) -> Rows:
     """Where rows stand in a run."""
     if not arity:
         return np.arange(run.rows)
-    if len(rows) < (_FEW_ROWS if run.is_indexed(tuple(range(arity))) else _COMPARE_ROWS):
-        return np.array([place for row in rows for place in place_of(run, row, arity)], np.int64)
+    is_indexed = run.is_indexed(tuple(range(arity)))
+    compared_from = thresholds.compared_rows_indexed if is_indexed else thresholds.compared_rows
+    if len(rows) < compared_from:
+        return np.array([place for row in rows for place in place_of(run, row, arity, thresholds)], np.int64)
     columns = list(as_table(rows, arity).T)
     return run.index(tuple(range(arity))).expand(columns)[1]
 
 
-def place_of(run: Run, row: CodeRow, arity: int) -> Sequence[int]:
+def place_of(run: Run, row: CodeRow, arity: int, thresholds: EngineThresholds = ENGINE_THRESHOLDS) -> Sequence[int]:
     """Where a row stands in a run, by way of the place that has the fewest rows to compare."""
     if not run.rows:
         return ()
@@ -173,7 +182,7 @@ def place_of(run: Run, row: CodeRow, arity: int) -> Sequence[int]:
         return run.index(tuple(range(arity))).find(row)
     by = run.narrowest(arity)
     places = run.index((by,)).find((row[by],))
-    if len(places) > _COMPARE_ROWS:
+    if len(places) > thresholds.compared_rows:
         found = np.array(places)
         for n in range(arity):
             found = found[run.column(n)[found] == row[n]]

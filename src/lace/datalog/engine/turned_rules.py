@@ -31,10 +31,9 @@ from lace.datalog.language.syntax import Atom, Predicate, Rule, Term, Variable
 from lace.datalog.meter import STEP_ROWS, Meter
 from lace.datalog.planning.names import MARK, PredicateNames
 from lace.datalog.planning.plan import RulePlan, Version
+from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 from lace.values import dataclass
 
-_FEW = 12  # rows that are followed one by one
-_FOLLOWED = 96  # rows that these may lead to, before columns are the better way
 CARRIED_ROWS = 32  # what a row costs on its way into columns, and out of them
 _MOVE_ROWS = 8 * STEP_ROWS  # what it costs to run a rule over tables that change, whatever the rows
 _HANDED_ROWS = 4  # what it costs where it comes as columns, and where it is left in them
@@ -105,17 +104,21 @@ class RuleRunner:
         verdicts: Verdicts,
         compiler: ScalarCompiler,
         meter: Meter,
+        thresholds: EngineThresholds = ENGINE_THRESHOLDS,
     ) -> None:
         self._table = table
         self._dictionary: Dictionary = evaluation.dictionary
         self._meter = meter
+        self._thresholds = thresholds
         self._compiler = compiler
         self._start = _Start()
         self._names = PredicateNames(evaluation.checked.program)
         self._starts: dict[int, Predicate] = {}  # by arity
         self._unranked: dict[Predicate, Predicate] = {}
         self.executors = {
-            visibility: VectorExecutor(self._reader(visibility), evaluation.dictionary, verdicts, meter, Stats())
+            visibility: VectorExecutor(
+                self._reader(visibility), evaluation.dictionary, verdicts, meter, Stats(), thresholds.batch_rows
+            )
             for visibility in Visibility
         }
         if evaluation.ranks:
@@ -147,7 +150,7 @@ class RuleRunner:
 
     def carried(self, rows: list[CodeRow]) -> SomeRows:
         """Rows for several moves: as columns, if they are many."""
-        if len(rows) <= _FEW:
+        if len(rows) <= self._thresholds.single_rows:
             return rows
         self._meter.touch(CARRIED_ROWS * len(rows))
         return grid_of(rows, len(rows[0])) if rows[0] else rows
@@ -178,7 +181,7 @@ class RuleRunner:
         if not rows:
             return {}
         self._meter.enter(move.origin)
-        if len(rows) > _FEW:
+        if len(rows) > self._thresholds.single_rows:
             return None
         try:
             return self._followed(move, tuples(rows), below)
@@ -187,7 +190,7 @@ class RuleRunner:
 
     def _followed(self, move: TurnedRule, rows: Sequence[CodeRow], below: bool) -> Ranked:
         found: dict[CodeRow, None] = {}
-        self._compiler.left = _FOLLOWED
+        self._compiler.left = self._thresholds.single_rows_reached
         self._meter.follow(len(rows))
         for row in rows:
             move.scalar.run(row, found)

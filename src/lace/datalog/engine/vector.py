@@ -24,9 +24,9 @@ from lace.datalog.language.diagnosis import wide_join_advice
 from lace.datalog.language.syntax import Constant, Predicate, Term, Variable
 from lace.datalog.meter import STEP_ROWS, Meter, plain_predicate
 from lace.datalog.planning.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Version, Without
+from lace.thresholds import ENGINE_THRESHOLDS
 from lace.values import dataclass
 
-_BATCH_ROWS = 1 << 21
 _FAR = 1 << 62  # beyond every count
 _PAIR_WORDS = 4  # a pair of row numbers, as long as the columns are gathered
 
@@ -63,12 +63,14 @@ class VectorExecutor:
         verdicts: Verdicts,
         meter: Meter,
         stats: Stats,
+        batch_rows: int = ENGINE_THRESHOLDS.batch_rows,
     ) -> None:
         self._relation = relation
         self._dictionary = dictionary
         self._verdicts = verdicts
         self._meter = meter
         self._stats = stats
+        self._batch_rows = batch_rows
         self._ranked: dict[Rank, Counts | None] = {}
         self._count_of: Callable[[Rank, int], int] | None = None
 
@@ -160,19 +162,19 @@ class VectorExecutor:
         if not node.on:
             counts: Rows = np.full(batch.rows, view.rows, np.int64)
             self._require_room(batch.rows * view.rows, node)
-            for low, high in _parts(counts):
+            for low, high in batches_of(counts, self._batch_rows):
                 yield _shift(spread(np.zeros(high - low, np.int64), counts[low:high]), low)
             return
         positions = _positions(node.scan, node.on)
         keys = [batch.columns[name] for name in node.on]
         index = view.sought(positions, keys)
         # Even if every key had as many rows as the most common one, the pairs fit: no need to count them first.
-        if batch.rows * index.most <= _BATCH_ROWS:
+        if batch.rows * index.most <= self._batch_rows:
             yield index.expand(keys)
             return
         counts = index.counts(keys)
         self._require_room(int(counts.sum()), node)
-        for low, high in _parts(counts):
+        for low, high in batches_of(counts, self._batch_rows):
             yield _shift(index.expand([key[low:high] for key in keys]), low)
 
     def _require_room(self, rows: int, node: Join) -> None:
@@ -256,13 +258,13 @@ def _paired(
     return Bindings(len(places), columns)
 
 
-def _parts(counts: Rows) -> Iterator[tuple[int, int]]:
+def batches_of(counts: Rows, batch_rows: int) -> Iterator[tuple[int, int]]:
     """Ranges of rows whose counts add up to about one batch; a single row may pass it."""
     ends = np.cumsum(counts)
     low = 0
     while low < len(counts):
         before = int(ends[low - 1]) if low else 0
-        high = max(low + 1, int(np.searchsorted(ends, before + _BATCH_ROWS, "right")))
+        high = max(low + 1, int(np.searchsorted(ends, before + batch_rows, "right")))
         yield low, high
         low = high
 

@@ -20,11 +20,11 @@ from lace.datalog.language.comparisons import HOLDS, compare, integer_key, text_
 from lace.datalog.language.syntax import Compare, Constant, Operator, Term, TextShape, Unequal, Variable
 from lace.datalog.language.terms import variable_names
 from lace.datalog.planning.plan import Test
+from lace.thresholds import ENGINE_THRESHOLDS
 
 _UNKNOWN, _TRUE, _FALSE = 0, 1, 2
 Ranks = npt.NDArray[np.int64]
 _KEPT_ORDERS = 4
-_WORDS_FROM = 20_000  # from here on texts are sorted as machine words
 
 
 def holds(test: Test, value: Callable[[Term], str]) -> bool:
@@ -220,11 +220,11 @@ def integer_ranks(texts: list[str]) -> Ranks:
     return np.array([-1 if key is None else order[key] for key in keys], np.int64)
 
 
-def text_ranks(texts: list[str]) -> Ranks:
+def text_ranks(texts: list[str], words_texts: int = ENGINE_THRESHOLDS.words_texts) -> Ranks:
     """Ranks of different texts in UTF-8 byte order."""
     ranks = np.empty(len(texts), np.int64)
     # Python orders texts by code points, which is the order of their UTF-8 bytes.
-    words = _as_words(texts) if len(texts) >= _WORDS_FROM else None
+    words = _as_words(texts) if len(texts) >= words_texts else None
     order = np.lexsort(words) if words else np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
     ranks[order] = np.arange(len(texts))
     return ranks

@@ -19,7 +19,7 @@ from lace.notation.fact import facts_of
 from lace.notation.text import is_nfc
 
 _DEFAULT_LIMITS = EngineLimits()
-_PIECE = 1 << 18  # characters of fact lines that are read at once
+PIECE_CHARS = 1 << 18  # characters of fact lines that are read at once
 _VALUE = r"'[^'\\\r\n]*+'"
 _PLAIN_FACTS = re.compile(rf"^({PREDICATE_NAME.pattern})\(((?:{_VALUE},)*+{_VALUE})?\)\.?\r?\n", re.MULTILINE)
 
@@ -54,12 +54,14 @@ def parse_atom(text: str, *, limits: EngineLimits = _DEFAULT_LIMITS) -> Atom:
     return LineParser(SourceText("<goal>", text), 1, text, limits).whole_atom()
 
 
-def parse_facts(text: str, *, name: str = "<facts>", limits: EngineLimits = _DEFAULT_LIMITS) -> Iterator[Fact]:
+def parse_facts(
+    text: str, *, name: str = "<facts>", limits: EngineLimits = _DEFAULT_LIMITS, piece_chars: int = PIECE_CHARS
+) -> Iterator[Fact]:
     """Fact lines, `Name('value','value')`; blank lines, `#` comments and a final period are allowed."""
     source = SourceText(name, text)
     start, first = 0, 1
     while start < len(text):
-        end = text.find("\n", start + _PIECE) + 1 or len(text)
+        end = text.find("\n", start + piece_chars) + 1 or len(text)
         piece = text[start:end]
         plain = _plain_facts(piece, limits)
         yield from _facts_by_line(source, piece, first, limits) if plain is None else plain

@@ -1,130 +1,89 @@
-"""The part of a loop that compares sets (070): the summary in the place of a listing, and what follows from it.
+"""The compared way (070): two summaries, and symbols of a sketch where they differ, instead of two listings.
 
-Rule: everything here ends in one of two places: requests, with the peer's advertisement state known; or the standard
-advertisement of the same loop.
+Rule: it ends in one of two places: requests, with the peer's advertisement state known; or the standard advertisement
+of the same loop. Whatever is in doubt is dropped. Nothing here touches a set: the host measures, sketches, decodes and
+checks.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from lace.differences.keyed import U64
-from lace.differences.sketch import Symbols
+from lace.differences.sketch import MAX_SYMBOLS, Symbols
+from lace.differences.sketchsize import first_symbols, may_pay, more_symbols
 from lace.differences.sums import agrees
-from lace.errors import LocalProtocolError, excerpt
-from lace.facts.predicates import MAY_REQUEST
+from lace.differences.wire import (
+    SYMBOLS_PER_LINE,
+    decode_short_ids,
+    decode_symbols,
+    encode_short_ids,
+    encode_summary,
+    encode_symbols,
+)
+from lace.errors import InvalidText, LocalProtocolError
 from lace.interlace.claims.advertisement import Claims
 from lace.interlace.core import Core
-from lace.interlace.effects import Measure, SendListing, TakeChange, TakeClaims, TakeDifference
-from lace.interlace.inputs import Decoded, DifferenceTaken, Measured
+from lace.interlace.effects import Decode, Measure, SendFacts, SendListing, Sketch, TakeChange, TakeDifference
+from lace.interlace.inputs import Decoded, DifferenceTaken, Measured, Sketched
 from lace.interlace.loop.blocks import BlockReader
-from lace.interlace.loop.comparing import (
-    ASK,
-    DROP,
-    Comparison,
-    ComparisonOutcome,
-    Summary,
-    malformed,
-    only,
-    read_summary,
-    summary_facts,
-)
+from lace.interlace.loop.differencefacts import DROP, Summary, malformed, only, read_summary, summary_facts
 from lace.interlace.loop.epoch import Epoch
-from lace.interlace.phases import Move, Question
-from lace.interlace.vocabulary import DIFFERENCE_ALL
-from lace.notation.fact import Fact, FactColumn
+from lace.interlace.loop.requests import OneLine
+from lace.interlace.loop.way import PeerAdvertisement, Progress, Way, WayAnswer, unasked
+from lace.interlace.phases import Move, Phase, Question
+from lace.interlace.setup.hello import is_canonical_decimal
+from lace.interlace.vocabulary import (
+    DIFFERENCE_LACKS,
+    DIFFERENCE_MORE,
+    DIFFERENCE_SUMMARY,
+    DIFFERENCE_SYMBOLS,
+)
+from lace.notation.fact import Fact
 
-MIN_ALL = 16  # records from which on one line asks for all of them: fewer do not matter, and stay to be read one by one
 
+class ComparedWay(Way):
+    """Summaries in the place of listings; with a base, also how the set changed since the loop before (070-BASE-01)."""
 
-class ComparedLoop(ABC):
-    """A loop as far as 070 tells it."""
-
-    def __init__(self, core: Core, epoch: Epoch) -> None:
-        self._core = core
-        self._epoch = epoch
-        self._peer_listing: TakeClaims | None = None
-        self.offered = 0  # records that the peer's listing speaks of
-        self._is_standard = not epoch.agreement.negotiated.differences or core.config.is_direct
+    def __init__(self, core: Core, epoch: Epoch, one_line: OneLine) -> None:
+        super().__init__(core, epoch)
+        self._one_line = one_line
+        self._has_base = epoch.compared is not None
         self._ours: Measured | None = None
         self._theirs: Summary | None = None
-        self._summary: list[Fact] = []  # ours, behind a listing under way
-        self._has_base = epoch.compared is not None
-        self._comparison: Comparison | None = None
-        self._is_quiet = False  # 070-EQUAL-03: the sets are one, so that nothing can be asked for
-        self._doubt: Fact | None = None  # sent in the place of our requests
-        self._listed_by_us: Sequence[str] = ()  # of what differs
-        self._listed_by_peer: Sequence[str] = ()
-        self._whole_listing: Claims = ()  # the peer's, where all of it differs
-        self._lists_all = False  # what we listed is our whole set
-        self.is_asked_for_all = False  # of that, in one line
+        self._summary: list[Fact] = []  # ours, which follows a listing under way
+        self._sketching: Sketching | None = None
+        self._is_equal = False
 
-    # --- what the whole loop knows -----------------------------------------------------------------------------
+    def advertise(self) -> Progress:
+        """Have our set measured: a teller sums only where it must (070-ADV-03)."""
+        has_base, epoch = self._has_base, self._epoch
+        sums = has_base or self._core.config.is_asker
+        self._core.ask(Question.MEASURE, Measure(own=epoch.own, since=epoch.compared, root=not has_base, sums=sums))
+        return Progress.OPEN
 
-    @abstractmethod
-    def _advertise_all(self) -> None:
-        """Our standard `adv`."""
+    def answer(self, question: Question, item: WayAnswer) -> Progress:
+        """Our own side measured a set, took over what the peer said, or went on with the sketch."""
+        if self._sketching is not None:
+            return self._ended(self._sketching.answer(question, item))
+        match item:
+            case Measured():
+                return self._send_summary(item)
+            case DifferenceTaken():
+                return self._change_taken(item)
+            case _:
+                raise unasked(question, item)
 
-    @abstractmethod
-    def _end_advertisement(self, facts: list[Fact]) -> None:
-        """The last lines of our `adv`."""
-
-    @abstractmethod
-    def _compare_listings(self) -> None:
-        """Go on if both `adv` are there."""
-
-    @abstractmethod
-    def _evaluate_requests(self) -> None:
-        """In REQUEST: both advertisement states are current."""
-
-    @abstractmethod
-    def _end_without_requests(self) -> None:
-        """In REQUEST: both know that neither asks for anything."""
-
-    # --- summaries ---------------------------------------------------------------------------------------------
-
-    @property
-    def _may_compare(self) -> bool:
-        """Whether our `adv` is a summary: with a base always, without one if there is enough to compare."""
-        enough = self._epoch.own.count >= self._core.terms.min_compared
-        return not self._is_standard and (self._has_base or enough)
-
-    @property
-    def _is_asker(self) -> bool:
-        return self._core.config.index == 0
-
-    def _measure(self) -> Measure:
-        """What our `adv` has to say of our set: a teller sums only where it must (070-ADV-03)."""
-        has_base = self._has_base
-        return Measure(
-            own=self._epoch.own, since=self._epoch.compared, root=not has_base, sums=has_base or self._is_asker
-        )
-
-    @property
-    def _lists_to_nothing(self) -> bool:
-        """Whether all that we list is what differs, for the peer says that it holds nothing (070-ALL-01)."""
-        return not self._is_standard and self._epoch.lists_at_once
-
-    def _note_listing(self, claims: Claims) -> None:
-        """The other side of that. Which records they are is not asked here: putting many in order takes long."""
-        if not self._is_standard and self._epoch.is_listed_at_once:
-            self._whole_listing = claims
-
-    def send_measure(self, found: Measured) -> None:
-        """MEASURE is answered: our summary, and what changed since the loop before (070-BASE-01); or OWN_SUMS."""
-        if self._comparison is not None:
-            self._comparison.summed(found)
-            self._go_on()
-            return
+    def _send_summary(self, found: Measured) -> Progress:
         self._ours = found
         self._summary = summary_facts(found)
-        listed = self._listed_by_us = self._changes(found.added or ()) if self._has_base else []
-        if listed:
-            source = self._epoch.agreement.own_source
-            self._core.emit(SendListing(own=self._epoch.own, source=source, records=listed))
-        else:
-            self._end_advertisement([*self._summary, *self._epoch.tick_facts()])
+        listed = self._changes(found.added or ()) if self._has_base else []
+        self._one_line.by_us = listed
+        if not listed:
+            return self.listing_sent()
+        source = self._epoch.agreement.own_source
+        self._core.emit(SendListing(own=self._epoch.own, source=source, records=listed))
+        return Progress.OPEN
 
     def _changes(self, added: Sequence[str]) -> list[str]:
         """Which of the records that came since the base the peer has to be told of: not those that it sent itself, if
@@ -134,45 +93,31 @@ class ComparedLoop(ABC):
         limits = self._epoch.agreement.negotiated.limits
         return listed if len(listed) <= limits.max_advertisement_records_listed else []
 
-    def _receive_summary(self, block: BlockReader) -> bool:
-        """Whether the peer's `adv` is a summary of 070; then it is taken down."""
-        found = read_summary(block.facts)
-        if found is None:
-            return False
-        if self._is_standard or (not self._has_base and (block.lists or found.withdrawn)):
-            raise malformed("a summary where none may stand")
-        if (found.root is None) != self._has_base or (found.sums is None) != (self._is_asker and not self._has_base):
-            raise malformed("not the summary that this side may send now")
-        self._theirs = found
-        self._peer_listing = block.listing()
-        self.offered = found.count
-        self._core.received = True
-        self._compare_listings()
-        return True
+    def listing_sent(self) -> Progress:
+        """Our listing of what changed, or of what differs, is out."""
+        if self._sketching is not None:
+            return self._ended(self._sketching.listing_sent())
+        return self._end_advertisement([*self._summary, *self._epoch.tick_facts()])
 
-    def _compare_summaries(self) -> bool:
-        """Both sides' `adv` is there: whether one of them was a summary, and the loop goes on with that."""
-        core, own = self._core, self._epoch.own
-        ours, theirs = self._ours, self._theirs
-        if ours is None or theirs is None:
-            if ours is not None or theirs is not None:
-                self._catch_up()
-            return ours is not None or theirs is not None
-        listing, self._peer_listing = self._peer_listing, None
-        if self._are_equal(ours, theirs):
-            told = self._asked_sums(ours, theirs)
-            self._is_quiet, crossed = self._ends_when_equal, frozenset(core.refusals.crossed)
-            core.ask(
-                Question.THEIR_CHANGE, TakeDifference(own=own, claims=(), told=told, is_equal=True, crossed=crossed)
-            )
-        elif self._has_base and listing is not None and theirs.sums is not None:
-            added, sent = listing.added, tuple(self._epoch.sent)
-            self._listed_by_peer = [claim.hash for claim in added]
-            change = TakeChange(own=own, added=added, removed=theirs.withdrawn, sent=sent, told=theirs.sums)
+    def meet(self, theirs: PeerAdvertisement) -> Progress:
+        """Both summaries are there."""
+        core, own, ours = self._core, self._epoch.own, self._ours
+        if ours is None or theirs.summary is None:
+            raise LocalProtocolError("a comparison without two summaries")
+        said = self._theirs = theirs.summary
+        if self._are_equal(ours, said):
+            self._is_equal, crossed = self._epoch.ends_when_equal, frozenset(core.refusals.crossed)
+            told = self._asked_sums(ours, said)
+            effect = TakeDifference(own=own, claims=(), told=told, is_equal=True, crossed=crossed)
+            core.ask(Question.THEIR_CHANGE, effect)
+        elif self._has_base and theirs.listing is not None and said.sums is not None:
+            added, sent = theirs.listing.added, tuple(self._epoch.sent)
+            self._one_line.by_peer = [claim.hash for claim in added]
+            change = TakeChange(own=own, added=added, removed=said.withdrawn, sent=sent, told=said.sums)
             core.ask(Question.THEIR_CHANGE, change)
         else:
-            self._begin_comparison(Move.DIFFERING)
-        return True
+            return self.sketch(Move.DIFFERING)
+        return Progress.OPEN
 
     def _are_equal(self, ours: Measured, theirs: Summary) -> bool:
         """070-EQUAL-01 by the root; with a base by the sums, which both sides have then (070-BASE-02)."""
@@ -180,141 +125,256 @@ class ComparedLoop(ABC):
             return (ours.count, ours.root) == (theirs.count, theirs.root)
         return ours.measured is not None and theirs.sums is not None and agrees(ours.measured, theirs.sums)
 
-    @property
-    def _ends_when_equal(self) -> bool:
-        """070-EQUAL-03: whether equal sets leave nothing to ask for; where rules read listings these come first."""
-        agreement = self._epoch.agreement
-        return agreement.negotiated.differences and not agreement.have_reads_advertisements
-
     def _asked_sums(self, ours: Measured, theirs: Summary) -> U64:
         """The asker's sums, which are those of both."""
-        sums = ours.measured if self._is_asker else theirs.sums
+        sums = ours.measured if self._core.config.is_asker else theirs.sums
         if sums is None:
             raise LocalProtocolError("an asker without sums")
         return sums
 
-    def _begin_comparison(self, why: Move) -> None:
-        if self._ours is None or self._theirs is None:
-            raise LocalProtocolError("a comparison without two summaries")
-        self._comparison = Comparison(self._core, self._epoch, self._ours.measured, self._theirs)
-        self._comparison.begin(why)
-        self._go_on()
-
-    def _catch_up(self) -> None:
-        """070-ADV-02: one side sent a summary and the other did not; the one that did sends its standard `adv` now."""
-        core, mine = self._core, self._ours is not None
-        self._forget_summaries()
-        core.enter(Move.DROPPED)
-        core.received, core.sent = mine, not mine
-        if mine:
-            self._advertise_all()
-        else:
-            self._peer_listing = None  # what stood beside its summary
-
-    def _forget_summaries(self) -> None:
-        self._is_standard = True
-        self._ours = self._theirs = self._comparison = self._doubt = None
-        self._summary = []
-        self._listed_by_us = self._listed_by_peer = self._whole_listing = ()
-        self._lists_all = False
-
-    def _drop(self) -> None:
-        """070-DROP-02: both of us send the standard `adv`."""
-        self._forget_summaries()
-        self._peer_listing = None
-        self._core.requests.outstanding.clear()
-        self._core.enter(Move.DROPPED)
-        self._advertise_all()
-
-    def difference_taken(self, answer: DifferenceTaken) -> None:
-        """THEIR_CHANGE, THEIR_REPLY or THEIR_RECORDS is answered."""
+    def _change_taken(self, answer: DifferenceTaken) -> Progress:
+        """THEIR_CHANGE is answered."""
         if answer.agrees:
             self._epoch.note_claims(answer)
-        if self._comparison is None:
+        self._core.enter(Move.LISTED)
+        if not answer.agrees:
+            return Progress.UNEXPLAINED
+        return Progress.EQUAL if self._is_equal and answer.holds_crossed else Progress.KNOWN  # 071-RIDE-03
+
+    # --- the sketch --------------------------------------------------------------------------------------------
+
+    def sketch(self, why: Move) -> Progress:
+        """Find out by symbols how the sets differ."""
+        if self._ours is None or self._theirs is None:
+            raise LocalProtocolError("a comparison without two summaries")
+        self._sketching = Sketching(self._core, self._epoch, self._ours.measured, self._theirs)
+        return self._ended(self._sketching.begin(why))
+
+    def receive(self, block: BlockReader) -> Progress:
+        """A block of the sketch."""
+        if self._sketching is None:
+            raise LocalProtocolError("no sketch is under way")
+        return self._ended(self._sketching.receive(block))
+
+    def _ended(self, progress: Progress) -> Progress:
+        """Let go of the sketch when it is over."""
+        sketching = self._sketching
+        if sketching is not None and progress in (Progress.KNOWN, Progress.DOUBTED):
+            self._one_line.by_us, self._one_line.by_peer = sketching.listed, sketching.offered
+            self._sketching = None
             self._core.enter(Move.LISTED)
-            if self._is_quiet and answer.agrees and answer.holds_crossed:  # 071-RIDE-03
-                self._end_without_requests()
-            else:
-                self._after_differences(ASK if not answer.agrees else None)
-        else:
-            self._comparison.taken(answer)
-            self._go_on()
+        return progress
 
-    def send_symbols(self, symbols: Symbols) -> None:
-        """SYMBOLS is answered."""
-        self._comparing.send_symbols(symbols)
 
-    def decoded(self, found: Decoded) -> None:
-        """THEIR_SYMBOLS is answered."""
-        self._comparing.decoded(found)
-        self._go_on()
+class Sketching:
+    """The phases SYMBOLS, REPLY and TOLD: in each one side speaks, and a phase is over with its block.
 
-    def receive_difference(self, block: BlockReader) -> None:
-        """A block of the comparison."""
-        self._comparing.receive(block)
-        self._go_on()
+    The teller (operand 1) sends symbols, the asker (operand 0) decodes them and says what each side lacks.
+    """
+
+    def __init__(self, core: Core, epoch: Epoch, ours: U64 | None, theirs: Summary) -> None:
+        self._core = core
+        self._epoch = epoch
+        self._ours = ours
+        self._count = theirs.count
+        self._theirs = theirs.sums
+        self._limits = core.terms.compare_limits
+        self._have = 0  # symbols sent or received
+        self._wanted = 0  # that we asked for; the first come unasked
+        self._absent: Sequence[str] = ()  # of our records, that the peer lacks
+        self.listed: Sequence[str] = ()  # by us
+        self.offered: Sequence[str] = ()  # listed by the peer
+
+    def begin(self, why: Move) -> Progress:
+        """Enter SYMBOLS."""
+        self._core.enter(why)
+        if self._core.config.is_asker:
+            return Progress.OPEN
+        if not may_pay(self._epoch.own.count, self._count):
+            return self._drop()
+        if self._ours is None:
+            self._core.ask(Question.OWN_SUMS, Measure(own=self._epoch.own))
+            return Progress.OPEN
+        return self._send_first(self._ours)
+
+    def answer(self, question: Question, item: WayAnswer) -> Progress:
+        """Our own side went on with the sketch."""
+        match item:
+            case Measured(measured=sums) if sums is not None:
+                self._ours = sums
+                return self._send_first(sums)
+            case Sketched(symbols):
+                return self._send_symbols(symbols)
+            case Decoded():
+                return self._reply(item)
+            case DifferenceTaken():
+                return self._taken(item)
+            case _:
+                raise unasked(question, item)
+
+    def receive(self, block: BlockReader) -> Progress:
+        """A block of the phase that this is in."""
+        if only(block.facts, DROP, block.lists):
+            return Progress.DROPPED
+        match self._core.phase:
+            case Phase.SYMBOLS:
+                self._receive_symbols(block)
+            case Phase.REPLY:
+                return self._receive_reply(block)
+            case _:
+                claims = self._note_offered(block)
+                effect = TakeDifference(own=self._epoch.own, absent=self._absent, claims=claims, told=self._told)
+                self._core.ask(Question.THEIR_RECORDS, effect)
+        return Progress.OPEN
+
+    # --- symbols -----------------------------------------------------------------------------------------------
+
+    def _send_first(self, ours: U64) -> Progress:
+        symbols = first_symbols(ours, self._told, self._limits)
+        return self._sketch(symbols) if symbols else self._drop()
 
     @property
-    def _comparing(self) -> Comparison:
-        if self._comparison is None:
-            raise LocalProtocolError("no comparison is under way")
-        return self._comparison
+    def _told(self) -> U64:
+        """What the peer says its set sums up to."""
+        if self._theirs is None:
+            raise LocalProtocolError("a comparison without the peer's sums")
+        return self._theirs
 
-    def _go_on(self) -> None:
-        """Leave the comparison when it is over."""
-        match self._comparing.outcome:
-            case ComparisonOutcome.AGREED | ComparisonOutcome.DOUBTED:
-                doubt = DROP if self._comparing.outcome is ComparisonOutcome.DOUBTED else None
-                self._listed_by_us, self._listed_by_peer = self._comparing.listed, self._comparing.offered
-                self._comparison = None
-                self._core.enter(Move.LISTED)
-                self._after_differences(doubt)
-            case ComparisonOutcome.DROPPED:
-                self._drop()
-            case ComparisonOutcome.OPEN:
-                return
+    def _sketch(self, end: int) -> Progress:
+        self._core.ask(Question.SYMBOLS, Sketch(own=self._epoch.own, start=self._have, end=end))
+        return Progress.OPEN
 
-    def _after_differences(self, doubt: Fact | None) -> None:
-        """In REQUEST: our requests, or what we doubt in their place (070-BASE-04, 070-DROP-01)."""
-        if doubt is None:
-            self._evaluate_requests()
-            return
-        self._doubt = doubt  # the phase ends with the peer's block, whatever is in it
-        self._core.send_block([doubt])
+    def _send_symbols(self, symbols: Symbols) -> Progress:
+        core, start = self._core, self._have
+        self._have += len(symbols)
+        facts = [
+            Fact(DIFFERENCE_SYMBOLS, (str(start + SYMBOLS_PER_LINE * line), text))
+            for line, text in enumerate(encode_symbols(symbols))
+        ]
+        if start == 0 and self._ours is not None:  # 070-TELL-03
+            facts.insert(0, Fact(DIFFERENCE_SUMMARY, encode_summary(self._ours)))
+        core.send_block(facts)
+        core.enter(Move.SKETCHED)
+        return Progress.OPEN
 
-    def _request_facts(self, requested: list[str]) -> Sequence[Fact]:
-        """What we ask for: one line for many records, if they are all that the peer listed (070-ALL-01)."""
-        count = len(self._listed_by_peer) or len(self._whole_listing)
-        if len(requested) >= MIN_ALL and len(requested) == count:
-            listed = self._listed_by_peer or [claim.hash for claim in self._whole_listing]
-            if requested == listed or set(requested) == set(listed):
-                return [Fact(DIFFERENCE_ALL, (str(count),))]
-        return FactColumn(MAY_REQUEST, requested)
+    def _receive_symbols(self, block: BlockReader) -> None:
+        """The teller's symbols."""
+        facts = self._read_sums(block.facts) if self._have == 0 else block.facts
+        symbols = self._read_symbols(facts)
+        self._core.ask(Question.THEIR_SYMBOLS, Decode(own=self._epoch.own, start=self._have, symbols=symbols))
+        self._have += len(symbols)
 
-    def _requested_of_us(self, block: BlockReader) -> list[str]:
-        """What the peer asks for."""
-        counts = [values[0] for predicate, values in block.facts if predicate == DIFFERENCE_ALL]
-        if not counts:
-            return list(block.requested)
-        if len(counts) > 1 or block.requested or not self._listed_by_us:
-            raise malformed("all that was listed, asked for twice, beside other requests, or where nothing was")
-        if counts[0] != str(len(self._listed_by_us)):
-            raise malformed(f"all of {excerpt(counts[0])} records asked for, and {len(self._listed_by_us)} were listed")
-        self.is_asked_for_all = self._lists_all
-        return list(self._listed_by_us)
+    def _read_sums(self, facts: Sequence[Fact]) -> Sequence[Fact]:
+        """The teller's sums stand before its first symbols; what follows them."""
+        told = read_summary(facts[:1])
+        if told is None or told.sums is None or told.count != self._count:
+            raise malformed("symbols without the sums that belong to them")
+        self._theirs = told.sums
+        return facts[1:]
 
-    def _settle_doubts(self, block: BlockReader) -> bool:
-        """Whether either side sent a doubt instead of its requests; then the loop goes on as that says."""
-        doubts = {self._doubt, *(fact for fact in (ASK, DROP) if only(block.facts, fact, bool(block.requested)))}
-        doubts.discard(None)
-        if not doubts:
-            return False
-        if self._is_standard:
-            raise malformed("a doubt of what was listed")
-        self._doubt = None
-        self._core.requests.outstanding.clear()
-        if DROP in doubts:
-            self._drop()
-        else:
-            self._begin_comparison(Move.ASKED)
-        return True
+    def _read_symbols(self, facts: Sequence[Fact]) -> Symbols:
+        if not facts or any(predicate != DIFFERENCE_SYMBOLS for predicate, _ in facts):
+            raise malformed("no symbols, or sums among them")
+        try:
+            symbols = decode_symbols((values for _, values in facts), self._have)
+        except InvalidText as error:
+            raise malformed(str(error)) from None
+        # 070-TELL-02. A teller that gave one at a time would have all of them passed over again for each.
+        if self._wanted and self._have + len(symbols) != self._wanted:
+            raise malformed(f"{self._have + len(symbols)} symbols where {self._wanted} were asked for")
+        return symbols
+
+    # --- reply -------------------------------------------------------------------------------------------------
+
+    def _reply(self, found: Decoded) -> Progress:
+        """Say what differs, or that more symbols are needed."""
+        core = self._core
+        core.enter(Move.SKETCHED)
+        core.received = True
+        if found.lacking is None:
+            return self._ask_for_more(is_hopeless=found.is_hopeless)
+        if max(len(found.lacking), len(found.absent)) > self._most_listed:
+            return self._drop()
+        self._absent = found.absent
+        facts = [Fact(DIFFERENCE_LACKS, (text,)) for text in encode_short_ids(found.lacking)]
+        if facts:
+            core.emit(SendFacts(facts))
+        return self._list(found.absent)
+
+    def _ask_for_more(self, *, is_hopeless: bool) -> Progress:
+        end = more_symbols(self._have, self._limits)
+        if is_hopeless or end <= self._have:
+            return self._drop()
+        self._wanted = end
+        self._core.send_block([Fact(DIFFERENCE_MORE, (str(end),))])
+        self._core.enter(Move.MORE)
+        return Progress.OPEN
+
+    @property
+    def _most_listed(self) -> int:
+        return self._epoch.agreement.negotiated.limits.max_advertisement_records_listed
+
+    def _note_offered(self, block: BlockReader) -> Claims:
+        claims = block.claims()
+        self.offered = [claim.hash for claim in claims]
+        return claims
+
+    def _list(self, records: Sequence[str]) -> Progress:
+        self.listed = records
+        if not records:
+            return self.listing_sent()
+        source = self._epoch.agreement.own_source
+        self._core.emit(SendListing(own=self._epoch.own, source=source, records=records))
+        return Progress.OPEN
+
+    def listing_sent(self) -> Progress:
+        """Our listing of what the peer lacks is out."""
+        core = self._core
+        core.send_block([])
+        if core.phase is Phase.REPLY:
+            core.enter(Move.NAMED)
+            return Progress.OPEN
+        return Progress.KNOWN
+
+    def _receive_reply(self, block: BlockReader) -> Progress:
+        """The asker wants more symbols, or names what it lacks."""
+        more = [values[0] for predicate, values in block.facts if predicate == DIFFERENCE_MORE]
+        if more:
+            return self._answer_more(more, block)
+        try:
+            short = decode_short_ids([values[0] for _, values in block.facts])
+        except InvalidText as error:
+            raise malformed(str(error)) from None
+        if len(short) > self._most_listed:
+            raise malformed(f"{len(short)} records named at once")
+        claims = self._note_offered(block)
+        effect = TakeDifference(own=self._epoch.own, named=short, claims=claims, told=self._told)
+        self._core.ask(Question.THEIR_REPLY, effect)
+        return Progress.OPEN
+
+    def _answer_more(self, more: Sequence[str], block: BlockReader) -> Progress:
+        if len(block.facts) > 1 or block.lists or not is_canonical_decimal(more[0]):
+            raise malformed("more symbols asked for beside other lines")
+        end = int(more[0])
+        if not self._have < end <= MAX_SYMBOLS:
+            raise malformed(f"symbols up to {end} asked for")
+        self._core.enter(Move.MORE)
+        return self._sketch(end) if end <= self._limits.max_symbols else self._drop()
+
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    def _taken(self, answer: DifferenceTaken) -> Progress:
+        """THEIR_REPLY or THEIR_RECORDS is answered (070-END-01)."""
+        core = self._core
+        if answer.agrees:
+            self._epoch.note_claims(answer)
+        if core.phase is not Phase.REPLY:
+            return Progress.KNOWN if answer.agrees else Progress.DOUBTED
+        core.enter(Move.NAMED)
+        core.received = True
+        return self._list(answer.absent) if answer.agrees else self._drop()
+
+    def _drop(self) -> Progress:
+        """070-DROP-01: in the place of our next block."""
+        self._core.send_block([DROP])
+        return Progress.DROPPED

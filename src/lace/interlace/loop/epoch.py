@@ -12,8 +12,8 @@ from lace.interlace.core import Core
 from lace.interlace.effects import Evaluate, KeepClaims, PreparePolicy, SetHandle
 from lace.interlace.events import Ticked
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Evaluated, Reconciled
-from lace.interlace.loop.advertise import measured_bytes
 from lace.interlace.loop.blocks import BlockReader
+from lace.interlace.loop.listingsize import measured_bytes
 from lace.interlace.loop.refusals import most_requests
 from lace.interlace.loop.ticks import TickState
 from lace.interlace.phases import Question
@@ -128,6 +128,11 @@ class Epoch:
     def lists_at_once(self) -> bool:
         """Whether the next `adv` of ours is to a peer that holds nothing (070-CAP-05)."""
         return self.agreement.peer_holds_nothing and self.compared is None
+
+    @property
+    def ends_when_equal(self) -> bool:
+        """070-EQUAL-03: whether equal sets leave nothing to ask for; where rules read listings these come first."""
+        return self.agreement.negotiated.differences and not self.agreement.have_reads_advertisements
 
     @property
     def takes(self) -> int:

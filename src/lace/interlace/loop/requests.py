@@ -11,10 +11,15 @@ from heapq import nsmallest
 from itertools import accumulate
 
 from lace.errors import excerpt
-from lace.interlace.claims.advertisement import with_format
+from lace.facts.predicates import MAY_REQUEST
+from lace.interlace.claims.advertisement import Claims, with_format
 from lace.interlace.effects import Evaluate
 from lace.interlace.ledger import keep_newest
+from lace.interlace.loop.blocks import BlockReader
+from lace.interlace.loop.differencefacts import malformed
 from lace.interlace.reasons import AbortReason, ProtocolAbort
+from lace.interlace.vocabulary import DIFFERENCE_ALL
+from lace.notation.fact import Fact, FactColumn
 
 _REQUEST_BYTES = len("MayRequest('')\n")
 _MAX_FOR_GOOD = 1_000_000  # records that came, were refused, and are remembered for as long as an epoch lasts
@@ -44,6 +49,39 @@ def choose_requests(
 def request_bytes(records: Sequence[str]) -> int:
     """How long the lines are that ask for some records."""
     return sum(map(len, records)) + _REQUEST_BYTES * len(records)
+
+
+class OneLine:
+    """What each side listed of what differs; the other may ask for all of it in one line (070-ALL-01)."""
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self.by_us: Sequence[str] = ()
+        self.is_whole_set = False  # what we listed is our whole set
+        self.is_asked_for_all = False  # of that
+        self.by_peer: Sequence[str] = ()
+        self.whole_listing: Claims = ()  # the peer's, where all of it differs
+
+    def request_facts(self, requested: list[str]) -> Sequence[Fact]:
+        """What we ask for: one line for many records, if they are all that the peer listed."""
+        count = len(self.by_peer) or len(self.whole_listing)
+        if len(requested) >= self._least and len(requested) == count:
+            listed = self.by_peer or [claim.hash for claim in self.whole_listing]
+            if requested == listed or set(requested) == set(listed):
+                return [Fact(DIFFERENCE_ALL, (str(count),))]
+        return FactColumn(MAY_REQUEST, requested)
+
+    def requested_of_us(self, block: BlockReader) -> list[str]:
+        """What the peer asks for."""
+        counts = [values[0] for predicate, values in block.facts if predicate == DIFFERENCE_ALL]
+        if not counts:
+            return list(block.requested)
+        if len(counts) > 1 or block.requested or not self.by_us:
+            raise malformed("all that was listed, asked for twice, beside other requests, or where nothing was")
+        if counts[0] != str(len(self.by_us)):
+            raise malformed(f"all of {excerpt(counts[0])} records asked for, and {len(self.by_us)} were listed")
+        self.is_asked_for_all = self.is_whole_set
+        return list(self.by_us)
 
 
 class RequestBook:

@@ -18,21 +18,13 @@ from lace.interlace.loop.epoch import Epoch
 from lace.interlace.loop.loop import Loop, LoopEnd
 from lace.interlace.loop.refusals import Reason
 from lace.interlace.loop.transfer import Transfer
+from lace.interlace.loop.way import WayAnswer
 from lace.interlace.phases import Move, Phase, Question
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.vocabulary import Block
 
-Answer = (
-    given.Evaluated
-    | given.Summarised
-    | given.ClaimsTaken
-    | given.Reconciled
-    | given.Measured
-    | given.Sketched
-    | given.Decoded
-    | given.DifferenceTaken
-)
-Progress = given.ListingSent | given.RecordsSent | given.RecordsStored | given.RecordsRejected
+Answer = given.Evaluated | WayAnswer
+OwnProgress = given.ListingSent | given.RecordsSent | given.RecordsStored | given.RecordsRejected
 
 
 class Rounds:
@@ -65,7 +57,7 @@ class Rounds:
         return self._loop
 
     @property
-    def _carrying(self) -> Transfer:
+    def _moving(self) -> Transfer:
         if self._transfer is None:
             raise LocalProtocolError("no transfer is under way")
         return self._transfer
@@ -165,17 +157,13 @@ class Rounds:
         """A whole block of the peer."""
         self.epoch.hear_ticks(block)
         match block.kind:
-            case Block.SELECTION:
-                self._running.receive_selection(block)
-            case Block.ANSWER:
-                self._running.receive_answer(block)
-            case Block.SYMBOLS | Block.REPLY | Block.TOLD:
-                self._running.receive_difference(block)
+            case Block.SELECTION | Block.ANSWER | Block.SYMBOLS | Block.REPLY | Block.TOLD:
+                self._running.receive(block)
             case Block.REQUEST:
                 self._running.receive_requests(block)
                 self._after_loop()
             case Block.AVAILABILITY:
-                self._carrying.receive_availability(block)
+                self._moving.receive_availability(block)
                 self._after_transfer()
             case _ if block.is_tick:  # P19: it starts no loop; an awaited adv is still awaited
                 self.rest()
@@ -189,44 +177,25 @@ class Rounds:
 
     def end_batch(self) -> None:
         """The peer's last record came."""
-        self._carrying.is_batch_open = False
+        self._moving.is_batch_open = False
 
     def receive_records(self, batch: given.RecordsReceived) -> None:
         """Records of the peer."""
         if not self.is_batch_open:
             raise ProtocolAbort(AbortReason.RECORD_NOT_REQUESTED, "a record out of phase", "050-ERR-15")
-        self._carrying.receive_records(batch)
+        self._moving.receive_records(batch)
 
     # --- what our own side answers -----------------------------------------------------------------------------
 
     def receive_answer(self, item: Answer) -> None:
         """A question is answered: the exchange goes on where it was asked."""
         question = self._core.answered()
-        match item:
-            case given.Evaluated():
-                self.epoch.accept(item)
-                self._evaluated(question)
-            case given.Summarised(partitions):
-                if question is Question.SUMMARIES:
-                    self._running.send_summaries(partitions)
-                else:
-                    self._running.send_children(partitions)
-            case given.Measured():
-                self._running.send_measure(item)
-            case given.Sketched(symbols):
-                self._running.send_symbols(symbols)
-            case given.Decoded():
-                self._running.decoded(item)
-            case given.DifferenceTaken():
-                self._running.difference_taken(item)
-                self._after_loop()
-            case given.Reconciled() if question is Question.THEIR_ANSWER:
-                self._running.answer_checked(item)
-            case given.ClaimsTaken() | given.Reconciled():
-                self._running.listings_compared(item)
-                self._after_loop()
-            case _:
-                assert_never(item)
+        if isinstance(item, given.Evaluated):
+            self.epoch.accept(item)
+            self._evaluated(question)
+        else:
+            self._running.answer(question, item)
+            self._after_loop()
 
     def _evaluated(self, question: Question) -> None:
         epoch = self.epoch
@@ -237,7 +206,7 @@ class Rounds:
                 self._running.send_requests()
                 self._after_loop()
             case Question.WHAT_TO_SERVE:
-                self._carrying.serve()
+                self._moving.serve()
             case Question.ANY_NEWS if epoch.is_advertised and not epoch.found.requests:
                 self.rest()
             case Question.ANY_NEWS:  # 050-OPEN-03: a changed send set or something to request makes another loop
@@ -245,7 +214,7 @@ class Rounds:
             case _:
                 raise LocalProtocolError(f"asked to {question.value} and evaluated instead")
 
-    def receive_progress(self, item: Progress) -> None:
+    def receive_progress(self, item: OwnProgress) -> None:
         """What is told of work that goes on while the peer's items are read."""
         core = self._core
         match item:
@@ -253,7 +222,7 @@ class Rounds:
                 self._running.listing_sent(records)
                 return
             case given.RecordsSent():
-                self._carrying.records_sent(item)
+                self._moving.records_sent(item)
             case given.RecordsStored(hashes):
                 core.storing.difference_update(hashes)
                 core.ledger.store(hashes)

@@ -61,6 +61,7 @@ class Terms:
     # bounds of our own
     compare_limits: CompareLimits = field(default_factory=CompareLimits)
     min_compared: int = 32  # records below which a first listing costs less than comparing
+    min_asked_in_one_line: int = 16  # records; fewer cost little and stay to be read one by one (070-ALL-01)
     max_tick_interval_ns: int = 24 * HOUR_NS
     partition_threshold_bytes: int = MIB // 2  # listings above this are summarised, if agreed
     max_requests: int = 1_000_000  # of one loop (050-REQ-02)
@@ -113,3 +114,8 @@ class MachineConfig:
     refusals: bool = False  # announce 071, if the terms do
     wants_lengths: bool = False  # whether we would keep a record may hang on its length (071)
     is_direct: bool = False  # both sides in one process: advertisements travel as changes (050-ENG-07)
+
+    @property
+    def is_asker(self) -> bool:
+        """Whether we decode sketches and the peer makes them (070)."""
+        return self.index == 0

@@ -18,8 +18,8 @@ from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import summarise
 from lace.interlace.claims.peerclaims import PeerClaims
-from lace.interlace.host import Arrived, AtOnce, Call, Loaded, Payer
-from lace.interlace.loop.advertise import RECORD_BYTES
+from lace.interlace.host import Arrived, Call, Loaded, NotNow, Payer
+from lace.interlace.loop.listingsize import RECORD_BYTES
 from lace.interlace.loop.refusals import NOTHING_HELD_BACK
 from lace.interlace.loop.requests import choose_requests
 from lace.interlace.setup.hello import NO_FIELDS
@@ -28,7 +28,6 @@ from lace.limits import MIB
 from lace.records.keys import verify_batch
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.linkhost import Agreed, LinkHost
-from lace.runtime.host.quickly import FEW, Quick
 from lace.runtime.host.quotas import GateRules, QuotaGate
 from lace.runtime.host.setcomparer import Comparer
 from lace.runtime.link.bodies import RecentBodies
@@ -53,6 +52,7 @@ class HostBounds:
     load_bytes: int = MIB
     load_records: int = 1024
     list_records: int = 1000
+    records_now: int = 64  # that a call which may not wait looks at
     min_records_for_workers: int = 5_000  # that a peer offers and we do not; below, threads are enough to judge them
 
 
@@ -99,9 +99,9 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._bodies = bodies  # that links over this store share
 
     @property
-    def at_once(self) -> AtOnce | None:
-        """Made when it is asked for: kept here it would be a cycle, which waits for the collector when a link ends."""
-        return Quick(self, self._bodies) if self._bodies is not None else None
+    def answers_now(self) -> bool:
+        """Where links share recent bodies: those are most of what an open link needs after one or two records."""
+        return self._bodies is not None
 
     @property
     def cursor(self) -> StoreCursor:
@@ -117,6 +117,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 
     def prepare(self, wanted: asked.PreparePolicy, call: Call) -> given.PolicyPrepared:
         """The local executable of a plan."""
+        call.needs_time()
         call.check()
         self._let_go()
         self._evaluator = _make_evaluator(self.store, self._terms, self._house, self._guest)
@@ -129,16 +130,12 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """Over the newest snapshot and everything that the peer claims."""
-        self._payer, call.account = call.payer, self._guest
+        if call.may_wait:
+            self._payer, call.account = call.payer, self._guest
         policy, sends = self._prepared(), self._sends_under(wanted, call)
         call.check()
-        return self.evaluated(sends, sends.current(wanted.runtime, policy.claims, call), wanted, call)
-
-    def evaluated(
-        self, sends: FollowedSet, own: Generation, wanted: asked.Evaluate, call: Call, *, lacks_nothing: bool = False
-    ) -> given.Evaluated:
-        """The answer, where it is known what may be sent, and perhaps that the peer claims nothing that we lack."""
-        policy = self._prepared()
+        own = sends.current(wanted.runtime, policy.claims, call)
+        lacks_nothing = not call.may_wait and self._asks_nothing_now(own, wanted, call)
         policy.own, under = own, policy.wanted
         policy.claims.follow(own, keeps_fields=under.schema != NO_FIELDS)
         requests: Sequence[str] = ()
@@ -164,6 +161,22 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             claims_are_known=policy.claims.are_known,
         )
 
+    def _asks_nothing_now(self, own: Generation, wanted: asked.Evaluate, call: Call) -> bool:
+        """True where our set has hardly changed and the peer claims nothing beyond it; else NotNow, before anything
+        has changed here."""
+        policy = self._prepared()
+        under, has_fields, few = policy.wanted, policy.wanted.schema != NO_FIELDS, self._bounds.records_now
+        is_near = policy.own is not None and own.ids.is_near(policy.own.ids, few)
+        if not is_near or under.plan.have_reads_advertisements:
+            call.needs_time()
+        # With fields every line of a short listing is measured, and what the peer claims about our own is read.
+        is_measured = len(own) * (RECORD_BYTES + len(under.own_source)) <= wanted.measured_bytes
+        if has_fields and (is_measured or policy.claims.is_left_by(own)):
+            call.needs_time()
+        if wanted.max_requests and policy.claims.has_beyond(own, few):
+            call.needs_time()
+        return True
+
     def _beside(self, rows: int, call: Call) -> contextlib.AbstractContextManager[None]:
         """A turn beside other links to look through many rows."""
         if self._house is None or rows <= MANY_CLAIMS:
@@ -173,6 +186,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
     def _sends_under(self, wanted: asked.Evaluate, call: Call) -> FollowedSet:
         """What other links with this policy use too, found when the runtime facts are known."""
         if self._sends is None:
+            call.needs_time()
             if self._evaluator is None:
                 raise LocalProtocolError("nothing was prepared to evaluate")
             under = self._prepared().wanted
@@ -188,13 +202,8 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         return self._agreed
 
     @property
-    def sends(self) -> FollowedSet | None:
-        """What may be sent under the policy, once that was asked for."""
-        return self._sends
-
-    @property
-    def shared_sends(self) -> SharedSet | None:
-        """The same, if other links may use it too."""
+    def shared(self) -> SharedSet | None:
+        """What may be sent under the policy, once that was asked for and if other links may use it too."""
         return cast("SharedSet", self._sends) if self._sharing is not None else None
 
     def _let_go(self) -> None:
@@ -208,13 +217,16 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         """Prepare to follow small changes."""
         call.check()
         call.account = self._guest
-        if self._sends is not None:
+        if self._sends is None:
+            call.needs_time()
+        else:
             self._sends.rest(call)
 
     # --- our set -----------------------------------------------------------------------------------------------
 
     def summarise(self, wanted: asked.Summarise, call: Call) -> given.Summarised:
         """Roots are worked out where the set changed since they were last asked for."""
+        call.needs_time()
         own = self._set(wanted.own).standard
         if wanted.parents is None:
             parts = own.unsummarised(wanted.source, own.prefixes())
@@ -227,6 +239,9 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
     def list(self, wanted: asked.SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:
         """The set or some partitions of it, sorted by P (P14)."""
         own = self._set(wanted.own)
+        if not call.may_wait:
+            yield self._listed_now(wanted, own, call)
+            return
         at_once = self._bounds.list_records
         if wanted.records is None and wanted.prefixes is None:
             batches: Iterable[Sequence[Advertisement]] = own.listed(at_once)
@@ -238,6 +253,14 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         for batch in batches:
             call.charge(rows=len(batch))
             yield batch
+
+    def _listed_now(self, wanted: asked.SendListing, own: Generation, call: Call) -> Sequence[Advertisement]:
+        """A few advertisements that were made a moment ago, for another link."""
+        records = wanted.records
+        if records is None or len(records) > self._bounds.records_now or (made := own.some_at_once(records)) is None:
+            raise NotNow("the listing has to be made")
+        call.charge(rows=len(made))
+        return made
 
     def differences(self, wanted: asked.SendChanges, call: Call) -> given.ChangesReceived:
         """All of the set, or what has changed since it was last told."""
@@ -254,6 +277,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 
     def take_claims(self, wanted: asked.TakeClaims, call: Call) -> given.ClaimsTaken:
         """A listing, or changes to what is held."""
+        call.needs_time()
         call.charge(rows=len(wanted.added) + len(wanted.removed))
         self._end_comparison()
         policy = self._prepared()
@@ -263,6 +287,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 
     def reconcile(self, wanted: asked.Reconcile, call: Call) -> given.Reconciled:
         """Summaries of the peer, against what is held and what we would list ourselves."""
+        call.needs_time()
         call.charge(rows=len(wanted.offered) + len(wanted.claims))
         self._end_comparison()
         self.expect(sum([partition.count for partition in wanted.offered]))
@@ -292,11 +317,26 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
 
     # --- differences (070) -------------------------------------------------------------------------------------
 
+    def measure(self, wanted: asked.Measure, call: Call) -> given.Measured:
+        """Our set under the key of the epoch; now if it is close to one that was measured."""
+        if not cast("Comparer", self._comparer()).is_near(wanted, self._set(wanted.own), self._bounds.records_now):
+            call.needs_time()
+        return super().measure(wanted, call)
+
     def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
-        """What the peer has, relative to our set."""
+        """What the peer has, relative to our set; now if that is a few records."""
+        if not call.may_wait and not self._is_small(wanted):
+            call.needs_time()
         taken = super().take_difference(wanted, call)
         self.expect(taken.count)
         return taken
+
+    def _is_small(self, wanted: asked.TakeDifference | asked.TakeChange) -> bool:
+        few = self._bounds.records_now
+        if isinstance(wanted, asked.TakeDifference):
+            return wanted.is_equal and len(wanted.crossed) <= few
+        rows = len(wanted.added) + len(wanted.removed) + len(wanted.sent)
+        return self._prepared().claims.is_measured and rows <= few
 
     def _end_comparison(self) -> None:
         """The peer's claims come by the standard advertisement."""
@@ -309,21 +349,34 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
     def load(self, wanted: asked.SendRecords, call: Call) -> Iterator[Loaded]:
         """Stored bytes of what is in the set; what is not comes first, as None."""
         own = self._set(wanted.own)
+        if not call.may_wait:
+            yield self._loaded_now(wanted, own, call)
+            return
         sendable = wanted.hashes if wanted.are_in_set else own.among(wanted.hashes)
         if len(sendable) != len(wanted.hashes):
             found = set(sendable)
             yield [(record, None) for record in wanted.hashes if record not in found]
         moment = self._bodies.moment if self._bodies is not None else 0
         for batch in stored_batches(self.store, sendable, self._bounds.load_records, self._bounds.load_bytes):
-            if self._bodies is not None and len(sendable) <= FEW:
+            if self._bodies is not None and len(sendable) <= self._bounds.records_now:
                 self._bodies.note(moment, batch)
             call.charge(rows=len(batch), size=sum([len(data) for _, data in batch if data is not None]))
             yield batch
 
+    def _loaded_now(self, wanted: asked.SendRecords, own: Generation, call: Call) -> Loaded:
+        """The bytes of a few records that another link was sent a moment ago."""
+        names = wanted.hashes
+        is_few = self._bodies is not None and len(names) <= self._bounds.records_now
+        bodies = self._bodies.get(names) if self._bodies is not None and is_few else None
+        if bodies is None or len(own.among(names)) != len(names):
+            raise NotNow("the records have to be read")
+        call.charge(rows=len(names), size=sum(map(len, bodies)))
+        return list(zip(names, bodies, strict=True))
+
     def judge(self, records: Sequence[Arrived], call: Call) -> JudgedBatch:
         """In a worker process if there is one and enough to do, else here."""
         call.charge(rows=len(records), size=sum([len(data) for _, data in records]))
-        limits, workers = self._terms.record_limits, self._workers if len(records) > FEW else None
+        limits, workers = self._terms.record_limits, self._workers if len(records) > self._bounds.records_now else None
         waiting = workers.submit(records, limits) if workers is not None else None
         if waiting is not None:
             with contextlib.suppress(OSError, RuntimeError, LaceError, EOFError):  # a worker that died

@@ -16,7 +16,7 @@ from lace.interlace import inputs as given
 from lace.interlace.claims.cursor import decode_cursor
 from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.claims.relative import OwnSet
-from lace.interlace.host import AtOnce, Call, committed
+from lace.interlace.host import Call, Shared, committed
 from lace.interlace.setup.terms import Terms
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.quotas import QuotaGate
@@ -50,9 +50,17 @@ class LinkHost(ABC, Generic[Own, Claims, Under]):
         self._agreed: Under | None = None
 
     @property
-    def at_once(self) -> AtOnce | None:
-        """Quick answers; there are none unless a host knows some."""
+    def answers_now(self) -> bool:
+        """No, unless a host holds what it needs for that in memory."""
+        return False
+
+    @property
+    def shared(self) -> Shared | None:
+        """Nothing, unless a host knows what others have too."""
         return None
+
+    def expect(self, claimed: int) -> None:
+        """Nothing has to be started."""
 
     def _prepared(self) -> Under:
         if self._agreed is None:
@@ -86,6 +94,7 @@ class LinkHost(ABC, Generic[Own, Claims, Under]):
 
     def keep_claims(self, wanted: asked.KeepClaims, call: Call) -> None:
         """Keep them with the records; losing them costs the next exchange a listing, so failures are not errors."""
+        call.needs_time()
         agreed = self._prepared()
         if agreed.claims.is_relative:  # what differs is found out again for less than it costs to keep
             return
@@ -101,10 +110,12 @@ class LinkHost(ABC, Generic[Own, Claims, Under]):
 
     def sketch(self, wanted: asked.Sketch, call: Call) -> given.Sketched:
         """Symbols of our set."""
+        call.needs_time()
         return self._comparer().sketch(wanted, self._set(wanted.own), call)
 
     def decode(self, wanted: asked.Decode, call: Call) -> given.Decoded:
         """What the peer's symbols say."""
+        call.needs_time()
         return self._comparer().decode(wanted, self._set(wanted.own), call)
 
     def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> given.DifferenceTaken:
@@ -121,6 +132,7 @@ class LinkHost(ABC, Generic[Own, Claims, Under]):
 
     def commit(self, judged: JudgedBatch, call: Call) -> Sequence[given.RecordsStored | given.RecordsRejected]:
         """Durable on return, all or none of a batch."""
+        call.needs_time()
         call.check()
         passed = self._gate.commit(judged)
         return committed(passed.stored, passed.refused, passed.words)

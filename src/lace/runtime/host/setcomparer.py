@@ -128,9 +128,9 @@ class Comparer(SetComparer[Generation]):
         super().__init__(key)
         self._view: tuple[Generation, SetView] | None = None
 
-    def is_near(self, wanted: Measure, own: Generation) -> bool:
+    def is_near(self, wanted: Measure, own: Generation, few: int) -> bool:
         """Whether the set was measured, or the one before it."""
-        return not wanted.root and self._measured is not None and own.ids.is_near(self._measured[0].ids, _FEW)
+        return not wanted.root and self._measured is not None and own.ids.is_near(self._measured[0].ids, few)
 
     def _root(self, own: Generation, call: Call) -> bytes:
         return own.root

@@ -18,7 +18,7 @@ from lace.iltp.items import Resource
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event, FixedPoint
-from lace.interlace.host import Cancelled, Host, limit_of, perform
+from lace.interlace.host import NOT_NOW, Cancelled, Host, limit_of, perform
 from lace.limits import SECOND_NS
 from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.link.hostcalls import HostCalls
@@ -335,7 +335,7 @@ class Driver:
                     await self._afford()  # what was sent ahead waits as well
                 call = self._calls.evaluate if is_long else self._calls.call
                 answer = await call(partial(perform, self.host, request))
-                if answer is not None:
+                if answer is not None and answer is not NOT_NOW:
                     await self._answer_in_turn(answer)
 
     async def _check(self, resource: Resource) -> None:
@@ -346,8 +346,7 @@ class Driver:
 
     async def _report(self, event: Event) -> None:
         self._straight.tell(event)
-        quick = self.host.at_once
-        if isinstance(event, FixedPoint) and self.session.terms.is_open and not (quick and quick.is_ready):
+        if isinstance(event, FixedPoint) and self.session.terms.is_open:
             with contextlib.suppress(Cancelled):  # the link has ended
                 await self._calls.evaluate(self.host.rest)
 

@@ -102,8 +102,10 @@ class Gathering:
 
 def _judge_and_store(host: Host[Any], batch: Sequence[Arrived], call: Call) -> Sequence[given.LocalInput]:
     answers = store(host, host.judge(batch, call), call)
-    quick = host.at_once
-    if quick is not None and quick.shared is not None and any(isinstance(one, given.RecordsStored) for one in answers):
-        with contextlib.suppress(LaceError):  # the next caller that asks for the set gets the error itself
-            quick.shared.refresh_shortly(call)
+    shared = host.shared
+    if shared is not None and any(isinstance(one, given.RecordsStored) for one in answers):
+        following = Call(payer=call.payer, may_wait=False)
+        with contextlib.suppress(LaceError):  # NotNow; any other error the next caller that asks for the set gets too
+            shared.refresh(following)
+        call.cpu_s += following.cpu_s
     return answers

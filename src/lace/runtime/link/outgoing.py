@@ -7,7 +7,7 @@ from typing import Any
 
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.host import AtOnce, Host
+from lace.interlace.host import Host, at_hand
 from lace.runtime.clock import SteadyTai
 from lace.runtime.link.hostcalls import HostCalls
 from lace.runtime.link.session import Session
@@ -36,19 +36,21 @@ class Outgoing:
         self._time = time
         self._service_ns = service_ns
 
-    def listed_at_once(self, request: asked.SendListing, quick: AtOnce) -> given.ListingSent | None:
+    def listed_at_once(self, request: asked.SendListing) -> given.ListingSent | None:
         """A few advertisement records, if they are at hand and the peer takes what it is sent."""
-        if not self._waiting.is_drained or (listed := quick.listed(request)) is None:
+        if not self._waiting.is_drained or (found := at_hand(self._host, self._host.list, request)) is None:
             return None
-        self._session.put_listing(listed, request.source)
-        return given.ListingSent(request.names(listed))
+        for listed in found:
+            self._session.put_listing(listed, request.source)
+        return given.ListingSent([name for listed in found for name in request.names(listed)])
 
-    def served_at_once(self, request: asked.SendRecords, quick: AtOnce) -> given.RecordsSent | None:
+    def served_at_once(self, request: asked.SendRecords) -> given.RecordsSent | None:
         """A few stored records, in the same way."""
-        if not self._waiting.is_drained or (loaded := quick.loaded(request)) is None:
+        if not self._waiting.is_drained or (found := at_hand(self._host, self._host.load, request)) is None:
             return None
         service = Service(request)
-        self._session.put_records([stored for _, stored in service.take_all(loaded)])
+        for loaded in found:
+            self._session.put_records([stored for _, stored in service.take_all(loaded)])
         return given.RecordsSent(service.sent, service.missing)
 
     async def list(self, request: asked.SendListing) -> given.ListingSent:

@@ -15,7 +15,7 @@ from typing import Any
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
-from lace.interlace.host import AtOnce, Host
+from lace.interlace.host import NOT_NOW, Call, Host, NotNow, perform
 from lace.runtime.link.outgoing import Outgoing
 from lace.runtime.link.paying import Paying
 from lace.runtime.link.session import CheckResource, ReceivedRecords, Request, Session
@@ -66,9 +66,9 @@ class Straight:
 
     def foresee(self) -> None:
         """Tell our side of a listing that is still coming: what it needs for many records takes a while to start."""
-        listed, quick = self._session.machine.listed_so_far, self._host.at_once
-        if listed and quick is not None:
-            quick.foresee(listed)
+        listed = self._session.machine.listed_so_far
+        if listed:
+            self._host.expect(listed)
 
     def go(self, now_ns: int) -> None:
         """Carry out what is next for as long as nothing has to wait for it, and send what came of that."""
@@ -88,20 +88,22 @@ class Straight:
 
     def _carries_out(self, request: Request, now_ns: int) -> bool:
         """Whether a request could be carried out without waiting, and was."""
-        quick = self._host.at_once
-        if quick is None:
+        if not self._host.answers_now:
             return False
         if isinstance(request, asked.Report):
-            return self._reports(request.event, quick)
-        answer = self._answer(request, quick)
+            return self._reports(request.event)
+        answer = self._answer(request)
         if answer is None:
             return False
         self._session.answer(answer, now_ns)
         return True
 
-    def _reports(self, event: Event, quick: AtOnce) -> bool:
-        if isinstance(event, FixedPoint) and self._session.terms.is_open and not quick.is_ready:
-            return False  # the host has something to do now
+    def _reports(self, event: Event) -> bool:
+        if isinstance(event, FixedPoint) and self._session.terms.is_open:
+            try:
+                self._host.rest(Call(may_wait=False))
+            except NotNow:
+                return False
         self.tell(event)
         return True
 
@@ -112,18 +114,19 @@ class Straight:
         if self._on_event is not None:
             self._on_event(event)
 
-    def _answer(self, request: Request, quick: AtOnce) -> given.LocalInput | None:
+    def _answer(self, request: Request) -> given.LocalInput | None:
         match request:
             case ReceivedRecords() | CheckResource() | asked.Report() | asked.PreparePolicy() | asked.KeepClaims():
                 return None
             case asked.SendListing():
-                return self._outgoing.listed_at_once(request, quick)
+                return self._outgoing.listed_at_once(request)
             case asked.SendRecords():
-                return self._outgoing.served_at_once(request, quick)
+                return self._outgoing.served_at_once(request)
             case asked.Evaluate() if self._paying.is_in_debt:
                 return None
             case _:
-                return quick.answer(request)
+                answer = perform(self._host, request, Call(may_wait=False))
+                return None if answer is NOT_NOW else answer
 
     def _send(self) -> None:
         """Hand over what the session has to say, or the beginning of it, if the stream holds nothing back."""

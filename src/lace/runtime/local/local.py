@@ -17,7 +17,7 @@ from lace.intake.received import JudgedBatch
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.events import Event, FixedPoint
-from lace.interlace.host import Arrived, Call, limit_of, perform, store
+from lace.interlace.host import NOT_NOW, Arrived, Call, limit_of, perform, store
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
@@ -218,7 +218,7 @@ class LocalExchange:
                 peer.inbox.append(given.StreamEnded())
             case _:
                 answer = perform(side.host, effect, Call())
-                if answer is not None:
+                if answer is not None and answer is not NOT_NOW:
                     side.answers.append(answer)
 
     # --- records -----------------------------------------------------------------------------------------------

@@ -29,8 +29,7 @@ class Spreading:
         """At once where a link shares nothing, or what it shares is of now; else when it is."""
         groups: dict[int, tuple[Shared, list[Driver]]] = {}
         for driver in drivers:
-            quick = driver.host.at_once
-            shared = quick.shared if quick is not None else None
+            shared = driver.host.shared if driver.host.answers_now else None
             if shared is None or shared.is_current:
                 driver.tell(LocalChanged())
             else:

@@ -21,7 +21,7 @@ from lace.differences.idset import IdSet, set_of
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.claims.peerclaims import PeerClaims
-from lace.interlace.host import Call, Payer
+from lace.interlace.host import Call, NotNow, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.node.bounds import MANY_CLAIMS
 from lace.runtime.rules.evaluator import Delta, Evaluator
@@ -58,9 +58,6 @@ class FollowedSet(Protocol):
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation: ...
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]: ...
     def rest(self, call: Call) -> None: ...
-    def at_once(self) -> Generation | None: ...
-    @property
-    def is_ready(self) -> bool: ...
     def all_of(self, records: Sequence[str]) -> Generation: ...
     def leave(self, payer: Payer | None) -> None: ...
     def close(self) -> None: ...
@@ -105,6 +102,7 @@ class PrivateSet(_Generations):
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, with all that the peer claims."""
+        call.needs_time()
         with self._evaluator.turn(call):
             return self._follow(self._evaluator.evaluate(runtime, claims.take_changes(), call))
 
@@ -114,17 +112,9 @@ class PrivateSet(_Generations):
 
     def rest(self, call: Call) -> None:
         """From here on small changes are likely."""
+        call.needs_time()
         with self._evaluator.turn(call), self._evaluator.looking_through(call):
             self._evaluator.get_ready()
-
-    def at_once(self) -> Generation | None:
-        """Not without an evaluation."""
-        return None
-
-    @property
-    def is_ready(self) -> bool:
-        """As far as is known without asking."""
-        return False
 
 
 class ForAll(Call):
@@ -133,7 +123,7 @@ class ForAll(Call):
     __slots__ = ("_asking",)
 
     def __init__(self, asking: dict[int, Call], caller: Call) -> None:
-        super().__init__(caller.max_rows, caller.payer)
+        super().__init__(caller.max_rows, caller.payer, may_wait=caller.may_wait)
         self.account = caller.account
         self._asking = asking
 
@@ -184,6 +174,9 @@ class SharedSet(_Generations):
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, whatever anybody claims."""
+        if not call.may_wait and self.is_current:
+            return self._newest
+        call.needs_time()
         if call.payer is not None:
             self._payers[id(call.payer)] = call.payer
         self._asking[id(call)] = call
@@ -232,20 +225,24 @@ class SharedSet(_Generations):
         return self._newest
 
     def refresh(self, call: Call) -> None:
-        """Follow the store, for all links that will ask."""
-        runtime = self._runtime
-        if runtime is not None:
-            self.current(runtime, NO_CLAIMS, call)
+        """Follow the store, for all links that will ask.
 
-    def refresh_shortly(self, call: Call) -> None:
-        """The same by whoever stored a few records, in the same thread: another would take longer to be woken. What
-        is long, or in somebody's hands, waits for its turn."""
+        A call that may not wait comes from a thread that has just stored a few records: waking another thread would
+        take longer than following them does. NotNow if there is more to do, or somebody else is at it.
+        """
         runtime = self._runtime
-        if runtime is None or self._recalled is not None or not self._busy.acquire(blocking=False):
+        if runtime is None:
             return
+        if call.may_wait:
+            self.current(runtime, NO_CLAIMS, call)
+            return
+        if self._recalled is not None or not self._busy.acquire(blocking=False):
+            raise NotNow("the set is in other hands")
         self._asking[id(call)] = call
         try:
-            self._paid_by_all(lambda for_all: self._followed_shortly(runtime, for_all), call)
+            self._paid_by_all(lambda for_all: self._follow_few(runtime, for_all), call)
+        except NotNow:  # before anything was begun
+            raise
         except BaseException:
             self._break_off()
             raise
@@ -253,23 +250,20 @@ class SharedSet(_Generations):
             del self._asking[id(call)]
             self._busy.release()
 
-    def _followed_shortly(self, runtime: RuntimeFacts, call: Call) -> Generation:
+    def _follow_few(self, runtime: RuntimeFacts, call: Call) -> Generation:
         heard, before = self._store.news.count, self._evaluator.cursor
         delta = self._evaluator.follow_shortly(runtime, call)
-        if delta is not None:
-            self._forget_answers(before)
-            self._newest, self._heard = self._follow(delta), heard
-            self._settled = self.cursor, self._newest
+        if delta is None:
+            raise NotNow("there is more to follow than a few records")
+        self._forget_answers(before)
+        self._newest, self._heard = self._follow(delta), heard
+        self._settled = self.cursor, self._newest
         return self._newest
 
     @property
     def is_current(self) -> bool:
         """Whether nothing was stored since the newest set was worked out."""
         return self._heard == self._store.news.count
-
-    def at_once(self) -> Generation | None:
-        """The newest set, if nothing was stored since it was worked out; nobody is waited for."""
-        return self._newest if self.is_current else None
 
     def _worked_out(self, runtime: RuntimeFacts, call: Call) -> Generation:
         if self._recalled is not None and self._recalled == self._store.cursor():
@@ -380,6 +374,9 @@ class SharedSet(_Generations):
 
     def rest(self, call: Call) -> None:
         """From here on small changes are likely. Of many links that come to rest at once, one prepares for them."""
+        if self.is_ready:
+            return
+        call.needs_time()
         with self._undivided(call), self._evaluator.looking_through(call):
             if not self.is_ready:
                 self._evaluator.get_ready()

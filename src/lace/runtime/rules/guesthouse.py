@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lace.errors import EvaluationStopped, LaceError, LimitExceeded
-from lace.interlace.host import Call
+from lace.interlace.host import Call, NotNow
 from lace.limits import MIB
 from lace.runtime.node.fairness import FairDoor
 from lace.transports.fairqueue import FairQueue
@@ -111,10 +111,6 @@ class Room:
 class GuestKilled(LaceError):
     """Somebody else ended the process of a peer's rules: the system was short of memory, or its owner said so. That
     is no fault of the rules."""
-
-
-class NotNow(LaceError):
-    """Somebody would have to be waited for."""
 
 
 def _not_now() -> None:

@@ -21,12 +21,12 @@ from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.effects import PreparePolicy
-from lace.interlace.host import Call
+from lace.interlace.host import Call, NotNow
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.setup.terms import Terms
 from lace.policy.lower import LoweredPolicy
 from lace.runtime.rules.evaluator import Delta, Records, StoreEvaluator
-from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, NotNow, Room, confine
+from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, Room, confine
 from lace.store import open_store
 from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass

@@ -31,13 +31,13 @@ from lace.store.columns.tables.settings import SettingTable
 from lace.store.columns.tables.state import StoreState
 from lace.store.news import StoreNews
 from lace.store.search import SearchIndex
+from lace.thresholds import StoreThresholds
 
 if TYPE_CHECKING:
     from lace.records.model import ValidRecord
     from lace.store.columns.segments.encode import EncodedBatch
 
 HASHES_PER_READ = 4096
-SMALL_WRITE_BYTES = 1 << 20
 
 
 class _WrittenRows(NamedTuple):
@@ -57,18 +57,20 @@ class SQLiteStore(Closing):
         create: bool,
         read_only: bool,
         limits: StoreLimits | None = None,
+        thresholds: StoreThresholds | None = None,
         is_scratch: bool = False,
     ) -> None:
         self.path = Path(path)
         self._limits = limits or StoreLimits()
+        self._thresholds = thresholds = thresholds or StoreThresholds()
         self._file = StoreFile(
             self.path, create=create, read_only=read_only, limits=self._limits, is_scratch=is_scratch
         )
         connection = self._file.connection
-        self._symbols = SymbolTable(connection, keyed_hash(self._file.secret))
+        self._symbols = SymbolTable(connection, keyed_hash(self._file.secret, thresholds), thresholds)
         self._coordinates = CoordinateIndex(connection, self._symbols)
         self._log = SegmentTable(connection)
-        self._bodies = BodyTable(connection)
+        self._bodies = BodyTable(connection, thresholds.long_body_bytes)
         self._search = SearchIndex(connection)
         self._settings = SettingTable(connection)
         self._has_untold = False
@@ -146,10 +148,8 @@ class SQLiteStore(Closing):
                 count = state.records + len(absent)
                 last = ids[absent[-1]]
                 self._save(state._replace(last_record=last, next_code=codes, records=count, stored_bytes=stored_bytes))
-        if size < SMALL_WRITE_BYTES:
+        if size < self._thresholds.small_write_bytes:
             self._file.keep_log_short()
-        else:
-            self._file.copy_log_beside()
         self._tell()
         if not present:
             return _WrittenRows(list(ids.values()), [True] * len(ids))

@@ -20,18 +20,16 @@ from lace.store.columns.dictionary.keyindex import ENTRY_BYTES, KEY_BITS, WHAT, 
 from lace.store.columns.dictionary.symbols import plain_keys
 from lace.store.columns.segments.segment import SEPARATOR
 from lace.store.columns.tables.checksum import checksum, damaged
+from lace.thresholds import StoreThresholds
 
 Keys = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.intp]
 
-PAGE_KEYS = 337  # four rows of so many fill one page of the file
-MAX_HELD_KEYS = 1 << 23  # 96 MiB; runs beyond these are read each time they are searched
 FILTER_BITS = 23  # of a key; a byte for each value, set where a run may have such a key
 ROWS_AT_ONCE = 1 << 16
-FEW = 256  # texts of one length that are not worth a matrix
 
 
-def bulk_keys(texts: Sequence[str], prime: int) -> memoryview:
+def bulk_keys(texts: Sequence[str], prime: int, matrix_texts: int) -> memoryview:
     """The bytes of each text as a number, modulo the prime."""
     data = np.frombuffer((SEPARATOR.join(texts) + SEPARATOR).encode(), np.uint8)
     ends = np.flatnonzero(data == ord(SEPARATOR))
@@ -43,7 +41,7 @@ def bulk_keys(texts: Sequence[str], prime: int) -> memoryview:
     keys = np.zeros(len(texts), np.uint64)
     for rows in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
         length = int(lengths[rows[0]])
-        if len(rows) < FEW:
+        if len(rows) < matrix_texts:
             keys[rows] = plain_keys([texts[row] for row in rows], prime)
         elif length:
             letters = np.lib.stride_tricks.sliding_window_view(data, length)[starts[rows]]
@@ -81,8 +79,9 @@ class KeyRun(NamedTuple):
 class HeldRuns:
     """The runs of one index in memory."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, thresholds: StoreThresholds) -> None:
         self._connection = connection
+        self._thresholds = thresholds
         self._runs: dict[int, KeyRun] = {}
         self._sizes: dict[int, int] = {}  # of all runs
         self._numbers: set[int] = set()  # of runs whose keys the filter knows
@@ -101,7 +100,7 @@ class HeldRuns:
     def _know(self, number: int, run: KeyRun) -> None:
         self._numbers.add(number)
         self._filter[_parts(run.keys)] = True
-        if sum([len(one.keys) for one in self._runs.values()]) + len(run.keys) <= MAX_HELD_KEYS:
+        if sum([len(one.keys) for one in self._runs.values()]) + len(run.keys) <= self._thresholds.held_run_keys:
             self._runs[number] = run
 
     def _read(self, number: int) -> KeyRun:
@@ -162,7 +161,8 @@ class HeldRuns:
     def write(self, number: int, run: KeyRun) -> None:
         """Write a run under a new number."""
         keys, codes = run.keys.astype("<u8"), run.codes.astype("<u4")
-        parts = [slice(at, at + PAGE_KEYS) for at in range(0, len(keys), PAGE_KEYS)]
+        size = self._thresholds.run_page_keys
+        parts = [slice(at, at + size) for at in range(0, len(keys), size)]
         first = number << KEY_BITS
         rows = [(first + int(keys[part.start]), keys[part].tobytes() + codes[part].tobytes()) for part in parts]
         summed = [(page, entries, checksum(page, entries)) for page, entries in rows]

@@ -4,8 +4,8 @@ Rule: a key has one code, in the tree or in one run; a run never changes, it is 
 
 Keys are spread evenly, so a batch of many touches every page of a tree, and the longer the index the more pages are
 written again for each batch. A run is written once, and once more each time eight of its size become one. What the tree
-holds moves into the next run, so bulk imports find it empty. A run stands in rows of some hundred keys, by their first:
-a key is found without reading it whole, and for many lookups `dictionary.bulk` holds the runs in memory.
+holds moves into the next run, so bulk imports find it empty. A run is kept in rows of some hundred keys, by their
+first: a key is found without reading it whole, and for many lookups `bulk` holds the runs in memory (decision 225).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from lace.store.columns.segments.packing import native
 from lace.store.columns.tables.checksum import damaged, require_sum
+from lace.thresholds import StoreThresholds
 
 if TYPE_CHECKING:
     from lace.store.columns.dictionary.bulk import HeldRuns
@@ -26,20 +27,17 @@ if TYPE_CHECKING:
 KEY_BITS = 44
 PACKED_BITS = 16  # of an ordinal beside its key in one 63-bit integer
 PACKED_TEXTS = 1 << PACKED_BITS
-BULK = 4096  # keys that are worth loading numpy for
 MAX_CODES = 1 << 32
 ENTRY_BYTES = 12
 WHAT = "the index of values"
-FEW_PAGES = 256  # pages of runs that are looked at one by one before the runs are read whole
-FANOUT = 8
-FOLDED_KEYS = 1 << 19  # a run of so many is not folded further, which bounds what folding holds in memory
 
 
 class KeyIndex:
     """Reads and writes the index; its caller holds the connection's lock and transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, thresholds: StoreThresholds) -> None:
         self._connection = connection
+        self._thresholds = thresholds
         self._held: HeldRuns | None = None
 
     def forget(self) -> None:
@@ -73,7 +71,7 @@ class KeyIndex:
         return found
 
     def _in_runs(self, keys: Sequence[int], runs: Mapping[int, int]) -> dict[int, int]:
-        if self._held is None and len(keys) * len(runs) <= FEW_PAGES:
+        if self._held is None and len(keys) * len(runs) <= self._thresholds.looked_up_pages:
             return self._in_pages(keys, runs)
         return self._hold(runs).codes(keys)
 
@@ -95,7 +93,7 @@ class KeyIndex:
         from lace.store.columns.dictionary.bulk import HeldRuns
 
         if self._held is None:
-            self._held = HeldRuns(self._connection)
+            self._held = HeldRuns(self._connection, self._thresholds)
         self._held.expect(runs)
         return self._held
 
@@ -103,7 +101,7 @@ class KeyIndex:
 
     def add(self, keys: Sequence[int], first_code: int) -> None:
         """Index consecutive codes, each under its own key or the first free one behind it."""
-        if self.add_free(keys, first_code):
+        if self._add_free(keys, first_code):
             return
         waiting = list(zip(keys, count(first_code)))
         while waiting:
@@ -118,10 +116,10 @@ class KeyIndex:
             self._connection.executemany("INSERT INTO symbol_index VALUES (?, ?)", rows)
             waiting = behind
 
-    def add_free(self, keys: Sequence[int], first_code: int) -> bool:
+    def _add_free(self, keys: Sequence[int], first_code: int) -> bool:
         """Index consecutive codes under their keys; False if some were taken, and perhaps only the others are in."""
-        if len(keys) >= BULK:
-            return self._add_run(keys, first_code)
+        if len(keys) >= self._thresholds.bulk_texts:
+            return self.add_run(keys, first_code)
         if (runs := self._runs()) and self._in_runs(keys, runs):
             return False
         return self._add_to_tree(keys, first_code)
@@ -135,7 +133,7 @@ class KeyIndex:
         self._connection.execute(insert, (first_code, str(packed)))  # a list of integers is JSON as it is
         return self._connection.total_changes - before == len(keys)
 
-    def _add_run(self, keys: Sequence[int], first_code: int) -> bool:
+    def add_run(self, keys: Sequence[int], first_code: int) -> bool:
         """A run of these and what the tree holds; False, and nothing done, if any key is taken."""
         runs = self._runs()
         held = self._hold(runs)
@@ -148,8 +146,8 @@ class KeyIndex:
         return True
 
     def _fold(self) -> None:
-        """Make one run of those of a size, wherever there are FANOUT of them."""
-        while alike := _foldable(runs := self._runs()):
+        """Make one run of those of a size, wherever there are `run_fanout` of them."""
+        while alike := self._foldable(runs := self._runs()):
             held = self._hold(runs)
             held.write(max(runs) + 1, held.merged(alike))
             for run in alike:
@@ -157,13 +155,12 @@ class KeyIndex:
                 last = (run + 1 << KEY_BITS) - 1
                 self._connection.execute("DELETE FROM symbol_pages WHERE id BETWEEN ? AND ?", (run << KEY_BITS, last))
 
-
-def _foldable(runs: Mapping[int, int]) -> list[int]:
-    by_level: dict[int, list[int]] = {}
-    for run, keys in runs.items():
-        if keys < FOLDED_KEYS:
-            by_level.setdefault(keys.bit_length() // 3, []).append(run)  # three bits: sizes within a factor of eight
-    return next((alike for alike in by_level.values() if len(alike) >= FANOUT), [])
+    def _foldable(self, runs: Mapping[int, int]) -> list[int]:
+        by_level: dict[int, list[int]] = {}
+        for run, keys in runs.items():
+            if keys < self._thresholds.folded_run_keys:
+                by_level.setdefault(keys.bit_length() // 3, []).append(run)  # three bits: within a factor of eight
+        return next((alike for alike in by_level.values() if len(alike) >= self._thresholds.run_fanout), [])
 
 
 def require_page(page: int, entries: bytes, said: int) -> bytes:

@@ -19,7 +19,6 @@ from lace.errors import StoreError, StoreFull, StoreReplaced
 from lace.limits import StoreLimits
 from lace.store.columns.file import openers
 from lace.store.columns.file.connect import connect, store_errors
-from lace.store.columns.file.logcopy import LogCopier
 from lace.store.columns.file.reserve import Reserve
 from lace.store.columns.tables import state
 from lace.store.columns.tables.state import StoreState
@@ -66,9 +65,8 @@ class StoreFile:
             raise
         # Also when nobody calls `close`: SQLite ends the log with its connection, and a file without a log that still
         # has our name in it would be taken for a copy.
-        self._copier = LogCopier(path, limits)
         openers.note_open(self._identity)
-        own = (self.connection, path, self._identity, self._names, read_only, os.getpid(), self._copier)
+        own = (self.connection, path, self._identity, self._names, read_only, os.getpid())
         self._release = finalize(self, _release, *own)
 
     def with_reserve(self, work: Callable[[], T]) -> T:
@@ -159,11 +157,6 @@ class StoreFile:
             if log.stat().st_size > self.limits.small_checkpoint_bytes and not self.connection.in_transaction:
                 self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def copy_log_beside(self) -> None:
-        """After long writes: what was committed reaches the file while the next ones are made."""
-        with self._lock:
-            self._copier.after_write()
-
     def file_bytes(self) -> int:
         """What the file and its log take on the disk."""
         files = (self.path, openers.log_path(self.path))
@@ -200,11 +193,9 @@ def _release(
     names: list[str],
     read_only: bool,
     pid: int,
-    copier: LogCopier,
 ) -> None:
     if os.getpid() != pid:  # a child of the process that opened it: the file is not the child's to close
         return
-    copier.finish()
     openers.note_closed(identity)
     if read_only:  # such a connection cannot delete the log
         connection.close()

@@ -21,11 +21,11 @@ from lace.store.columns.repair.rebuild import SCRATCH, Kept, adopt_all, expire_c
 from lace.store.columns.segments.segment import as_codes
 from lace.store.columns.store import SQLiteStore
 from lace.store.columns.tables import state
+from lace.thresholds import StoreThresholds
 
 PAGES_PER_STEP = 1024
 SWAPPED_PAGES = 8  # in the first step: fewer than the emptiest store has, so that there is a second one
 CATCH_UPS = 8  # rounds beside the writers; what is missing then comes while they wait
-FEW_BEHIND = 512  # records that may be missing when the writers are held up
 PATIENCE = 6  # times the busy timeout, until the writers let us in
 Progress = Callable[[int, int], None]  # pages done, of so many
 COPIED = ("settings", "openers")  # what is taken over as it stands
@@ -69,7 +69,9 @@ def _copy(source_path: Path, part: Path, progress: Progress) -> None:
             source.close()
 
 
-def compact(path: Path, progress: Callable[[int], None] = lambda _: None) -> tuple[int, int]:
+def compact(
+    path: Path, progress: Callable[[int], None] = lambda _: None, *, thresholds: StoreThresholds | None = None
+) -> tuple[int, int]:
     """Write a store anew without what was deleted from it, its names and values included; bytes before and after.
 
     Others may read and write meanwhile; they must open it again afterwards. It needs room for two more copies.
@@ -79,14 +81,17 @@ def compact(path: Path, progress: Callable[[int], None] = lambda _: None) -> tup
         size = store.stat().file_bytes
         store._file.reserve.release()  # kept again when the store is closed
         with SQLiteStore(part, create=True, read_only=False, limits=SCRATCH, is_scratch=True) as fresh:
-            _Compaction(store, fresh, progress).run()
+            _Compaction(store, fresh, progress, (thresholds or StoreThresholds()).caught_up_records).run()
     return size, path.stat().st_size
 
 
 class _Compaction:
     """A store, and a fresh one that follows it until it takes its place."""
 
-    def __init__(self, store: SQLiteStore, fresh: SQLiteStore, progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, store: SQLiteStore, fresh: SQLiteStore, progress: Callable[[int], None], caught_up_records: int
+    ) -> None:
+        self._caught_up_records = caught_up_records
         self._store = store
         self._fresh = fresh
         self._progress = progress
@@ -101,7 +106,7 @@ class _Compaction:
         self._removal = self._store._file.state().last_removal
         self._follow()
         for _ in range(CATCH_UPS):
-            if self._store._file.state().last_record - self._reached <= FEW_BEHIND:
+            if self._store._file.state().last_record - self._reached <= self._caught_up_records:
                 break
             self._follow()
         self._swap()

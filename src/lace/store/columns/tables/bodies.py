@@ -15,7 +15,6 @@ from lace.store.columns.tables.checksum import damaged
 
 PAGE_RECORDS = 256
 PAGE_BYTES = 8 << 20  # bodies in memory at once while they are read in order
-LONG_BODY_BYTES = 1 << 20
 
 Bodies = list[tuple[StoreRecordId, bytes]]
 
@@ -23,15 +22,16 @@ Bodies = list[tuple[StoreRecordId, bytes]]
 class BodyTable:
     """Reads and writes bodies; its caller holds the connection's lock and transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, long_body_bytes: int) -> None:
         self._connection = connection
+        self._long_body_bytes = long_body_bytes
 
     def insert(self, rows: Iterable[tuple[int, int, bytes]]) -> None:
         """Add bodies under their ids and the codes of their hashes."""
         short = list(rows)
-        long = [row for row in short if len(row[2]) > LONG_BODY_BYTES]
+        long = [row for row in short if len(row[2]) > self._long_body_bytes]
         if long:
-            short = [row for row in short if len(row[2]) <= LONG_BODY_BYTES]
+            short = [row for row in short if len(row[2]) <= self._long_body_bytes]
         self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", short)
         for record, code, body in long:  # written in place: as a parameter SQLite would copy it twice
             self._connection.execute("INSERT INTO records VALUES (?, ?, zeroblob(?))", (record, code, len(body)))

@@ -1,8 +1,9 @@
-"""Quick answers are the answers: a link whose host gives them sends the bytes of one whose host is always asked."""
+"""Answers without waiting are the answers: a link whose host gives them sends the bytes of one that always waits."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,19 +12,22 @@ from hypothesis import strategies as st
 
 from interlace.pair import ALL, blob, config_of, group_module, plex
 from lace.interlace import effects as asked
-from lace.interlace.host import Call
-from lace.interlace.inputs import HostAnswer, LocalChanged
+from lace.interlace import inputs
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.host import Call, Loaded, NotNow
+from lace.interlace.inputs import LocalChanged
 from lace.interlace.setup.terms import Terms
 from lace.policy.operand import Module
 from lace.policy.select import telling
 from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
-from lace.runtime.host.quickly import Quick
 from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.rules.followedset import NO_CLAIMS, SharedSet
 from lace.runtime.rules.policybook import PolicyBook
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
+from runtime.test_host_contract import RUNTIME
 from tries import tries
 
 RECORDS = [validate(plex(f"n/{n}", group="u" if n % 3 else "v")) for n in range(9)]
@@ -32,39 +36,43 @@ MODULES = {"all": ALL, "a group": group_module("u"), "all, told with a field": t
 STEP = st.tuples(st.sampled_from([0, 1]), st.booleans(), st.sets(st.sampled_from(range(len(RECORDS))), max_size=3))
 
 
-class Counting(Quick):
-    """Counts what was answered at once."""
-
-    def __init__(self, host: LocalHost, bodies: RecentBodies, seen: Counter[str]) -> None:
-        super().__init__(host, bodies)
-        self._seen = seen
-
-    def answer(self, effect: asked.HostEffect) -> HostAnswer | None:
-        found = super().answer(effect)
-        self._seen[type(effect).__name__] += found is not None
-        return found
-
-    def listed(self, wanted: asked.SendListing) -> Any:
-        found = super().listed(wanted)
-        self._seen["SendListing"] += found is not None
-        return found
-
-    def loaded(self, wanted: asked.SendRecords) -> Any:
-        found = super().loaded(wanted)
-        self._seen["SendRecords"] += found is not None
-        return found
-
-
 class Watched(LocalHost):
-    """A host whose quick answers are counted, or that has none."""
+    """A host that counts what it answered without waiting, or that is never asked so."""
 
     def __init__(self, *given: Any, bodies: RecentBodies, seen: Counter[str] | None, **options: Any) -> None:
         super().__init__(*given, bodies=bodies, **options)
-        self._recent, self._seen = bodies, seen
+        self._seen = seen
 
     @property
-    def at_once(self) -> Quick | None:
-        return Counting(self, self._recent, self._seen) if self._seen is not None else None
+    def answers_now(self) -> bool:
+        return self._seen is not None
+
+    def _count(self, effect: object, call: Call) -> None:
+        if self._seen is not None and not call.may_wait:
+            self._seen[type(effect).__name__] += 1
+
+    def evaluate(self, wanted: asked.Evaluate, call: Call) -> inputs.Evaluated:
+        found = super().evaluate(wanted, call)
+        self._count(wanted, call)
+        return found
+
+    def measure(self, wanted: asked.Measure, call: Call) -> inputs.Measured:
+        found = super().measure(wanted, call)
+        self._count(wanted, call)
+        return found
+
+    def take_difference(self, wanted: asked.TakeDifference | asked.TakeChange, call: Call) -> inputs.DifferenceTaken:
+        found = super().take_difference(wanted, call)
+        self._count(wanted, call)
+        return found
+
+    def list(self, wanted: asked.SendListing, call: Call) -> Iterator[Sequence[Advertisement]]:
+        yield from super().list(wanted, call)
+        self._count(wanted, call)
+
+    def load(self, wanted: asked.SendRecords, call: Call) -> Iterator[Loaded]:
+        yield from super().load(wanted, call)
+        self._count(wanted, call)
 
 
 class Hub:
@@ -169,19 +177,17 @@ def test_bytes_that_were_sent_are_few() -> None:
     assert bodies.get(["c"]) is None
 
 
-def test_a_set_that_the_store_has_left_behind_is_not_told_at_once() -> None:
-    store = MemoryStore()
-    store.put(RECORDS[:3])
+def test_a_set_that_the_store_has_left_behind_is_not_told_now() -> None:
     hub = Hub(ALL, [{0, 1, 2}, {0, 1, 2}], quick=True, links=1)
-    host = hub.links[0].ends[1].host
-    assert isinstance(host, LocalHost)
-    sends = host.shared_sends
-    assert sends is not None
-    known = sends.at_once()
-    assert known is not None
+    sends = hub.links[0].ends[1].host.shared
+    assert isinstance(sends, SharedSet)
+
+    def now() -> int:
+        return len(sends.current(RUNTIME, NO_CLAIMS, Call(may_wait=False)))
+
+    known = now()
     hub.server.put([RECORDS[7]])
-    assert sends.at_once() is None
+    with pytest.raises(NotNow):
+        now()
     sends.refresh(Call())
-    later = sends.at_once()
-    assert later is not None
-    assert len(later) == len(known) + 1
+    assert now() == known + 1

@@ -1,0 +1,76 @@
+"""Sizes at which a part goes from its plain way to a faster one, or begins to tidy up.
+
+Rule: none of them changes an answer, only what it costs; that is what makes them different from `lace.limits`. They are
+handed in where a part is opened, so that a test can have both ways with a handful of records. docs/ways.md lists the
+ways, what each buys, and the test that compares it with the plain one.
+"""
+
+from __future__ import annotations
+
+from lace.limits import KIB, MIB
+from lace.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreThresholds:
+    """What one open store file goes by."""
+
+    bulk_texts: int = 4096  # of a batch: index keys by numpy, added as a run before anything is looked up (225)
+    matrix_texts: int = 256  # of one length in such a batch: their keys by one product of a matrix
+    looked_up_pages: int = 256  # of runs, one by one; for more the runs are read into memory
+    run_page_keys: int = 337  # in a row of a run: four such rows fill a page of the file
+    run_fanout: int = 8  # runs of a size: then they become one
+    folded_run_keys: int = 512 * KIB  # of a run: it is not folded further, which bounds what folding holds in memory
+    held_run_keys: int = 8 * MIB  # 12 bytes each; runs beyond these are read each time they are searched
+    whole_dictionary_texts: int = 1000  # asked for at once, and more than there are: the dictionary is read whole
+    long_body_bytes: int = MIB  # of a record: written in place, because SQLite copies a parameter twice
+    small_write_bytes: int = MIB  # of a put: after shorter ones the log is copied into the file early
+    caught_up_records: int = 512  # behind the writers: then a compaction holds them up and takes the rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleThresholds:
+    """What the reader of a bundle goes by."""
+
+    read_bytes: int = MIB  # at a time; a record longer than this is not held twice
+    rejected_piece_bytes: int = MIB  # damage longer than this comes in several pieces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineThresholds:
+    """030: how the embedded engine evaluates and follows changes."""
+
+    # a goal: demand against evaluation without it (`lace.datalog.engine.answering`)
+    head_start_rows: int = 600_000  # rows of work, some milliseconds, that no demand is questioned for
+    demand_share: float = 0.15  # of the work without demand that demand may add to it
+    open_demand_share: float = 0.05  # the same for goals without constants, of which less is expected
+    # rows one by one against columns (`lace.datalog.engine.turned_rules`)
+    single_rows: int = 12  # rows that are followed one by one
+    single_rows_reached: int = 96  # rows that these may lead to, before columns are the better way
+    # following a change against computing the stratum again (`lace.datalog.engine.follow`)
+    follow_share: float = 0.4  # of what computing a stratum took: what following may take
+    follow_rows: int = 16_384  # rows touched that are always worth trying
+    # a table that changes (`lace.datalog.engine.table`)
+    bulk_rows: int = 64  # from here on rows are looked up as columns
+    flush_rows: int = 16_384  # rows beside the columns that are always cheap enough
+    flush_part: int = 16  # one in so many rows of the columns: if more stand beside them, they become columns too
+    same_part: int = 64  # one in so many: if fewer rows of a recomputed table differ, its columns and indexes stay
+    # rows that left a run (`lace.datalog.engine.tombstones`)
+    compared_rows: int = 64  # from here on rows are compared as columns
+    compared_rows_indexed: int = 6  # and from here on if there is an index of whole rows
+    marks_part: int = 256  # one row in so many: from here on marks are worth their memory
+    # an index against comparing all rows (`lace.datalog.engine.runs`)
+    compared_run_rows: int = 4_096  # a run of fewer is ordered in no time
+    # answers for explanations (`lace.datalog.engine.on_demand`)
+    patterns_apart: int = 32  # evaluations for patterns of one predicate, after which it is derived in full
+    glance_rows: int = 10_000  # what a fact that is only nice to have may cost
+    kept_results: int = 64
+    # how much is taken at a time
+    batch_rows: int = 1 << 21  # of a join
+    page_rows: int = 1 << 14  # of JSON lines
+    halved_rows: int = 1 << 18  # from here on two threads sort: some milliseconds of work, a thread starts in a tenth
+    words_texts: int = 20_000  # from here on texts are sorted as machine words
+    kept_texts: int = 1 << 16  # single texts of a source
+
+
+ENGINE_THRESHOLDS = EngineThresholds()
