@@ -67,7 +67,7 @@ def test_the_secret_shows_only_when_asked_for() -> None:
 def test_what_is_no_secret_is_refused_and_not_repeated(given: str) -> None:
     result = lace("import", "me", given=given)
     assert result.exit_code == ExitCode.KEY
-    assert "no signing secret" in result.stderr
+    assert "not a signing secret" in result.stderr
     assert not given or given not in result.output
 
 

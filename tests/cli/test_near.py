@@ -23,11 +23,11 @@ def archive(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("prefix", "said"),
     [
-        ("//debian//main", "nothing stands at //debian//main; there is //debian//main/, //debian//main/net//"),
-        ("//debain", "nothing stands at //debain; there is //debian//\n"),
-        ("//u//note//", "nothing stands at //u//note//; there is //u//notes//\n"),
-        ("//u//notes//y", "nothing stands at //u//notes//y; there is //u//notes//\n"),
-        ("//zzzzzzzz", "nothing stands at //zzzzzzzz\n"),
+        ("//debian//main", "no records under //debian//main; did you mean //debian//main/ or //debian//main/net//"),
+        ("//debain", "no records under //debain; did you mean //debian//?\n"),
+        ("//u//note//", "no records under //u//note//; did you mean //u//notes//?\n"),
+        ("//u//notes//y", "no records under //u//notes//y; did you mean //u//notes//?\n"),
+        ("//zzzzzzzz", "no records under //zzzzzzzz\n"),
     ],
 )
 def test_an_empty_listing_names_what_is_near(archive: Path, prefix: str, said: str) -> None:
@@ -43,7 +43,7 @@ def test_a_listing_that_holds_something_and_one_of_an_empty_lace_say_nothing_mor
     with lace.open(tmp_path / "empty.lace", create=True):
         pass
     shown = CliRunner().invoke(app, ["ls", str(tmp_path / "empty.lace")])
-    assert shown.stderr == "nothing stands at //\n"
+    assert shown.stderr == "no records under //\n"
     assert CliRunner().invoke(app, ["ls", str(tmp_path / "empty.lace"), "--json"]).stdout == ""
 
 
@@ -51,4 +51,4 @@ def test_a_listing_that_holds_something_and_one_of_an_empty_lace_say_nothing_mor
 def test_a_record_that_is_not_there_names_what_is_near(archive: Path, command: str) -> None:
     shown = CliRunner().invoke(app, [command, str(archive), "//u//note//x"])
     assert shown.exit_code == 1
-    assert shown.stderr == "error: nothing is stored at //u//note//x\n  try  there is //u//notes//\n"
+    assert shown.stderr == "error: there is no record at //u//note//x\n  try  did you mean //u//notes//?\n"

@@ -56,7 +56,7 @@ def test_every_command_over_a_lace_is_among_them() -> None:
 @pytest.mark.parametrize("text", FORGOTTEN)
 @pytest.mark.parametrize(("words", "parameter"), TAKERS, ids=lambda part: getattr(part, "name", None) or " ".join(part))
 def test_a_path_that_forgets_is_refused(words: tuple[str, ...], parameter: click.Parameter, text: str) -> None:
-    with pytest.raises(click.BadParameter, match=r"kept in memory|is empty"):
+    with pytest.raises(click.BadParameter, match=r"a lace in memory|is empty"):
         parameter.type.convert(text, parameter, None)
 
 
@@ -90,7 +90,7 @@ def test_a_node_file_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     Path("lace.toml").write_text('store = ":memory:"\nlisten = ["unix:s.sock"]\n')
     result = CliRunner().invoke(app, ["serve", "--config", "lace.toml"])
     assert result.exit_code == 1
-    assert "kept in memory" in result.output
+    assert "a lace in memory" in result.output
 
 
 def test_a_file_of_that_name_elsewhere_is_a_file(tmp_path: Path) -> None:

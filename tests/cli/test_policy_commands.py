@@ -97,7 +97,7 @@ def test_a_bad_operand_is_told_with_every_reason() -> None:
 def test_a_store_is_no_operand() -> None:
     result = lace("plan", "all", "a.lace")
     assert result.exit_code == ExitCode.STORE
-    assert "this is a lace, not a file of rules" in result.stderr
+    assert "is a lace, not a rule file" in result.stderr
 
 
 @pytest.mark.clause("020-DISC-01", "020-VIEW-14")

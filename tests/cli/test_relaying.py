@@ -71,7 +71,7 @@ def test_what_a_server_hides_no_relay_brings_to_one_that_wants_it(stage: Path) -
 def test_options_about_a_lace_of_ones_own_are_refused(option: tuple[str, ...]) -> None:
     done = lace("interlace", "tcp:127.0.0.1:9", "tcp:127.0.0.1:9", *option)
     assert done.exit_code == ExitCode.USAGE
-    assert f"{option[0]} means nothing between two addresses" in done.stderr
+    assert f"{option[0]} has no meaning between two addresses" in done.stderr
 
 
 @pytest.mark.parametrize("pair", [("tcp:127.0.0.1:9", "a.lace"), ("tcp:127.0.0.1:9", "stdio"), ("stdio", "a.lace")])
@@ -86,14 +86,14 @@ def test_a_third_word_is_refused_and_not_passed_over(command: str, pair: tuple[s
     """Only behind stdio is it a command to start."""
     done = lace(command, *pair, more)
     assert done.exit_code == ExitCode.USAGE
-    assert f"{more!r} behind {pair[1]}" in done.stderr
+    assert f"{more!r} after {pair[1]}" in done.stderr
     assert len(hashes("b.lace")) == 2
 
 
 def test_between_two_addresses_a_third_is_refused() -> None:
     done = lace("interlace", "tcp:127.0.0.1:9", "tcp:127.0.0.1:10", "tcp:127.0.0.1:11")
     assert done.exit_code == ExitCode.USAGE
-    assert "'tcp:127.0.0.1:11' behind tcp:127.0.0.1:10" in done.stderr
+    assert "'tcp:127.0.0.1:11' after tcp:127.0.0.1:10" in done.stderr
 
 
 def test_a_peer_that_is_not_there_is_told(stage: Path) -> None:

@@ -187,7 +187,7 @@ def test_every_shut_gate_says_no_in_a_sentence(world: Path) -> None:
             (a, note, *select, *expose, "--peer", members, "--with", b),
             "there: this side's own rules do not ask for it",
         ),
-        ((a, there), "here: no record of that hash is stored"),
+        ((a, there), "here: no record with that hash is stored"),
     ]
     for arguments, sentence in walks:
         done = run(*arguments)

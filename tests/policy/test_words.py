@@ -51,7 +51,7 @@ def test_rules_and_words_are_still_what_they_were() -> None:
     [
         (["--expose", "selectd"], "did you mean selected?"),
         (["--expose", "exposd.lace"], "did you mean exposed.lace?"),
-        (["--expose", "zzz"], "give all, selected, none, a file of rules"),
+        (["--expose", "zzz"], "give all, selected, none, a rule file"),
         (["--select", "exposd.lace"], "did you mean exposed.lace?"),
         (["--their-select", "al"], "did you mean all?"),
     ],

@@ -190,7 +190,7 @@ def test_a_plex_that_is_no_manifest_is_not_read_as_a_chunk() -> None:
     shelf = Shelf(RecordLimits())
     plain = shelf.add(Plex(group="u", app="a", name="n", tai=HEADING.tai, blob=A))
     found = shelf.manifest(("Chunk+Link", f"0..4 {plain}"), ("Content-Total-Length", "4"))
-    with pytest.raises(InvalidRecord, match="no manifest"):
+    with pytest.raises(InvalidRecord, match="not a manifest"):
         shelf.read(found)
 
 

@@ -76,7 +76,7 @@ def test_facts_stand_beside_those_of_a_lace() -> None:
         assert view.apply(added=[lace.Fact(hide, (first,))]).removed == {SHOWN: ((first,),)}
         second = notes.put(b"two", group="u", app="a", name="2")
         assert view.apply(removed=[lace.Fact(hide, (first,))]).added == {SHOWN: tuple(sorted([(first,), (second,)]))}
-        with pytest.raises(lace.InvalidInput, match="only facts that were handed in"):
+        with pytest.raises(lace.InvalidInput, match="only facts that were passed in"):
             view.apply(removed=[lace.Fact(lace.Predicate("Have", 1), (first,))])
         # What is handed in and stored stays as long as one of both holds it.
         group = lace.Fact(lace.Predicate("Field", 4), (first, "Group", "0", "u"))

@@ -61,7 +61,7 @@ def test_content_may_be_bytes_a_path_or_a_stream(notes: Lace, tmp_path: Path) ->
     assert len({put(notes, content, tai=OLD) for content in contents}) == 1  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="encode"):
         put(notes, "hello")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="content is bytes, a Path or an open file, not NoneType"):
+    with pytest.raises(TypeError, match="content must be bytes, a Path or an open file, not NoneType"):
         put(notes, None)  # type: ignore[arg-type]
 
 
@@ -127,7 +127,7 @@ def test_a_version_selector_chooses_among_the_records_of_a_coordinate(notes: Lac
     assert notes.resolve(f"{here}seal/{KEY.verifier}/{OLD}") == records[KEY.verifier, OLD]
     exact = f"{here}seal/{KEY.verifier}/{OLD}/{records[KEY.verifier, OLD]}"
     assert notes.resolve(exact) == records[KEY.verifier, OLD]
-    with pytest.raises(NotFound, match="nothing is stored") as caught:
+    with pytest.raises(NotFound, match="there is no record") as caught:
         notes.resolve(f"{here}plex/{OLD}/{records['plex', NEW]}")
     assert "5 other versions" in caught.value.__notes__[0]
 

@@ -88,9 +88,9 @@ def test_who_signed_here_moves_no_tip_and_the_other_writer_is_told(sign: Signing
 def test_a_record_dated_beyond_the_horizon_is_never_a_tip(sign: SigningKey | None) -> None:
     with opened() as lace:
         put(lace, b"2286", days=9_500 * 10, sign=sign)
-        with pytest.raises(api.NotFound, match="nothing is stored"):
+        with pytest.raises(api.NotFound, match="there is no record"):
             lace.get(HERE)
-        with pytest.raises(api.NotFound, match="nothing is stored"):
+        with pytest.raises(api.NotFound, match="there is no record"):
             lace.tip(HERE)
         assert [row.is_tip for row in lace.list()] == [False]
         put(lace, b"today", days=0)

@@ -32,7 +32,7 @@ def test_a_backup_of_a_lace_in_use_is_a_lace_and_overwrites_nothing(notes: Path,
         assert lace.backup(notes, copy, progress=lambda done, of: told.append((done, of))) == copy.stat().st_size
     assert names(copy) == ["kept", "new"]
     assert told[-1][0] == told[-1][1] > 0
-    with pytest.raises(lace.StoreError, match="exists already"):
+    with pytest.raises(lace.StoreError, match="already exists"):
         lace.backup(notes, copy)
     lace.backup(notes, copy, replace=True)
 
@@ -41,10 +41,10 @@ def test_a_backup_is_restored_where_there_is_no_lace(notes: Path, tmp_path: Path
     lace.backup(notes, tmp_path / "copy.lace")
     assert lace.restore(tmp_path / "copy.lace", tmp_path / "again.lace") == 1
     assert names(tmp_path / "again.lace") == ["kept"]
-    with pytest.raises(lace.StoreError, match="exists already"):
+    with pytest.raises(lace.StoreError, match="already exists"):
         lace.restore(tmp_path / "copy.lace", notes)
     (tmp_path / "other.lace-wal").touch()  # of a lace whose file somebody moved away
-    with pytest.raises(lace.StoreError, match=r"other\.lace-wal exists already"):
+    with pytest.raises(lace.StoreError, match=r"other\.lace-wal already exists"):
         lace.restore(tmp_path / "copy.lace", tmp_path / "other.lace")
 
 

@@ -76,14 +76,14 @@ def test_a_server_with_a_quota_takes_what_it_may_and_says_so(tmp_path: Path) -> 
             assert told["held_back_by_peer"] == {"quota": 3}
             assert set(told["held_back_records"]) == hashes_of(SMALL) - hashes(far)
         text = said(tmp_path, *arguments)
-        assert "but not all was kept" in text
+        assert "but not everything was kept" in text
         assert "held back by peer  3 records: 3 quota, not asked for" in text
         wanted = sorted(hashes_of(SMALL) - hashes(far))
         code, told = ran(tmp_path, "store", str(near), *wanted, "--to", address)
         assert code == ExitCode.REFUSED
         assert told["sent"] == 0
         assert told["refused_by_peer"] == dict.fromkeys(wanted, "quota")
-        assert "the peer does not keep 3 records:" in said(tmp_path, "store", str(near), *wanted, "--to", address)
+        assert "the peer refused 3 records:" in said(tmp_path, "store", str(near), *wanted, "--to", address)
     with served(tmp_path, str(far), address, "--expose", "all", "--quota", "peer=80000B"):
         code, told = ran(tmp_path, *arguments)
         assert (code, told["sent"], told["converged"]) == (ExitCode.OK, 3, True)

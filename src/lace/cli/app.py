@@ -1,4 +1,4 @@
-"""The `lace` group: finds a command's module by name, loads it when it is called, and ends every failure in one block.
+"""The `lace` group: finds a command's module by name, loads it on call, and turns every failure into one block of text.
 
 Rule: importing this module imports click and nothing else that costs time.
 """
@@ -17,11 +17,11 @@ from lace.cli.catalogue import BY_NAME, CATALOGUE, SECTIONS
 from lace.cli.output.failure import ExitCode, explain_failure, leave_quietly
 from lace.cli.output.output import say, styled, visible
 
-INTRODUCTION = """Keep signed records in a file, and let two machines converge on them by rules.
+INTRODUCTION = """Keep signed records in a file, and sync them between machines by rules.
 
-A lace is one file of records. Content goes in under a coordinate, //GROUP//APP//NAME, at a time, with a signature if
-you like; its hash is its name for good. Nothing is ever changed in place: a newer record under the same coordinate is
-the new tip."""
+A lace is one file of records. You store content under a coordinate, //GROUP//APP//NAME, with a time and, if you like,
+a signature; its hash is its permanent name. Nothing is changed in place: a newer record under the same coordinate
+becomes the new tip."""
 
 EXAMPLES = """
 $ lace init notes.lace
@@ -31,8 +31,8 @@ $ lace ls notes.lace
 $ lace get notes.lace //u//ding//links/1
 """
 
-CLOSING = """`lace COMMAND --help` explains a command, `lace help coordinates` and `lace help exit-codes` the rest. With
---json a command prints one JSON object per line."""
+CLOSING = """`lace COMMAND --help` explains a command; `lace help TOPIC` explains coordinates, addresses, limits,
+environment and exit-codes. With --json a command prints one JSON object per line."""
 
 
 class LaceGroup(click.Group):
@@ -47,7 +47,7 @@ class LaceGroup(click.Group):
             return None
         command = import_module(entry.module).command
         if not isinstance(command, click.Command):
-            raise TypeError(f"{entry.module}.command is no click command")
+            raise TypeError(f"{entry.module}.command is not a click command")
         return command
 
     def resolve_command(
@@ -105,7 +105,7 @@ class LaceGroup(click.Group):
             leave_quietly()
             ctx.exit(ExitCode.BROKEN_PIPE)
         except click.ClickException as error:
-            # It repeats what was typed or pasted.
+            # The message repeats what was typed or pasted, which may steer a terminal.
             error.message = visible(error.message)  # type: ignore[misc]  # final, but nothing else holds the text
             raise
         except (click.exceptions.Exit, click.Abort):
@@ -124,7 +124,7 @@ def _write_heading(formatter: click.HelpFormatter, text: str) -> None:
 
 
 def _nearest(name: str) -> str:
-    """A hint with the commands spelled most like `name`, or nothing."""
+    """A hint that names the commands spelled most like `name`; without one, where to find them all."""
     from difflib import get_close_matches
 
     close: Sequence[str] = get_close_matches(name, list(BY_NAME), n=3)
@@ -138,7 +138,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, value: bool) 
         try:
             say(f"lace {version('lace-protocol')}")
         except PackageNotFoundError:
-            say("lace, run from its source without being installed")
+            say("lace, run from source (not installed)")
         ctx.exit()
 
 
@@ -150,4 +150,4 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, value: bool) 
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
 def app(debug: bool) -> None:
-    """Keep signed records in a file, and let two machines converge on them by rules."""
+    """Keep signed records in a file, and sync them between machines by rules."""

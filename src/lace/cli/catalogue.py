@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Verb(NamedTuple):
-    """One command: where it stands in the help page and where its code is."""
+    """One command: its place in the help page and the file that holds its code."""
 
     section: str
     name: str
@@ -29,7 +29,7 @@ CATALOGUE = (
     Verb("Records", "checkout", "checkout", "Write records as files into a folder."),
     Verb("Records", "ls", "ls", "List records, by coordinate, oldest first."),
     Verb("Records", "cat", "cat", "Write the stored bytes of records, headers and all."),
-    Verb("Records", "facts", "facts", "Print the facts of one record or of all, one a line."),
+    Verb("Records", "facts", "facts", "Print the facts of one record or of all, one per line."),
     Verb("Records", "find", "find", "Find records by the words of their names, headers and text."),
     Verb("Records", "rm", "rm", "Remove records and their facts."),
     Verb("Stores", "init", "init", "Create an empty lace."),
@@ -37,27 +37,27 @@ CATALOGUE = (
     Verb("Stores", "export", "export", "Write records to a bundle."),
     Verb("Stores", "stat", "stat", "Show how much a lace holds."),
     Verb("Stores", "quota", "quota", "Show what peers have brought into a lace, by account."),
-    Verb("Stores", "backup", "backup", "Copy a lace whole, also while it is in use."),
-    Verb("Stores", "restore", "restore", "Make a lace from a backup."),
-    Verb("Stores", "compact", "compact", "Write a lace anew without what was removed from it."),
-    Verb("Stores", "repair", "repair", "Save all that can be read of a damaged lace."),
+    Verb("Stores", "backup", "backup", "Copy a whole lace, even while it is in use."),
+    Verb("Stores", "restore", "restore", "Create a lace from a backup."),
+    Verb("Stores", "compact", "compact", "Rewrite a lace without what was removed from it."),
+    Verb("Stores", "repair", "repair", "Salvage everything readable from a damaged lace."),
     Verb("Stores", "verify", "verify", "Re-hash every record, re-verify every signature."),
-    Verb("Stores", "index", "index", "Let a lace be searched by words."),
+    Verb("Stores", "index", "index", "Make a lace searchable by words."),
     Verb(
         "Stores",
         "inspect",
         "inspect",
         "Look into laces, archives and captured streams from a browser.",
     ),
-    Verb("Keys", "key", "key", "Make, list, show, import and lock signing keys."),
+    Verb("Keys", "key", "key", "Create, list, show, import and lock signing keys."),
     Verb("Exchange", "interlace", "interlace", "Exchange records with a peer until neither wants more."),
     Verb("Exchange", "follow", "follow", "Keep an exchange with a peer open and print what happens."),
     Verb("Exchange", "serve", "serve", "Accept peers and exchange with each of them until stopped."),
-    Verb("Exchange", "browse", "browse", "List what a peer offers to us, to pick from."),
-    Verb("Exchange", "why", "why", "Say at which gate a record stops on its way to a peer."),
+    Verb("Exchange", "browse", "browse", "List what a peer offers, to pick from."),
+    Verb("Exchange", "why", "why", "Show at which gate a record stops on its way to a peer."),
     Verb("Exchange", "store", "store", "Send records of a lace to a peer."),
     Verb("Exchange", "tap", "tap", "Show a stream decoded, with sizes and times."),
-    Verb("Exchange", "cert", "cert", "Make a self-signed certificate for wss and print its pin."),
+    Verb("Exchange", "cert", "cert", "Create a self-signed certificate for wss and print its pin."),
     Verb("Rules", "check", "check", "Check rule files and show every error."),
     Verb("Rules", "explain", "explain", "Show why a fact holds, or why it does not."),
     Verb("Rules", "fmt", "fmt", "Write rule files in canonical order and spacing."),

@@ -1,7 +1,7 @@
-"""Tests of rule files: given records and facts, the rows that must come out, and the proof where they do not.
+"""Tests of rule files: given records and facts, the rows that must come out, and a proof of every difference.
 
-Rule: a case says everything that it rests on. What a case expects of a predicate is all of it: a row that is missing
-and a row that is too many both fail, the first with why it does not hold, the second with its proof.
+Rule: a case states everything it depends on, and all rows that it expects of a predicate. A missing row and an
+unexpected one both fail it; the first is shown with the reason why it does not hold, the second with its proof.
 
     [[case]]
     name = "a member's note is selected"
@@ -52,15 +52,15 @@ class RuleCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What came of a case: facts that should hold and do not, and the other way round, each with its explanation.
+    """The result of a case: facts that should hold and do not, and the other way round, each with its explanation.
 
-    A fact of which neither a rule nor a given fact speaks has none.
+    A fact whose predicate no rule and no given fact mentions has none.
     """
 
     name: str
     missing: tuple[tuple[Fact, Explanation | None], ...] = ()
     unwanted: tuple[tuple[Fact, Explanation | None], ...] = ()
-    untold: int = 0  # further differences that are not explained
+    untold: int = 0  # further differences, without explanations
 
     @property
     def passed(self) -> bool:
@@ -77,18 +77,18 @@ def read_cases(text: str, *, name: str = "<cases>", limits: EngineLimits = _DEFA
     if data or not isinstance(cases, list) or not cases:
         found = ", ".join(sorted(data)) or "no case"
         raise InvalidText(
-            "a case file holds [[case]] tables and nothing else", rule="case-file", place=name, found=found
+            "a case file must contain [[case]] tables and nothing else", rule="case-file", place=name, found=found
         )
     return [_case(item, f"{name}: case {number}", limits) for number, item in enumerate(cases, start=1)]
 
 
 def _case(item: Any, place: str, limits: EngineLimits) -> RuleCase:
     if not isinstance(item, dict) or not isinstance(item.get("name"), str):
-        raise InvalidText("a case has a name", rule="case-file", place=place)
+        raise InvalidText("a case needs a name", rule="case-file", place=place)
     place = f"{place} ({item['name']})"
     unknown = sorted(set(item) - _KEYS)
     if unknown:
-        message = f"a case has the keys {', '.join(sorted(_KEYS))}"
+        message = f"the keys of a case are {', '.join(sorted(_KEYS))}"
         raise InvalidText(message, rule="case-file", place=place, found=", ".join(unknown))
     facts = [*_facts(item, "given", place, limits)]
     for record in _tables(item, "record", place):
@@ -108,14 +108,14 @@ def _case(item: Any, place: str, limits: EngineLimits) -> RuleCase:
 def _facts(item: Mapping[str, Any], key: str, place: str, limits: EngineLimits) -> Iterator[Fact]:
     text = item.get(key, "")
     if not isinstance(text, str):
-        raise InvalidText(f"{key} is fact lines in a text", rule="case-file", place=place, found=repr(text)[:60])
+        raise InvalidText(f"{key} must be a text of fact lines", rule="case-file", place=place, found=repr(text)[:60])
     return parse_facts(text.strip(), name=f"{place}, {key}", limits=limits)
 
 
 def _tables(item: Mapping[str, Any], key: str, place: str) -> list[dict[str, Any]]:
     tables = item.get(key, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) and "id" in table for table in tables):
-        raise InvalidText(f"[[case.{key}]] is a table with an id", rule="case-file", place=place)
+        raise InvalidText(f"[[case.{key}]] must be a table with an id", rule="case-file", place=place)
     return tables
 
 
@@ -128,7 +128,7 @@ def _record_facts(record: dict[str, Any], place: str) -> Iterator[Fact]:
 
 
 def _claim_facts(claim: dict[str, Any], place: str) -> Iterator[Fact]:
-    """Advertised and its fields; `source` is who says so."""
+    """Advertised and its fields; `source` is who advertises."""
     identifier, source = str(claim["id"]), str(claim.pop("source", "peer"))
     yield Fact(ADVERTISED, (identifier, source))
     for name, index, value in _fields(claim, place):
@@ -141,7 +141,7 @@ def _fields(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, st
             continue
         for index, value in enumerate(given if isinstance(given, list) else [given]):
             if not isinstance(value, str):
-                message = f"{name} of {table['id']} is a text or a list of texts"
+                message = f"{name} of {table['id']} must be a text or a list of texts"
                 raise InvalidText(message, rule="case-file", place=place, found=repr(value)[:60])
             yield name, str(index), value
 
@@ -151,13 +151,13 @@ def _predicates(item: Mapping[str, Any], place: str) -> Iterator[Predicate]:
     for text in [names] if isinstance(names, str) else names:
         predicate = Predicate.parse(str(text))
         if predicate is None:
-            message = "none lists predicates such as Selected/1"
+            message = "none must list predicates such as Selected/1"
             raise InvalidText(message, rule="case-file", place=place, found=repr(text)[:60])
         yield predicate
 
 
 def _seen_by(viewer: str, rules: str, name: str, limits: EngineLimits) -> str:
-    """The rules of an exposure as they read for a viewer (P9); any others as they are."""
+    """The rules of an exposure as one viewer sees them (P9); rules without a viewer unchanged."""
     if not viewer:
         return rules
     program = read_annotated(rules, name=name, limits=limits).program
@@ -167,7 +167,7 @@ def _seen_by(viewer: str, rules: str, name: str, limits: EngineLimits) -> str:
 def run_case(
     case: RuleCase, rules: str, *, name: str = "<rules>", limits: EngineLimits = _DEFAULT_LIMITS
 ) -> CaseOutcome:
-    """Evaluate rules over what a case gives, and compare."""
+    """Evaluate rules over the facts of a case, and compare the result."""
     explainer = Explainer(case.given, _seen_by(case.viewer, rules, name, limits), name=name, limits=limits)
     result = explainer.result
     wanted: dict[Predicate, set[tuple[str, ...]]] = {predicate: set() for predicate in case.empty}

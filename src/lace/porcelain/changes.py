@@ -1,7 +1,7 @@
-"""What comes into a lace and leaves it, as it happens: `for change in notes.changes()`, or `async for`.
+"""Records that are added to and removed from a lace, as it happens: `for change in notes.changes()`, or `async for`.
 
-Rule: a reader is told of every record once, in the order in which it was stored, whoever stored it, also in another
-process. Nothing is kept for a reader: its place is a cursor, which is a text that it may write down.
+Rule: a reader sees every record once, in the order of storing, no matter who stored it, even in another process.
+Nothing is kept for a reader: its position is a cursor, a text that it may save.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from lace.notation.identifiers import RecordHash
 from lace.store.base import RecordStore, StoreCursor, StoreRecordId
 from lace.values import dataclass
 
-POLL_S = 0.25  # how soon what another process stored is noticed; what this one stores is noticed at once
+POLL_S = 0.25  # how soon a reader notices another process's records; it notices this one's immediately
 MAX_RECORDS = 10_000  # in one change
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Records that came and records that went, and the cursor from which to go on after them."""
+    """Records that were added and removed, and the cursor to continue from."""
 
     added: tuple[RecordHash, ...]
     removed: tuple[RecordHash, ...]
@@ -41,20 +41,20 @@ def format_cursor(cursor: StoreCursor) -> str:
 
 
 def parse_cursor(text: str) -> StoreCursor:
-    """The cursor that `format_cursor` wrote."""
+    """Parse the text that `format_cursor` made."""
     record, _, removal = map(natural, text.partition("/"))
     if record is None or removal is None:
-        raise InvalidText("a cursor is two numbers with a slash between", rule="cursor-form", found=repr(text[:40]))
+        raise InvalidText("a cursor is two numbers separated by a slash", rule="cursor-form", found=repr(text[:40]))
     return StoreCursor(StoreRecordId(record), removal)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeStream:
-    """Changes since a cursor. Iterate over it, in a thread of its own or with `async for`; end by leaving the loop."""
+    """Changes since a cursor. Iterate over it, in a thread of its own or with `async for`; leave the loop to end it."""
 
     store: RecordStore
     since: StoreCursor
-    wait_s: float | None = None  # end after so long without news; None: never
+    wait_s: float | None = None  # end after this long without news; None: never
     poll_s: float = POLL_S
     max_records: int = MAX_RECORDS
 
@@ -64,7 +64,7 @@ class ChangeStream:
         cursor, heard = self.since, time.monotonic()
         try:
             while True:
-                news.clear()  # before looking: what is stored from here on is not overheard
+                news.clear()  # before looking, so that nothing stored from here on is missed
                 change, cursor = self._after(cursor)
                 if change is not None:
                     yield change
@@ -77,12 +77,12 @@ class ChangeStream:
             unlisten()
 
     async def __aiter__(self) -> AsyncIterator[Change]:
-        import asyncio  # only here: every command opens a lace, and few of them wait in an event loop
+        import asyncio  # only here: every command opens a lace, but few run an event loop
 
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def tell() -> None:
-            with suppress(RuntimeError):  # of a thread that stores after the loop has ended
+            with suppress(RuntimeError):  # a thread may store something after the loop has ended
                 loop.call_soon_threadsafe(news.set)
 
         unlisten = self.store.news.listen(tell)
@@ -106,21 +106,21 @@ class ChangeStream:
         return self.wait_s is not None and time.monotonic() - heard >= self.wait_s
 
     def _patience_s(self, heard: float) -> float:
-        """How long to wait for a signal; what another process stores gives none, so it is looked for now and then."""
+        """How long to wait for a signal before polling: another process's writes give none."""
         left = self.poll_s if self.wait_s is None else heard + self.wait_s - time.monotonic()
         return max(0.0, min(self.poll_s, left))
 
     def _after(self, since: StoreCursor) -> tuple[Change | None, StoreCursor]:
-        """The next change after a moment, if there is one, and the moment after it."""
+        """The next change after a cursor, if there is one, and the cursor after it."""
         now = self.store.cursor()
         if now == since:
             return None, since
         if now.record < since.record or now.removal < since.removal:
             ours, theirs = format_cursor(now), format_cursor(since)
-            raise CursorExpired(f"the cursor {theirs} is ahead of this lace, which stands at {ours}")
+            raise CursorExpired(f"the cursor {theirs} is ahead of this lace, which is at {ours}")
         if now.removal != since.removal:
             return self._with_removals(since)
-        # Only additions: their names are enough, and a reader that starts at the beginning gets them in portions.
+        # Only additions: their names are enough, and a reader that starts at the beginning gets them in batches.
         found = list(islice(self.store.records_since(since.record), self.max_records))
         if not found:
             return None, now
@@ -131,14 +131,14 @@ class ChangeStream:
         changes = self.store.changes(since)
         if changes is None:
             error = CursorExpired(f"this lace no longer knows what was removed since {format_cursor(since)}")
-            error.add_note("list the lace anew, then go on from its `cursor()`")
+            error.add_note("list the lace again, then continue from its `cursor()`")
             raise error
         added, removed, cursor = changes.added_records, changes.removed_records, changes.cursor
-        if not added and not removed:  # what came in between went again
+        if not added and not removed:  # whatever was added meanwhile is gone again
             return None, cursor
         return Change(added, removed, format_cursor(cursor)), cursor
 
 
 def change_stream(store: RecordStore, since: str | None, wait_s: float | None) -> ChangeStream:
-    """Changes since a cursor's text; without one, from now on."""
+    """The changes since a cursor given as text; without one, from now on."""
     return ChangeStream(store, store.cursor() if since is None else parse_cursor(since), wait_s)

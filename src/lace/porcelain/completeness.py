@@ -1,7 +1,7 @@
-"""Which content of a store is whole, what the rest lacks, and which parts nothing needs (010, conventions).
+"""Which content of a store is complete, what the rest lacks, and which parts nothing needs (010, conventions).
 
-Rule: this reads facts and manifests, never the data of parts. A manifest that breaks the convention is left
-to its reader.
+Rule: this reads facts and manifests, never the data of parts. A manifest that breaks the convention is left for the
+code that reads content.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Incomplete:
 
     hash: RecordHash
     coordinate: str
-    parts: int  # that the manifests which are here name
+    parts: int  # named by the manifests that are here
     missing: tuple[RecordHash, ...] = field(repr=False)
     missing_bytes: int
 
@@ -41,7 +41,7 @@ class Incomplete:
 
     @property
     def lacks(self) -> str:
-        """What is missing, in one line."""
+        """One line that says what is missing."""
         named = ", ".join(self.missing[:MOST_NAMED])
         more = f" and {len(self.missing) - MOST_NAMED:,} more" if len(self.missing) > MOST_NAMED else ""
         return (
@@ -49,7 +49,7 @@ class Incomplete:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The same for programs."""
+        """What is missing, for programs."""
         return {
             "hash": self.hash,
             "coordinate": self.coordinate,
@@ -60,7 +60,7 @@ class Incomplete:
 
 
 def lacking(record: ValidRecord, store: RecordStore, load: Load, limits: RecordLimits) -> Incomplete | None:
-    """What a record's content lacks here; None if it is whole, or not cut into parts."""
+    """What a record's content lacks here; None if it is complete, or not cut into parts."""
     if not is_manifest(record):
         return None
     named: dict[RecordHash, int] = {}  # each part once, and how much of the content it is
@@ -80,16 +80,16 @@ def lacking(record: ValidRecord, store: RecordStore, load: Load, limits: RecordL
 
 
 def require_whole(record: ValidRecord, store: RecordStore, load: Load, limits: RecordLimits) -> None:
-    """Raise what is missing, if anything is: before the first byte of the content is handed out."""
+    """Raise IncompleteContent if anything is missing, before the first byte of the content is handed out."""
     found = lacking(record, store, load, limits)
     if found is not None:
         error = IncompleteContent(str(found), found.hash, found.missing)
-        error.add_note("get it from a peer that has all of it: `lace get … --from ADDRESS`, or `lace interlace`")
+        error.add_note("fetch the rest from a peer that has it: `lace get … --from ADDRESS`, or `lace interlace`")
         raise error
 
 
 def incomplete_content(store: RecordStore, load: Load, limits: RecordLimits) -> Iterator[Incomplete]:
-    """All content that lacks parts, by the manifest at its top; nested ones are told of by those above them."""
+    """All content that lacks parts, by the manifest at its top; nested manifests are covered by the one above them."""
     snapshot = store.snapshot()
     tops = dict.fromkeys(row[0] for row in snapshot.query(FIELD, None, TOTAL_LENGTH))
     if not tops:
@@ -108,7 +108,7 @@ def incomplete_content(store: RecordStore, load: Load, limits: RecordLimits) -> 
 def selected_among(
     found: Sequence[Incomplete], module: Module, store: RecordStore, limits: EngineLimits | None = None
 ) -> list[Incomplete]:
-    """Those whose manifest a selector selects, without a peer: what hangs on who asks is not."""
+    """Those whose manifest a selector selects without a peer; what depends on who asks is left out."""
     if not found:
         return []
     from lace.datalog.engine import evaluate  # seldom needed, and long to load
@@ -125,14 +125,14 @@ def selected_among(
 
 
 def unneeded_parts(store: RecordStore, load: Load, removed: Iterable[RecordHash]) -> list[RecordHash]:
-    """What was stored as a part of these records only: nothing that stays links to it, as a part or otherwise.
+    """The parts that only these records need: no record that stays links to them, as a part or otherwise.
 
-    A nested manifest is one that stands where `put` puts them; a record with a place of its own is nobody's part alone.
+    A nested manifest counts as a part if it is where `put` places them; a record with a coordinate of its own does not.
     """
     removed = tuple(removed)
     snapshot = store.snapshot()
     if not any(True for one in removed for _ in snapshot.query(RECORD_LINK, one, CHUNK_LINK)):
-        return []  # no content in parts goes: who links to what need not be known
+        return []  # no content in parts is removed, so nobody's links need be read
     links: dict[str, set[str]] = {}
     parts: dict[str, list[str]] = {}
     for whole, name, _, _, target in snapshot.query(RECORD_LINK):
@@ -154,7 +154,7 @@ def unneeded_parts(store: RecordStore, load: Load, removed: Iterable[RecordHash]
 
 
 def unlinked_blobs(store: RecordStore) -> list[RecordHash]:
-    """The Blobs that no stored record links to: parts of content that went or never came, or put for themselves."""
+    """The Blobs that no stored record links to: parts whose manifest is gone or never arrived, or stored on purpose."""
     snapshot = store.snapshot()
     linked = {target for _, _, _, _, target in snapshot.query(RECORD_LINK)}
     return [record for _, record in store.records_since() if record.type == "B" and record not in linked]

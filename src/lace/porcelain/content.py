@@ -1,7 +1,8 @@
-"""Content of any size as records (010): one Plex up to what a record may hold, a manifest of chunks above it.
+"""Content of any size as records (010): one Plex up to the limit of a record, above it a manifest of chunks.
 
 Rule: reading and writing hold one or two chunks in memory, whatever the content's size. A manifest is believed only
-after its ranges, its chunks' lengths and, where it states one, its full hash have been checked.
+after its ranges, its chunks' lengths and, if it states one, its full hash have been checked. Content is bytes, a file
+or anything with `read`; a file is opened and closed here, and what the caller opened stays the caller's.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from lace.records.model import Blob, Header, Plex, Record, Seal, sorted_headers
 from lace.records.validate import ValidRecord
 from lace.values import dataclass
 
-CHUNK_FOLDER = "chunks"  # nested manifests stand at NAME/chunks/START..END, beside the content they belong to
+CHUNK_FOLDER = "chunks"  # nested manifests are at NAME/chunks/START..END, beside the content they belong to
 
 Load = Callable[[RecordHash], ValidRecord]
 Sign = Callable[[Plex], Plex | Seal]
 
 
 class ByteReader(Protocol):
-    """Anything that gives up to `size` bytes, and none at its end."""
+    """Anything that returns up to `size` bytes, and none at its end."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -51,7 +52,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class CountedContent:
-    """A source that tells how much was read from it."""
+    """A source that reports how much was read from it."""
 
     source: ByteReader
     progress: Progress
@@ -64,7 +65,7 @@ class CountedContent:
 
 @contextmanager
 def opened_content(content: Content) -> Iterator[tuple[ByteReader, int | None]]:
-    """The content as something to read from, and its size where that is known."""
+    """The content as something to read from, and its size if that is known."""
     if isinstance(content, Path):
         with content.open("rb") as file:
             yield file, content.stat().st_size
@@ -72,14 +73,14 @@ def opened_content(content: Content) -> Iterator[tuple[ByteReader, int | None]]:
         yield BytesIO(content), memoryview(content).nbytes
     elif not hasattr(content, "read"):
         advice = "; encode text first" if isinstance(content, str) else f", not {type(content).__name__}"
-        raise TypeError(f"content is bytes, a Path or an open file{advice}")
+        raise TypeError(f"content must be bytes, a Path or an open file{advice}")
     else:
         yield content, None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """What a Plex says beside its content."""
+    """What a Plex says about its content."""
 
     group: str
     app: str
@@ -150,7 +151,7 @@ def _add_chunks(
             whole.update(data)
         pieces.append(Piece(position, position + len(data), add(Blob(data, limits))))
         position += len(data)
-    if whole is None or size != position:  # a file that grew meanwhile has no hash to state
+    if whole is None or size != position:  # a file that changed its size meanwhile has no hash to state
         return pieces, ""
     return pieces, RecordHash.of("B", whole.digest())
 
@@ -170,7 +171,7 @@ def _add_manifest(
     sign: Sign,
     limits: RecordLimits,
 ) -> RecordHash:
-    """The manifest of all pieces; where they are too many for one Plex, of nested manifests."""
+    """Add the manifest of all pieces; if they are too many for one Plex, a manifest of nested manifests."""
     more: list[Header] = [(TOTAL_LENGTH, str(pieces[-1].end))]
     if whole_hash:
         more.append((FULL_HASH, whole_hash))
@@ -190,7 +191,7 @@ def _add_manifest(
 def _add_nested(
     pieces: list[Piece], heading: Heading, add: Callable[[Record], RecordHash], limits: RecordLimits
 ) -> Piece:
-    """A manifest of some of the pieces, counted from its own start."""
+    """Add a manifest of some of the pieces, with positions relative to its own start."""
     start, end = pieces[0].start, pieces[-1].end
     bare = Heading(group=heading.group, app=heading.app, name=heading.name, tai=heading.tai)
     links = tuple(piece.header(start) for piece in pieces)
@@ -200,7 +201,7 @@ def _add_nested(
 
 
 def read_content(record: ValidRecord, *, load: Load, limits: RecordLimits) -> Iterator[memoryview]:
-    """The content that a record stands for, chunk by chunk; InvalidRecord where a manifest does not hold."""
+    """The content of a record, chunk by chunk; InvalidRecord if a manifest is wrong."""
     if not is_manifest(record):
         yield record.data
         return
@@ -211,7 +212,7 @@ def read_content(record: ValidRecord, *, load: Load, limits: RecordLimits) -> It
             whole.update(data)
         yield data
     if whole is not None and (found := RecordHash.of("B", whole.digest())) != stated:
-        refuse_manifest("the content is not what its full hash says", record, FULL_HASH, found)
+        refuse_manifest("the content does not match its full hash", record, FULL_HASH, found)
 
 
 def is_same_content(record: ValidRecord, file: BinaryIO, *, load: Load, limits: RecordLimits) -> bool:
@@ -241,7 +242,7 @@ def _read_manifest(record: ValidRecord, load: Load, limits: RecordLimits, depth:
             refuse_manifest(f"{piece.target} does not hold {length} bytes", record, CHUNK_LINK, str(found))
         if inner.type == "B":
             yield inner.data
-        elif is_manifest(inner):  # 010-CONV-05: a Plex is named as a manifest and read as nothing else
+        elif is_manifest(inner):  # 010-CONV-05: a Plex among the pieces is a nested manifest, never content
             yield from _read_manifest(inner, load, limits, depth + 1)
         else:
-            refuse_manifest(f"{piece.target} is no manifest", record, CHUNK_LINK, piece.target)
+            refuse_manifest(f"{piece.target} is not a manifest", record, CHUNK_LINK, piece.target)

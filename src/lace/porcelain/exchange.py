@@ -1,6 +1,6 @@
-"""Exchanges between two laces of this process, in a developer's words (110, 050 operation wrappers).
+"""Exchanges between two laces in this process, as a developer's verbs (110, 050 operation wrappers).
 
-Rule: a verb here contributes selectors and exposure and then exchanges; nothing is ever a command to the other side.
+Rule: a verb contributes selectors and exposure and then exchanges; it never commands the other side.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Expose = str | Exposure | Iterable["str | Exposure"]
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """What an exchange did on both sides, and what should be known about it."""
+    """What an exchange did on both sides, with notices about it."""
 
     first: InterlaceResult
     second: InterlaceResult
@@ -48,12 +48,12 @@ class Exchanged:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it ended at a fixed point, and at no limit before."""
+        """Whether it ended at a fixed point, not at a limit before it."""
         return self.first.is_complete and self.second.is_complete
 
     @property
     def is_converged(self) -> bool:
-        """Whether both have what both rules select: complete, and nothing was refused or held back."""
+        """Whether both sides hold what both rules select: complete, with nothing refused or held back."""
         return self.first.is_converged and self.second.is_converged
 
     @property
@@ -63,7 +63,7 @@ class Exchanged:
 
 
 def selector(select: Select) -> Module:
-    """A selector by words: None for everything, a coordinate or its beginning, a hash, rules, or several of these."""
+    """The selector that words name: None for everything, a coordinate or its beginning, a hash, rules, or several."""
     if select is None:
         return select_all()
     if isinstance(select, Module):
@@ -75,7 +75,7 @@ def selector(select: Select) -> Module:
 
 
 def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
-    """Exposure by words: `all`, `selected`, `none`, rules, or several of these, which narrow each other."""
+    """The exposure that words name: `all`, `selected`, `none`, rules, or several, all of which must allow a record."""
     if isinstance(expose, Exposure):
         return (expose,)
     if not isinstance(expose, str):
@@ -97,13 +97,16 @@ def interlace(
     receipts: SigningKey | None = None,
     on_event: OnEvent | None = None,
 ) -> Exchanged:
-    """Exchange records between two laces until neither wants more; both have `select` and `expose` unless told.
+    """Exchange records between two laces until neither wants more.
 
-    Nothing is exposed by default, and then nothing is sent: the result's notices say so. `on_event` runs in this
-    thread; what it raises ends the exchange and is raised here.
+    `select` and `expose` hold for both, unless `their_select` and `their_expose` are given. By default nothing is
+    exposed, so nothing is sent: the result's notices say so. `on_event` runs in this thread; an exception it raises
+    ends the exchange and is raised here.
     """
     if iscoroutinefunction(on_event):
-        raise TypeError("on_event of an exchange in this process cannot be async: nobody awaits it; see lace.follow")
+        raise TypeError(
+            "on_event of an exchange in this process cannot be async, because nobody awaits it; use lace.follow"
+        )
     parties = _parties(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )
@@ -144,18 +147,18 @@ def follow(
 
 
 def fetch(into: Lace, source: Lace, target: str, *, expose: Expose = "all") -> Exchanged:
-    """Get or list over an exchange: select what a name or its beginning means; `source` shows what it exposes."""
+    """Fetch what a hash, coordinate or prefix names; `source` shows what it exposes."""
     return interlace(into, source, select=target, expose="none", their_expose=expose, their_select="all")
 
 
 def publish(source: Lace, into: Lace, records: Sequence[RecordHash | str]) -> Exchanged:
-    """Store over an exchange: select these records and expose exactly them; `into` decides by its own rules."""
+    """Send exactly these records to another lace; `into` takes what its own rules select."""
     chosen = [str(record) for record in records]
     return interlace(source, into, select=chosen, expose="selected", their_expose="none", their_select="all")
 
 
 def notices(first: Party, second: Party) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
-    """What each side should know before the exchange, in plain words."""
+    """What each side should know before the exchange, in plain language."""
     plan = agree(first.terms.module, second.terms.module)
     sides = []
     for index, (party, peer) in enumerate(((first, second), (second, first))):
@@ -207,6 +210,6 @@ def local_parties(
 
 
 def _place(lace: Lace) -> str:
-    """A key for what is remembered of the other lace; nothing is remembered of one that is only in memory."""
+    """A key under which to remember the other lace; empty for one in memory, which is not remembered."""
     path = getattr(lace.store, "path", None)
     return str(path.resolve()) if isinstance(path, Path) else ""

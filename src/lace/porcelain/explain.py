@@ -1,6 +1,6 @@
 """Why a fact holds over a lace, or why it does not: `lace.explain`.
 
-Rule: an explanation costs about what a query of its goal costs: only facts that it looks at are derived.
+Rule: an explanation costs about as much as a query for its goal: only facts that it looks at are derived.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Explanation:
         return format_absence(self.found, self.annotations)
 
     def to_json(self) -> Json:
-        """The same for programs."""
+        """The explanation for programs."""
         if isinstance(self.found, Proof):
             return proof_json(self.found, self.annotations)
         return absence_json(self.found, self.annotations)
@@ -55,11 +55,11 @@ class Explanation:
         """A proof as a Graphviz graph."""
         if isinstance(self.found, Proof):
             return proof_dot(self.found, self.annotations)
-        raise NotFound(f"{format_atom(self.found.goal)} does not hold: there is no proof to draw")
+        raise NotFound(f"{format_atom(self.found.goal)} does not hold, so there is no proof to draw")
 
 
 class Explainer:
-    """Rules over one snapshot, ready to say why; what an explanation stands on is derived when it is asked for."""
+    """Rules over one snapshot, ready to explain facts; what an explanation needs is derived on demand."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Explainer:
 
     @property
     def result(self) -> Result:
-        """The evaluation behind the last explanation; without one, that of the whole program."""
+        """The evaluation behind the last explanation; before the first one, that of the whole program."""
         return self._derived.latest or evaluate(self.checked, self._base, limits=self._limits)
 
     def explain(self, goal: str | Atom) -> Explanation:
@@ -103,7 +103,7 @@ class Explainer:
 def explain(
     asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str, *, limits: EngineLimits | None = None
 ) -> Explanation:
-    """Why a fact holds over a lace, a fact source or facts, or why it does not; limits are those of `lace.query`.
+    """Explain why a fact holds over a lace, a fact source or facts, or why it does not; limits as in `lace.query`.
 
     >>> from lace.datalog.language.parser import parse_facts
     >>> facts = list(parse_facts("Edge('a','b')"))

@@ -1,6 +1,6 @@
-"""Records out of a store as bytes back to back: the form that bundles and streams carry.
+"""Export records as bytes back to back, the form of bundles and streams.
 
-Rule: a record in memory at a time, and a file under its name only when it is whole.
+Rule: one record in memory at a time; a file gets its name only once it is complete.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Writable(Protocol):
 
 
 def all_bodies(store: RecordStore) -> Iterator[bytes]:
-    """Everything, in the order in which it came."""
+    """All records, in the order of storing."""
     return (stored for _, stored in store.bodies_since())
 
 
 def covered_bodies(store: RecordStore, prefix: Prefix, load: Load) -> Iterator[bytes]:
-    """What a prefix covers, the chunks of a manifest before it; a chunk that several share comes once for each."""
+    """The records under a prefix, each manifest after its chunks; a shared chunk is repeated for each manifest."""
     for entry in covered_entries(store, prefix):
         yield from _with_chunks(load(entry.hash), load)
 
@@ -44,7 +44,7 @@ def _with_chunks(record: ValidRecord, load: Load) -> Iterator[bytes]:
 
 
 def write_stream(sink: Writable, bodies: Iterator[bytes], progress: Callable[[int], None]) -> int:
-    """Write to an open sink; how many records."""
+    """Write to an open sink; return how many records."""
     count = 0
     for stored in bodies:
         sink.write(stored)
@@ -54,7 +54,7 @@ def write_stream(sink: Writable, bodies: Iterator[bytes], progress: Callable[[in
 
 
 def write_bundle(path: Path, bodies: Iterator[bytes], progress: Callable[[int], None]) -> int:
-    """Write a bundle and its index, which take their names when both are whole; how many records."""
+    """Write a bundle and its index, which get their names once both are complete; return how many records."""
     part = path.with_name(f".{path.name}.part")
     try:
         with BundleWriter(part) as writer:

@@ -1,6 +1,7 @@
 """A lace in a developer's hands (110): open it, put content in, get it out, list it, ask for its facts.
 
-Rule: every verb acts on this store alone. Nothing here prints, and nothing here is a remote command.
+Rule: every verb acts on this store alone. Nothing here prints, and nothing here is a remote command. A missing file is
+created only if asked for; `:memory:` is a lace that lives as long as its object.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
 
 
 class Lace(PutVerbs, Closing):
-    """One store with the verbs of a developer; `lace.open` makes it."""
+    """One store with a developer's verbs; `lace.open` creates it."""
 
     def __init__(
         self,
@@ -73,14 +74,14 @@ class Lace(PutVerbs, Closing):
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
-        self.horizon_s = horizon_s  # records dated further ahead are no tips and are taken from no peer
+        self.horizon_s = horizon_s  # records dated further ahead are never tips and are refused from peers
 
     @property
     def store(self) -> RecordStore:
-        """Where its records are. Every verb goes through here, so that none of them works on a lace that is closed."""
+        """Where its records are. Every verb goes through here, so that none of them works on a closed lace."""
         if self._is_closed:
             path = getattr(self._store, "path", None)
-            raise StoreError(f"{f'{path}: ' if path else ''}this lace is closed: open it again")
+            raise StoreError(f"{f'{path}: ' if path else ''}this lace is closed; open it again")
         return self._store
 
     def _putting(self) -> PutBatch:
@@ -110,42 +111,42 @@ class Lace(PutVerbs, Closing):
         return is_same_content(record, file, load=self.load, limits=self.limits)
 
     def _know_signer(self, verifier: Verifier) -> None:
-        """A key that signs here is known here from then on."""
+        """Remember a key that signs here as a known key."""
         know_key(self.store, verifier)
 
     def cursor(self) -> str:
-        """This moment of the lace, to be given to `changes` later; a text that may be kept in a file."""
+        """The current position, to pass to `changes` later; a text that may be saved in a file."""
         return format_cursor(self.store.cursor())
 
     def changes(self, since: str | None = None, *, wait_s: float | None = None) -> ChangeStream:
-        """What comes and goes after a cursor (from now on, if none is given), whoever changes the lace.
+        """Records added and removed after a cursor (by default from now on), no matter who changes the lace.
 
-        `for change in notes.changes()` waits in this thread, `async for` does not block the event loop. Both go on
-        until you leave the loop, or until nothing came for `wait_s` seconds; 0 gives what is there and ends. The cursor
-        `0/0` is the beginning.
+        `for change in notes.changes()` waits in this thread; `async for` does not block the event loop. Both continue
+        until you leave the loop, or until nothing arrives for `wait_s` seconds; 0 gives what is there and ends. The
+        cursor `0/0` is the beginning.
         """
         return change_stream(self.store, since, wait_s)
 
     def get(self, target: str) -> bytes:
-        """The content at a hash or coordinate, all of it at once."""
+        """The whole content at a hash or coordinate."""
         return b"".join(self.content(target))
 
     def content(self, target: str) -> Iterator[memoryview]:
-        """The content at a hash or coordinate, chunk by chunk; for what may be large."""
+        """The content at a hash or coordinate, chunk by chunk, for content that may be large."""
         record = self.record(target)
         require_whole(record, self.store, self.load, self.limits)
         return read_content(record, load=self.load, limits=self.limits)
 
     def incomplete(self) -> Iterator[Incomplete]:
-        """The content that is stored here without all of its parts, and what each lacks."""
+        """The content that lacks some of its parts here, and what each lacks."""
         return incomplete_content(self.store, self.load, self.limits)
 
     def lacking(self, target: str) -> Incomplete | None:
-        """What the content at a hash or coordinate lacks; None if all of it is here."""
+        """What the content at a hash or coordinate lacks; None if it is complete."""
         return lacking(self.record(target), self.store, self.load, self.limits)
 
     def content_length(self, target: str) -> int:
-        """How many bytes `content` will give."""
+        """The number of bytes in the content at a hash or coordinate."""
         return content_length(self.record(target))
 
     def record(self, target: str) -> ValidRecord:
@@ -180,15 +181,15 @@ class Lace(PutVerbs, Closing):
         return check_out(self, Path(folder), place, policy=policy, replace=replace, progress=progress)
 
     def list(self, prefix: str = "//", *, columns: Sequence[str] = COLUMNS, tips: bool = False) -> Iterator[Row]:
-        """A row per Plex and Seal that a coordinate prefix covers; with `tips` only the tip of each coordinate."""
+        """A row per Plex and Seal under a prefix; with `tips`, only the tip of each coordinate."""
         return entry_rows(self.store, parse_prefix(prefix), columns, self.load, self.tip_policy(), tips=tips)
 
     def list_blobs(self) -> Iterator[Row]:
-        """A row per Blob that is stored in its own right."""
+        """A row per Blob that is stored as a record of its own."""
         return blob_rows(self.store, self.load)
 
     def facts(self, target: str | None = None) -> Iterator[Fact]:
-        """The facts of one record, or of all of them in the order in which they came."""
+        """The facts of one record, or of all records in the order of storing."""
         if target is not None:
             yield from derive_facts(self.record(target))
             return
@@ -198,7 +199,7 @@ class Lace(PutVerbs, Closing):
     def query(
         self, rules: str, goal: str | None = None, *, extra: Iterable[Fact] = (), limits: EngineLimits | None = None
     ) -> Answer:
-        """The facts that rules derive here; `lace.query` says more."""
+        """The facts that rules derive here; see `lace.query`."""
         from lace.porcelain.query import query
 
         return query(self, rules, goal, extra=extra, limits=limits)
@@ -215,16 +216,16 @@ class Lace(PutVerbs, Closing):
         rejected: RejectedSink | None = None,
         progress: Callable[[ImportReport], None] | None = None,
     ) -> ImportReport:
-        """Store every good record of some bundles; a bad one is counted and, with its reason, handed to `rejected`."""
-        from lace.intake.bundles import import_bundles  # with its worker processes, which nothing else here needs
+        """Store every good record of some bundles; bad ones are counted and passed to `rejected` with the reason."""
+        from lace.intake.bundles import import_bundles  # only here: it loads the worker processes
 
         paths = [Path(bundle) for bundle in bundles]
         return import_bundles(self.store, paths, rejected_sink=rejected, progress=progress, record_limits=self.limits)
 
     def export(self, sink: str | Path | Writable, prefix: str = "//", *, progress: Progress | None = None) -> int:
-        """Write stored records back to back, those that a prefix covers with their chunks, or all; how many.
+        """Write all records, or those under a prefix with their chunks, back to back; return how many.
 
-        A path gets a bundle with its index beside it, both only when they are whole.
+        A path gets a bundle with its index beside it; both appear only once they are complete.
         """
         wanted = parse_prefix(prefix)
         chosen = all_bodies(self.store) if wanted == Prefix() else covered_bodies(self.store, wanted, self.load)
@@ -233,12 +234,12 @@ class Lace(PutVerbs, Closing):
         return write_stream(sink, chosen, progress or _unwatched)
 
     def delete(self, *hashes: str) -> int:
-        """Remove records and their facts, all or none; NotFound if one is not there.
+        """Remove records and their facts, all or none; NotFound if one is missing.
 
-        Parts of content that only these records need go with them. How many records went, parts included.
+        Parts of content that only these records need go with them. Returns how many records went, including parts.
         """
         found = [self.resolve(self._require_hash(text)) for text in hashes]
-        with self.store.together():  # nobody else can store a record that needs the parts meanwhile
+        with self.store.together():  # so that nobody can store a record that needs the parts meanwhile
             return self.store.delete(*found, *unneeded_parts(self.store, self.load, found))
 
     def unlinked_blobs(self) -> Sequence[RecordHash]:
@@ -246,7 +247,7 @@ class Lace(PutVerbs, Closing):
         return unlinked_blobs(self.store)
 
     def verify(self, *, progress: Progress | None = None) -> Iterator[Damage]:
-        """What does not hold when every record is hashed and verified again; nothing if all is well."""
+        """Hash and verify every record again; yields what is wrong, nothing if all is well."""
         workers = os.cpu_count() or 1
         return verify_store(self.store, limits=self.limits, workers=workers, progress=progress or _unwatched)
 
@@ -255,7 +256,7 @@ class Lace(PutVerbs, Closing):
         return self.store.stat()
 
     def resolve(self, target: str) -> RecordHash:
-        """The hash of the stored record that a hash, the beginning of one, or a coordinate names; else NotFound."""
+        """The hash of the stored record that a hash, the beginning of one, or a coordinate names; NotFound if none."""
         if not target.startswith("//"):
             return self._resolve_hash(target)
         address = parse_address(target)
@@ -268,7 +269,7 @@ class Lace(PutVerbs, Closing):
         return tip.hash
 
     def tip(self, target: str | Coordinate) -> Tip:
-        """Which record a coordinate means, who else has written there, and which newer versions it does not mean."""
+        """The record that a coordinate names, who else has written there, and which newer versions are not the tip."""
         coordinate = parse_address(target) if isinstance(target, str) else target
         if isinstance(coordinate, HashAddress):
             raise InvalidText("a hash address names one record and has no tip", rule="tip", found=str(target))
@@ -278,7 +279,7 @@ class Lace(PutVerbs, Closing):
         return tip
 
     def tip_policy(self) -> TipPolicy:
-        """What decides a tip here, now: nothing but the clock and the horizon, which both sides share."""
+        """What decides a tip now: only the clock and the horizon, which both sides share."""
         return TipPolicy.at(self._clock.tai(), self.horizon_s)
 
     def _versions_of(self, coordinate: Coordinate) -> Callable[[str | None], Iterator[Entry]]:
@@ -287,19 +288,19 @@ class Lace(PutVerbs, Closing):
 
     def _no_tip(self, coordinate: Coordinate) -> NotFound:
         versions = len(self.store.versions(coordinate.group, coordinate.app, coordinate.name))
-        error = NotFound(f"nothing is stored at {coordinate}", place="" if versions else str(coordinate))
+        error = NotFound(f"there is no record at {coordinate}", place="" if versions else str(coordinate))
         if versions:
-            others = "1 other version stands" if versions == 1 else f"{versions:,} other versions stand"
+            others = "there is 1 other version" if versions == 1 else f"there are {versions:,} other versions"
             dated = ", dated too far ahead to be its tip" if coordinate.version is None else ""
             error.add_note(f"{others} at this coordinate{dated}; `lace ls` shows what there is")
         return error
 
     def known_keys(self) -> Sequence[Verifier]:
-        """The keys that signed here, and those told of; a hint for people, which decides nothing."""
+        """The keys that signed here, and those added by `know_key`; a hint for people that decides nothing."""
         return known_keys(self.store)
 
     def know_key(self, verifier: str, *, forget: bool = False) -> None:
-        """Have a key known to this lace, or forgotten by it: a verifier, or the name of a key of the ring."""
+        """Remember a key in this lace, or forget it: a verifier, or the name of a key of the ring."""
         (forget_key if forget else know_key)(self.store, self._keys.verifier(verifier))
 
     def _resolve_hash(self, text: str) -> RecordHash:
@@ -312,22 +313,22 @@ class Lace(PutVerbs, Closing):
         return record_hash
 
     def _resolve_beginning(self, beginning: str) -> RecordHash:
-        """The one stored hash that begins so: what a terminal shows can be typed back."""
+        """The one stored hash with this beginning, so that what a terminal shows can be typed back."""
         found = self.store.beginning_with(beginning)
         if not found:
-            raise NotFound(f"no stored record's hash begins with {beginning}")
+            raise NotFound(f"no record's hash begins with {beginning}")
         if len(found) > 1:
             raise InvalidText(f"{len(found)} hashes begin with {beginning}: give more of it", rule="hash-beginning")
         return found[0]
 
     def _require_hash(self, text: str) -> str:
         if is_place(text):
-            message = "name records to delete by their hash: a coordinate means another record tomorrow"
+            message = "name records to delete by their hash: a coordinate may mean another record tomorrow"
             raise InvalidText(message, rule="delete-by-hash", found=text)
         return text
 
     def load(self, record_hash: RecordHash) -> ValidRecord:
-        """The stored record of a hash, its digest checked again; its signature was verified when it came in."""
+        """The stored record with a hash; checks its digest again, not its signature, which was verified on entry."""
         return validate(self._stored(record_hash), limits=self.limits, verify_signature=False)
 
     def _stored(self, record_hash: RecordHash) -> bytes:
@@ -337,17 +338,17 @@ class Lace(PutVerbs, Closing):
         return stored
 
     def close(self) -> None:
-        """Release the store; what was put stays. A second time does nothing."""
+        """Close the store; what was put stays. Closing it again does nothing."""
         self._is_closed = True
         self._store.close()
 
 
 def _unwatched(_: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignore progress."""
 
 
 def is_beginning(text: str) -> bool:
-    """Whether a text is the beginning of a hash, long enough to look for."""
+    """Whether a text is the beginning of a hash, and long enough to search for."""
     return (
         MIN_ABBREVIATED <= len(text) < 45
         and text[0] in RECORD_TYPES
@@ -360,7 +361,7 @@ IN_MEMORY = ":memory:"
 
 
 def generate_key() -> SigningKey:
-    """A fresh signing key that lives in memory only; `KeyRing.add` keeps one."""
+    """Create a signing key in memory; `KeyRing.add` keeps one."""
     return SigningKey.generate()
 
 
@@ -374,7 +375,7 @@ def open_lace(
     limits: RecordLimits | None = None,
     horizon_s: int | None = HORIZON_S,
 ) -> Lace:
-    """The lace at a path; use it in a `with`, or close it. No record dated later than `horizon_s` from now is a tip."""
+    """Open the lace at a path; use it in a `with`, or close it. Records dated over `horizon_s` ahead are not tips."""
     if os.fspath(path) == IN_MEMORY:
         return Lace(MemoryStore(), clock=clock, keys=keys, limits=limits, horizon_s=horizon_s)
     store = open_store(Path(path), create=create, read_only=read_only)

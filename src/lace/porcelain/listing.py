@@ -1,6 +1,7 @@
 """Records as a table (110): a row per hash, chosen fields as columns.
 
-Rule: a row shows fields, never bodies; what a column names is a field of 020, spelled as its header is.
+Rule: a row shows fields, never bodies; a column is a field of 020, spelled like its header. An empty listing suggests
+prefixes by looking at groups and apps only, so it costs no more than a full one.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ COLUMNS = (names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names
 
 @dataclass(frozen=True, slots=True)
 class Row(Mapping[str, str]):
-    """One record of a listing: its hash, and a mapping from the fields it has to the first value of each.
+    """One record of a listing: its hash, and a mapping from its fields to the first value of each.
 
-    `fields` has all values of a field. As with `collections.Counter`, a field that the record does not have reads as an
-    empty text, and is not `in` the row.
+    `fields` has all values of a field. As with `collections.Counter`, a field that the record lacks reads as an empty
+    text, and is not `in` the row.
     """
 
     hash: RecordHash
     fields: Mapping[str, tuple[str, ...]] = field(hash=False)  # a dict has no hash; the record's own is enough
     is_tip: bool | None = field(
         default=None, compare=False
-    )  # whether its coordinate means it; None where nobody looked
+    )  # whether it is the tip of its coordinate; None if nobody looked
     concurrent: tuple[Entry, ...] = field(default=(), compare=False)  # of a tip: the newest of each other writer
 
     def __getitem__(self, column: str) -> str:
@@ -62,7 +63,7 @@ class Row(Mapping[str, str]):
     def get(self, column: str, /, default: str | T) -> str | T: ...
 
     def get(self, column: str, /, default: str | T | None = None) -> str | T | None:
-        """The first value of a field; the default if the record does not have it."""
+        """The first value of a field; the default if the record lacks it."""
         if column not in self:
             return default
         return self[column]
@@ -83,7 +84,7 @@ def entry_rows(
     *,
     tips: bool = False,
 ) -> Iterator[Row]:
-    """What a prefix covers by coordinate, TAI and hash; bodies are read for extra headers only."""
+    """The records under a prefix by coordinate, TAI and hash; bodies are read only for extra headers."""
     stored_elsewhere = [column for column in columns if column not in COLUMNS and column != names.TYPE]
     for entry, tip in _entries_with_tips(store, prefix, policy):
         is_tip = tip is not None and tip.entry.hash == entry.hash
@@ -96,7 +97,7 @@ def entry_rows(
 
 
 def covered_entries(store: RecordStore, prefix: Prefix) -> Iterator[Entry]:
-    """The stored Plexes and Seals that a prefix covers."""
+    """The stored Plexes and Seals under a prefix."""
     return (
         entry
         for entry in store.entries(*prefix.space, prefix.name or "")
@@ -142,7 +143,7 @@ def _entry_fields(entry: Entry) -> dict[str, tuple[str, ...]]:
 
 
 def record_fields(record: ValidRecord, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The values of some fields of a record, in the order of their index."""
+    """The values of the wanted fields of a record, in the order of their index."""
     found: dict[str, tuple[str, ...]] = {}
     for name, _, value in field_occurrences(record):
         if name in wanted:
@@ -151,19 +152,19 @@ def record_fields(record: ValidRecord, wanted: Sequence[str]) -> dict[str, tuple
 
 
 def blob_rows(store: RecordStore, load: Callable[[RecordHash], ValidRecord]) -> Iterator[Row]:
-    """The Blobs that are stored in their own right, in the order in which they came."""
+    """The Blobs stored as records of their own, in the order of storing."""
     for _, record_hash in store.records_since():
         if record_hash.type == "B":
             yield Row(record_hash, record_fields(load(record_hash), (names.TYPE, names.DATA_LENGTH)))
 
 
-MAX_SPACES = 10_000  # groups and apps that are looked at
+MAX_SPACES = 10_000  # groups and apps to look at
 _CLOSE = 0.75
 _MOST = 3
 
 
 def nearest_prefixes(path: Path, prefix: str) -> list[str]:
-    """Prefixes that hold something and are spelled most like one that holds nothing; what lies below it first."""
+    """The prefixes with records that are spelled most like an empty one; those below it come first."""
     from difflib import get_close_matches
 
     asked = parse_prefix(prefix)

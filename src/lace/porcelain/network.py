@@ -1,4 +1,4 @@
-"""Exchanges with peers elsewhere, for programs that are not asyncio themselves.
+"""Exchanges with peers elsewhere, for programs without an event loop of their own.
 
 Rule: a thin layer over `lace.runtime.node.node`; everything that an exchange decides is decided there.
 
@@ -52,14 +52,14 @@ def connect(
     tls: ClientTls | None = None,
     on_event: OnEvent | None = None,
 ) -> Outcome:
-    """A bounded exchange with a peer; how it ended. TransportError if the peer cannot be reached or is not trusted."""
+    """Run a bounded exchange with a peer. TransportError if the peer cannot be reached or is not trusted."""
     caller = Caller(key=key, trusted=tuple(trusted), tls=tls, horizon_s=lace.horizon_s)
     return caller.exchange(lace.store, address, terms_of(lace, select, expose, is_open=False), Hooks(on_event=on_event))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who dials, whom it takes for the peer, and how far ahead a record of the peer's may be dated."""
+    """Who dials, which peers it trusts, and how far ahead their records may be dated."""
 
     key: SigningKey | None = None
     trusted: tuple[Verifier, ...] = ()
@@ -74,7 +74,7 @@ class Caller:
         hooks: Hooks | None = None,
         make_host: MakeHost | None = None,
     ) -> Outcome:
-        """One bounded exchange in an event loop of its own."""
+        """Run one bounded exchange in an event loop of its own."""
         clock = SystemClock()
 
         async def run() -> Outcome:
@@ -100,7 +100,7 @@ class Caller:
         return self.key.verifier if self.key else None
 
     def transport(self, clock: Clock) -> TransportOptions:
-        """How peers are dialled."""
+        """The options for dialling peers."""
         tls = self.tls or ClientTls()
         return TransportOptions(clock=clock.tai, signer=self.key, trusted=self.trusted, client_tls=tls)
 
@@ -116,11 +116,11 @@ def relay(
     max_held_bytes: int = RelayLimits().max_held_bytes,
     on_event: RelayOnEvent | None = None,
 ) -> tuple[Outcome, Outcome]:
-    """Stand between two servers until neither can get more from the other; how the exchange with each ended.
+    """Relay between two servers until neither can get more from the other; returns the outcome of each exchange.
 
-    Each gets what the other exposes to us, `select` selects and its own rules take. No lace of ours is part of it:
-    records are held while they are on their way, up to `max_held_bytes`, and written nowhere. TransportError if one of
-    the two cannot be reached or is not trusted.
+    Each gets what the other exposes to us, `select` selects and its own rules take. No lace of ours takes part: records
+    on their way are held in memory, up to `max_held_bytes`, and written nowhere. TransportError if one of the two
+    cannot be reached or is not trusted.
     """
     caller, clock = Caller(key=key, trusted=tuple(trusted), tls=tls), SystemClock()
     standing = relay_between(
@@ -150,9 +150,9 @@ def serve(
     quotas: Quotas | None = None,
     on_event: OnEvent | None = None,
 ) -> Iterator[list[str]]:
-    """Accept peers in a thread of its own until the block ends; the addresses that are bound.
+    """Accept peers in a thread of its own until the block ends; yields the bound addresses.
 
-    With the peers to `follow` an open exchange is kept, and begun again whenever it is lost.
+    It keeps an open exchange with each peer in `follow`, and dials again whenever the connection is lost.
     """
     options = TransportOptions(
         clock=SystemClock().tai,
@@ -174,7 +174,7 @@ def serve(
 
 
 def terms_of(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Terms:
-    """What our side brings, by words."""
+    """The terms of our side, from words."""
     module = selector(select)
     return Terms(module=module, exposures=exposures(expose, module), is_open=is_open, record_limits=lace.limits)
 
@@ -195,17 +195,17 @@ class _Server:
         self.bound: list[str] = []
 
     def start(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
-        """Begin to accept and to dial, or raise why that is not possible."""
+        """Start to accept and dial, or raise why that is not possible."""
         work = addresses, peers, terms
         self._thread = threading.Thread(target=self._run, args=work, name="lace-serving", daemon=True)
         self._thread.start()
         if not self._ready.wait(READY_WITHIN_S):
-            raise TransportError("the server did not come up in time")
+            raise TransportError("the server did not start in time")
         if self._failure is not None:
             raise self._failure
 
     def stop(self) -> None:
-        """End every link and wait for the thread."""
+        """End all links and wait for the thread."""
         if self._loop is not None and self._stop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()

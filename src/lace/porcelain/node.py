@@ -33,7 +33,7 @@ from lace.transports.dial import TransportOptions
 from lace.transports.tls import ClientTls, ServerTls
 from lace.values import dataclass
 
-MAX_EVENTS = 100_000  # that wait for one listener; then the oldest are dropped
+MAX_EVENTS = 100_000  # waiting for one listener; beyond that the oldest are dropped
 
 
 class LinkEvent(NamedTuple):
@@ -45,30 +45,30 @@ class LinkEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What our side brings to an exchange: which records it wants to share, and what it shows of its own."""
+    """What our side brings to an exchange: which records it selects, and what it shows of its own."""
 
     select: Select = None
     expose: Expose = "none"
 
     @property
     def rules(self) -> Rules:
-        """The same as rules; raises what is wrong with them."""
+        """The policy as rules; raises if they are wrong."""
         module = selector(self.select)
         return Rules(module, exposures(self.expose, module))
 
     def terms(self, lace: Lace, *, is_open: bool) -> Terms:
-        """The same for the machine."""
+        """The policy as terms for the machine."""
         rules = self.rules
         shown = rules.exposures
         return Terms(module=rules.module, exposures=shown, is_open=is_open, record_limits=lace.limits)
 
 
 PolicyFor = Callable[[TransportProof], "Policy | Awaitable[Policy | None] | None"]
-"""Which policy a peer that dials us gets, by what its connection proves; None turns it away, and so does an error."""
+"""Chooses the policy of a peer that dials us by what its connection proves; None, or an error, turns it away."""
 
 
 class LaceNode:
-    """One lace, its links, and what is told of them; `lace.Node` is its public name."""
+    """One lace, its links and their events; its public name is `lace.Node`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class LaceNode:
         clock = SystemClock()
         self._lace = lace
         self._policy = Policy(select=select, expose=expose)
-        self._policy.terms(lace, is_open=True)  # what is wrong with rules is told here, not to the first peer
+        self._policy.terms(lace, is_open=True)  # wrong rules raise here, not when the first peer arrives
         self._policy_for = policy_for
         self._options = TransportOptions(
             clock=clock.tai,
@@ -104,7 +104,7 @@ class LaceNode:
         self._quotas = quotas
         self._given = hooks or Hooks()
         self._max_events = max_events
-        self._listeners: WeakSet[LinkEvents] = WeakSet()  # one that left its loop is nobody's any more
+        self._listeners: WeakSet[LinkEvents] = WeakSet()  # weak: a listener that left its loop must not be kept
         self._node: Node | None = None
 
     async def __aenter__(self) -> Self:
@@ -136,20 +136,20 @@ class LaceNode:
         return self._node
 
     async def serve(self, *addresses: str) -> list[str]:
-        """Accept peers until the node ends; the addresses as they are really bound (port 0 is any free one)."""
+        """Accept peers until the node ends; returns the addresses as bound (port 0 is any free one)."""
         offered = self._policy.terms(self._lace, is_open=True)
         terms = offered if self._policy_for is None else self._terms_for
         return [str(await self._running.listen(parse_address(address, listening=True), terms)) for address in addresses]
 
     def change_rules(self, *, select: Select | EllipsisType = ..., expose: Expose | EllipsisType = ...) -> int:
-        """Select and show something else from now on, without a new connection; what is not named stays as it is.
+        """Change what is selected and shown from now on, without new connections; arguments not given stay as they are.
 
-        It holds for all links of this node, those that are open and those to come: served, followed and attached. An
-        open exchange goes on under the new rules when what is under way has crossed; how many do is returned. A link
-        with a policy of its own keeps that one. `policy_for` is asked again about every open link that it was asked
-        about, and one that it turns away now is ended; call this without arguments if only its answers have changed.
-        Rules that are wrong raise, and nothing changes. The peer may refuse them with its own (a plan that cannot be
-        compiled): then that link ends, and one that is followed is dialled again.
+        This holds for all links of the node, open ones and later ones: served, followed and attached. An open exchange
+        continues under the new rules once everything under way has crossed; returns how many do. A link with a policy
+        of its own keeps it. `policy_for` is asked again about every open link that it decided, and a link that it now
+        turns away is ended; call this without arguments if only its answers have changed. Wrong rules raise, and
+        nothing changes. If the new rules and the peer's cannot be compiled into one plan, that link ends; a followed
+        peer is dialled again.
         """
         before = self._policy
         policy = Policy(
@@ -162,11 +162,11 @@ class LaceNode:
         return changed
 
     async def connect(self, address: str, *, policy: Policy | None = None) -> Outcome:
-        """Dial a peer, exchange until neither side wants more, and say how it ended."""
+        """Dial a peer, exchange until neither side wants more, and return the outcome."""
         return await self._running.exchange(parse_address(address), self._offered(policy, is_open=False))
 
     async def follow(self, address: str, *, policy: Policy | None = None) -> None:
-        """Keep an open exchange with a peer, dialling again when it is lost, until cancelled or the node ends."""
+        """Keep an open exchange with a peer until cancelled or the node ends; dial again when it is lost."""
         await self._running.keep(parse_address(address), self._offered(policy, is_open=True))
 
     def _offered(self, policy: Policy | None, *, is_open: bool) -> Terms | TermsFor:
@@ -177,13 +177,13 @@ class LaceNode:
     async def attach(
         self, stream: ByteStream, *, dialled: bool, is_open: bool = False, policy: Policy | None = None
     ) -> Outcome:
-        """Exchange over a byte stream of your own making; one side of it has `dialled`, the other has not (P7)."""
+        """Exchange over a byte stream of your own; exactly one of its two sides has `dialled` (P7)."""
         return await self._running.attach(stream, self._offered(policy, is_open=is_open), dialled)
 
     def events(self) -> LinkEvents:
-        """What happens on all links from now on, until the node ends; slow listeners lose the oldest, not the peer.
+        """The events of all links from now until the node ends; a slow listener loses the oldest.
 
-        Nothing is kept for a listener that has left its loop and let go of what this returned, or closed it.
+        Nothing is kept for a listener that left its loop and dropped or closed what this returned.
         """
         listener = LinkEvents(self._max_events)
         self._listeners.add(listener)
@@ -215,18 +215,18 @@ class LinkEvents(AsyncIterator[LinkEvent]):
         self._is_over = False
 
     def put(self, event: LinkEvent) -> None:
-        """Something happened."""
+        """Queue an event."""
         if not self._is_over:
             self._waiting.append(event)
             self._news.set()
 
     def end(self) -> None:
-        """Nothing more will happen; what waits can still be read."""
+        """Take no more events; those that wait can still be read."""
         self._is_over = True
         self._news.set()
 
     async def aclose(self) -> None:
-        """Leave: what waits is let go of, and nothing more is kept."""
+        """Drop the events that wait, and take no more."""
         self.end()
         self._waiting.clear()
 

@@ -1,7 +1,7 @@
-"""What an exchange would move, with nothing moved, and what a peer offers: `lace.preview`, `lace.browse`.
+"""What an exchange would move, and what a peer offers, without moving records: `lace.preview`, `lace.browse`.
 
-Rule: a preview is a real exchange with the peer, under the same selection and exposure; see
-`lace.runtime.local.preview` for how nothing moves in it.
+Rule: a preview is a real exchange with the peer, under the same selection and exposure; `lace.runtime.local.preview`
+explains why nothing moves in it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_OFFERED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much of what would move belongs to one app of one group; chunks and other Blobs have neither."""
+    """How much of what would move belongs to one app of one group; both are empty for chunks and other Blobs."""
 
     group: str
     app: str
@@ -56,7 +56,7 @@ def shares(claims: Iterable[Advertisement]) -> list[Share]:
 
 
 def rows(claims: Iterable[Advertisement]) -> list[Row]:
-    """Claims as rows of a listing; what they say is the peer's word, checked only when a record comes."""
+    """Claims as rows of a listing; they are the peer's word, checked only when a record arrives."""
     return [Row(RecordHash(claim.hash), _values(claim)) for claim in claims]
 
 
@@ -68,12 +68,12 @@ def _values(claim: Advertisement) -> dict[str, tuple[str, ...]]:
 
 
 def content_bytes(row: Row) -> int:
-    """How long a row says that its content is; nothing that a peer may write there can be too long to read."""
+    """The content length that a row claims; 0 if a peer wrote something that is not a number."""
     return natural(row[names.DATA_LENGTH]) or 0
 
 
 def preview_terms(terms: Terms) -> Terms:
-    """The same terms under a plan whose listings say enough to show them."""
+    """The terms with a plan whose listings have all the fields to show."""
     return replace(terms, module=telling(terms.module, SHOWN), is_open=False)
 
 
@@ -87,9 +87,9 @@ def preview(
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
 ) -> Preview:
-    """What an exchange with a peer would move now; nothing is. Raises TransportError if it does not end well.
+    """What an exchange with a peer would move now; nothing moves. Raises TransportError if it does not end well.
 
-    `wanted` is what would come and `asked_for` what would go, as claims; `shares` sums them up.
+    `wanted` is what would come and `asked_for` what would go, as claims; `shares` adds them up.
     """
     found = Preview()
     caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
@@ -106,7 +106,7 @@ def browse(
     tls: ClientTls | None = None,
     max_records: int = MAX_OFFERED,
 ) -> list[Row]:
-    """What a peer offers us, by coordinate; nothing of ours is shown and nothing is stored."""
+    """What a peer offers us, by coordinate; nothing of ours is shown, and nothing is stored."""
     found = Preview(max_records=max_records)
     caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
     _run(MemoryStore(), address, Terms(module=selector(select)), found, caller)
@@ -114,14 +114,14 @@ def browse(
 
 
 def in_order(offered: Iterable[Row]) -> list[Row]:
-    """By coordinate, oldest first, then what has none."""
+    """Sort by coordinate, oldest first, and put what has none at the end."""
     return sorted(offered, key=lambda row: (not row.coordinate, row.coordinate, row[names.TAI], row.hash))
 
 
 def preview_locally(first: Party, second: Party) -> Preview:
-    """What an exchange of two laces of this machine would move, seen from the first."""
+    """What an exchange between two laces on this machine would move, seen from the first."""
     found = Preview()
-    # What is kept of a peer's claims for the next time would be written into both stores.
+    # Without keys, nothing about the peer's claims is kept for the next time: that would write to both stores.
     ours = replace(first, terms=preview_terms(first.terms), preview=found, cursor_key="")
     with LocalExchange(ours, replace(second, cursor_key="")) as running:
         running.start()

@@ -1,7 +1,8 @@
-"""Puts that share transactions: `with notes.batch() as batch: batch.put(…)`.
+"""Storing content, files and folders, alone or in batches that share transactions: `with notes.batch() as batch:`.
 
-Rule: what a batch was given is durable when its block ends, or earlier when much waits. A block that ends in an error
-stores nothing more; what was durable before stays, as after every crash.
+Rule: what a batch was given is durable when its block ends, or earlier if much is waiting. A block that ends in an
+error stores nothing more; what was durable before stays, as after a crash. In a folder, a file that cannot be stored is
+a result with its reason, and the others go on; symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ RESULTS_HELD = 10_000  # files of one tree whose results wait for their records 
 
 
 class PutVerbs(ABC):
-    """The ways in: a lace makes each of them durable on return, a batch when its block ends."""
+    """The verbs that store: in a lace they are durable on return, in a batch when its block ends."""
 
     @abstractmethod
     def _putting(self) -> AbstractContextManager[PutBatch]:
-        """Where one call's records go."""
+        """The batch that takes the records of one call."""
 
     def put(
         self,
@@ -57,9 +58,9 @@ class PutVerbs(ABC):
     ) -> RecordHash:
         """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring).
 
-        Content may be bytes, the path of a file, or anything with `read`. What is over the limit of one record becomes
-        chunks under a manifest, a chunk in memory at a time. `progress` is told of every stretch of bytes read. Durable
-        on return; in a batch, when its block ends.
+        Content may be bytes, the path of a file, or anything with `read`. Content over the limit of one record becomes
+        chunks under a manifest, with one chunk in memory at a time. `progress` gets the size of every read. Durable on
+        return; in a batch, when its block ends.
         """
         with self._putting() as batch:
             heading = batch._heading(group, app, name, tai, headers, links)
@@ -79,13 +80,17 @@ class PutVerbs(ABC):
         again: bool = False,
         progress: Progress | None = None,
     ) -> Iterator[TreeResult]:
+<<<<<<< HEAD
         """Store every file below a folder under `name/relative/path`; a result for each, given once it is durable.
 
         A file whose content (and every header and link given here) is that of its coordinate's tip is not stored again,
         unless `again` says so; a run that was broken off goes on where it was.
         """
+=======
+        """Store every file below a folder under `name/relative/path`; yields a result for each once it is durable."""
+>>>>>>> main
         with self._putting() as batch:
-            # The placeholder is replaced by each file's name; everything else is the same for all of them.
+            # Each file's name replaces the placeholder; everything else is the same for all of them.
             heading = batch._heading(group, app, name or "-", tai, headers, links)
             sign_plex = batch._signer(sign)
 
@@ -105,13 +110,13 @@ class PutVerbs(ABC):
             return batch._queue.add(record)
 
     def put_stored(self, stored: bytes) -> RecordHash:
-        """Validate the stored bytes of one record and keep them."""
+        """Validate the bytes of one record and store them."""
         with self._putting() as batch:
             return batch._queue.add_stored(stored)
 
 
 class PutBatch(PutVerbs):
-    """Records on their way into one lace; `Lace.batch` makes it."""
+    """Records on their way into one lace; `Lace.batch` creates it."""
 
     def __init__(
         self,
@@ -138,11 +143,11 @@ class PutBatch(PutVerbs):
         return nullcontext(self)
 
     def _require_open(self) -> None:
-        """The end of its block is what makes a batch durable: what came outside of it would be lost."""
+        """Refuse records outside the block: only its end makes a batch durable, so they would be lost."""
         if not self._is_begun:
             raise StoreError("a batch takes records inside its block: `with notes.batch() as batch:`")
         if self._is_over:
-            raise StoreError("the block of this batch has ended: put into the lace, or begin another batch")
+            raise StoreError("the block of this batch has ended: put into the lace, or start another batch")
 
     @property
     def waiting(self) -> int:
@@ -169,7 +174,7 @@ class PutBatch(PutVerbs):
             self._is_over = True
 
     def _heading(self, group: str, app: str, name: str, tai: str | None, headers: Headers, links: Links) -> Heading:
-        """What a Plex will say beside its content; the time is now unless given."""
+        """The heading of a Plex; the time is now unless given."""
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         return Heading(
             group=group,
@@ -180,7 +185,7 @@ class PutBatch(PutVerbs):
         )
 
     def _signer(self, sign: SigningKey | str | None) -> Sign:
-        """What turns a Plex into the record to store."""
+        """The function that turns a Plex into the record to store."""
         if sign is None:
             return _unsigned
         key = self._keys.load(sign) if isinstance(sign, str) else sign
@@ -215,7 +220,7 @@ def _link(tag: str, target: str) -> Header:
     try:
         return link_header(tag, target)
     except ValueError:
-        message = "a link is a word and the hash it points at"
+        message = "a link is a word and the hash it points to"
         raise InvalidText(message, rule="record-link", found=repr(f"{tag} {target}"[:80])) from None
 
 
@@ -230,7 +235,7 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TreeResult:
-    """What became of one file: its record, or why it has none."""
+    """The result for one file: its record, or why it was refused."""
 
     path: Path
     name: str
@@ -239,11 +244,16 @@ class TreeResult:
     state: FileState = FileState.NEW
 
 
+<<<<<<< HEAD
 Add = Callable[[Path, str], tuple[RecordHash, FileState]]
 
 
 def put_tree(folder: Path, name: str, batch: Batch, add: Add) -> Iterator[TreeResult]:
     """Queue each file and give its result once its records are durable."""
+=======
+def put_tree(folder: Path, name: str, batch: Batch, add: Callable[[Path, str], RecordHash]) -> Iterator[TreeResult]:
+    """Queue each file and yield its result once its records are durable."""
+>>>>>>> main
     queued: list[TreeResult] = []
     for path in files_below(folder):
         file_name = record_name(folder, path, name)
@@ -258,7 +268,7 @@ def put_tree(folder: Path, name: str, batch: Batch, add: Add) -> Iterator[TreeRe
 
 
 def record_name(folder: Path, path: Path, name: str) -> str:
-    """The Name of a file's record: the prefix and the relative path, in NFC as texts of records are."""
+    """The Name of a file's record: the prefix and the relative path, in NFC like all texts of records."""
     relative = normalize("NFC", path.relative_to(folder).as_posix())
     return f"{name.rstrip('/')}/{relative}" if name else relative
 
@@ -276,7 +286,7 @@ def _put_file(path: Path, name: str, add: Add) -> TreeResult:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Everything below a folder that is no folder, in the order of its path; folders behind links are left alone."""
+    """Everything below a folder except folders, in the order of paths; folders behind links are not entered."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
     for entry in entries:

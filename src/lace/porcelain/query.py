@@ -51,7 +51,7 @@ class _Snapshots(Protocol):
 
 @runtime_checkable
 class HasStore(Protocol):
-    """A lace, as far as a query needs it."""
+    """The part of a lace that a query needs."""
 
     @property
     def store(self) -> _Snapshots: ...
@@ -81,7 +81,7 @@ class Answer:
         return self.result.rows(self.predicate)
 
     def json_lines(self, shown: Callable[[str], str] = str) -> Iterator[str]:
-        """The facts as JSON objects, one a line, sorted, in pages of some thousand; `shown` may respell values."""
+        """The facts as JSON objects, one per line, sorted, in pages of some thousand; `shown` may respell values."""
         return self.result.json_lines(self.predicate, self.names, shown)
 
     def to_arrow(self) -> pa.Table:
@@ -89,7 +89,7 @@ class Answer:
         return self.result.to_arrow(self.predicate, self.names)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The facts as an Arrow stream: `polars.DataFrame(answer)` and DuckDB's `FROM answer` take it as it is."""
+        """The facts as an Arrow stream: `polars.DataFrame(answer)` and DuckDB's `FROM answer` accept it."""
         stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)
         return stream
 
@@ -112,7 +112,7 @@ class Answer:
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(spell_out(text, named))}</td>' for text in row)}</tr>" for row in rows
         )
-        more = f"<p>{len(self):,} facts, the first {len(rows)} of them shown</p>" if len(self) > len(rows) else ""
+        more = f"<p>the first {len(rows)} of {len(self):,} facts</p>" if len(self) > len(rows) else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
     def fields(self, records: Iterable[str], names: Sequence[str]) -> Mapping[tuple[str, str], tuple[str, ...]]:
@@ -172,7 +172,7 @@ _BASES: WeakKeyDictionary[object, tuple[StoreCursor, int, Base]] = WeakKeyDictio
 
 
 def base_of(lace: HasStore, limits: EngineLimits = _DEFAULT_LIMITS) -> Base:
-    """The encoded facts of a lace as it stands; kept while it does not change, so that a second question is quick."""
+    """The encoded facts of a lace; kept while it does not change, so that a second question is fast."""
     snapshot = lace.store.snapshot()
     kept = _BASES.get(lace.store)
     if kept is None or kept[:2] != (snapshot.cursor, limits.max_value_bytes):
@@ -189,13 +189,13 @@ def _over_base(base: Base, program: Program, goal: str | None, extra: Iterable[F
 
 
 def profile_of(base: Base) -> Profile:
-    """Over records the record predicates are reserved; over other facts whatever has facts is."""
+    """Over records, the record predicates are reserved; over other facts, every predicate that has facts."""
     predicates = {predicate for part in base.parts for predicate in part.predicates()}
     return LOCAL_PROFILE if HAVE in predicates else RAW_PROFILE.with_base(predicates)
 
 
 def require_known(goal: Atom, checked: CheckedProgram, base: Base) -> None:
-    """Refuse a goal that no rule and no fact can ever match, with what is near it."""
+    """Refuse a goal that no rule and no fact can match, and suggest similar predicates."""
     given = {predicate for part in base.parts for predicate in part.predicates()}
     known = sorted(checked.derived | checked.base | checked.profile.base | checked.profile.runtime | given)
     if goal.predicate in known:
@@ -207,7 +207,7 @@ def require_known(goal: Atom, checked: CheckedProgram, base: Base) -> None:
     near = named_so or [str(predicate) for predicate in known if predicate.name in close]
     heads = near or list(map(str, sorted(checked.derived)))
     advice = f"did you mean {' or '.join(near)}?" if near else f"the rules derive {', '.join(heads) or 'nothing'}"
-    raise InvalidLacegram(f"no rule and no fact speaks of {goal.predicate}", rule="goal", advice=advice)
+    raise InvalidLacegram(f"no rule and no fact mentions {goal.predicate}", rule="goal", advice=advice)
 
 
 def only_output(checked: CheckedProgram) -> Atom:
@@ -221,17 +221,17 @@ def only_output(checked: CheckedProgram) -> Atom:
     outputs = sorted(checked.derived - read)
     if len(outputs) != 1:
         heads = ", ".join(map(str, outputs or sorted(checked.derived)))
-        raise InvalidLacegram(f"name what to show as a goal; it could be {heads}", rule="goal")
+        raise InvalidLacegram(f"give a goal that says what to show; it could be {heads}", rule="goal")
     return next(rule.head for rule in checked.program.rules if rule.head.predicate == outputs[0])
 
 
 def _any_fact(head: Atom) -> Atom:
-    """A goal for every fact of a predicate."""
+    """A goal that matches every fact of a predicate."""
     return Atom(head.predicate, (ANONYMOUS,) * head.predicate.arity)
 
 
 def column_names(goal: Atom) -> tuple[str, ...]:
-    """Variables name their columns; what has no name of its own is numbered."""
+    """The names of the columns: variables give theirs, other terms are numbered."""
     names: list[str] = []
     for number, term in enumerate(goal.terms, start=1):
         plain = isinstance(term, Anonymous | Constant) or term.name in names

@@ -1,7 +1,7 @@
-"""Rule files that people start from: a selector, an exposure and cases for both, with their own names filled in.
+"""Templates of rule files: a selector, an exposure and cases for both, with the user's names filled in.
 
-Rule: a template is a folder's worth of files under `templates/`; `@group`, `@app`, `@admin` and `@count` in them are
-replaced. What comes out passes `lace check` and its own cases.
+Rule: a template is a set of files under `templates/`; `@group`, `@app`, `@admin` and `@count` in them are replaced. The
+result passes `lace check` and its own cases.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from lace.values import dataclass
 _FILES = ("select.lace", "expose.lace", "cases.toml")
 _SUMMARIES = {
     "public-read": "everybody may have the records of one app",
-    "members": "records that members signed, for members only; an admin says who is one",
-    "blocked": "records of everybody except those whom an admin blocked",
-    "newest-n": "the newest records of one app and no others",
+    "members": "records signed by members, for members only; an admin decides who is one",
+    "blocked": "records of everybody except those whom an admin has blocked",
+    "newest-n": "only the newest records of one app",
     "evidence": "records together with the evidence that they link to",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One template: its name, what it is for, and the names that it asks for."""
+    """One template: its name, what it is for, and the words it needs."""
 
     name: str
     summary: str
@@ -47,7 +47,7 @@ def _wanted(name: str) -> tuple[str, ...]:
 
 
 def fill(name: str, words: Mapping[str, str]) -> dict[str, str]:
-    """The files of a template by their names, with words put in."""
+    """The files of a template by name, with the words filled in."""
     if name not in _SUMMARIES:
         near = nearest(name, _SUMMARIES) or f"there are {', '.join(_SUMMARIES)}"
         raise NotFound(f"there is no template {name!r}; {near}")
@@ -64,7 +64,9 @@ def fill(name: str, words: Mapping[str, str]) -> dict[str, str]:
 
 
 def _quoted(word: str, value: str) -> str:
-    """A word as it may stand in a constant and a TOML text: paths and verifiers need no escapes, so none is made."""
+    """A word that fits into a constant and a TOML text; paths and verifiers need no escapes, so others are refused."""
     if not value.isprintable() or any(character in value for character in "'\"\\\n@"):
-        raise InvalidText(f"{word} cannot hold quotes, backslashes or @", rule="template-words", found=repr(value[:60]))
+        raise InvalidText(
+            f"{word} cannot contain quotes, backslashes or @", rule="template-words", found=repr(value[:60])
+        )
     return value

@@ -1,7 +1,7 @@
-"""Rules that follow their facts: `lace.follow_rules`.
+"""Views of rules that follow changes to their facts: `lace.follow_rules`.
 
-Rule: after every `apply` a view holds exactly what evaluating its rules anew would give; a change that fails (a limit,
-an interrupt, a bad fact) leaves the view as it was.
+Rule: after every `apply` a view holds exactly what re-evaluating its rules would give; a change that fails (a limit, an
+interrupt, a bad fact) leaves the view as it was.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RowsByPredicate = Mapping[Predicate, tuple[Row, ...]]
 
 @runtime_checkable
 class HasRecordStore(Protocol):
-    """A lace, as far as following needs it."""
+    """The part of a lace that a view needs."""
 
     @property
     def store(self) -> RecordStore:
@@ -39,18 +39,18 @@ class HasRecordStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuleChanges:
-    """Derived facts that came and went, by predicate, each sorted; texts are made when they are first read."""
+    """Derived facts that were added and removed, by predicate, sorted; their texts are made on first use."""
 
     added: RowsByPredicate = field(default_factory=dict)
     removed: RowsByPredicate = field(default_factory=dict)
-    cursor: str = ""  # where to go on from
+    cursor: str = ""  # where to continue
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
 
 
 class RuleSnapshot:
-    """What a view held at one moment; later changes do not show. Over a lace, readable while that is open."""
+    """What a view held at one moment; later changes do not show. Over a lace, readable while the lace is open."""
 
     def __init__(self, derived: Mapping[str, Predicate], rows: Mapping[Predicate, Callable[[], list[Row]]]) -> None:
         self._derived = derived
@@ -92,11 +92,11 @@ class RuleView:
 
     @property
     def counted_only(self) -> frozenset[Predicate]:
-        """Those that are only counted, by rank: they can be read, but are not among the changes."""
+        """The predicates that are only counted, by rank: they can be read, but their changes are not reported."""
         return self._facts.ranked
 
     def rows(self, predicate: str | Predicate) -> list[Row]:
-        """The facts of a predicate, sorted; a name is enough where only one predicate has it."""
+        """The facts of a predicate, sorted; a name is enough if only one predicate has it."""
         return self._facts.rows(_named(self._derived, predicate))
 
     def count(self, predicate: str | Predicate) -> int:
@@ -110,7 +110,7 @@ class RuleView:
         return (Fact(predicate, row) for predicate in self.predicates for row in self._facts.rows(predicate))
 
     def snapshot(self) -> RuleSnapshot:
-        """What it holds now, as it will stay; nothing is copied that does not change."""
+        """What the view holds now; only what changes later is copied."""
         return RuleSnapshot(self._derived, {p: self._facts.frozen(p) for p in self.predicates})
 
     @property
@@ -119,7 +119,7 @@ class RuleView:
         return self._meter.rows
 
     def close(self) -> None:
-        """Let go of everything at once; snapshots and changes that were given out stay readable."""
+        """Release everything; snapshots and changes that were handed out stay readable."""
         if self._started is not None:
             self._started.close()
             self._started = None
@@ -128,19 +128,19 @@ class RuleView:
 
     @property
     def cursor(self) -> str:
-        """This moment, to be given to `since`."""
+        """The current position, to pass to `since`."""
         return str(self._number)
 
     def apply(self, added: Iterable[Fact] = (), removed: Iterable[Fact] = ()) -> RuleChanges:
-        """Facts come and go, and what is derived follows; what changed, all in all.
+        """Add and remove facts, update what is derived, and return the net changes.
 
-        Over a lace, everything that came and went there since the last time is taken along, so `apply()` alone brings
-        the view up to date. Facts handed in stand beside those of the lace, and only such can be taken out.
+        Over a lace this also takes in everything added and removed there since the last call, so `apply()` alone brings
+        the view up to date. Facts passed in stand beside those of the lace, and only such facts can be removed.
         """
         came, went = list(added), list(removed)
         step = self._origin.step(came, went)
         if step is None:
-            changes = self._start_anew(came, went)
+            changes = self._start_over(came, went)
         else:
             found = self._facts.apply(step.added, step.removed)
             self._origin.done(step)
@@ -148,11 +148,11 @@ class RuleView:
         return changes
 
     def since(self, cursor: str) -> RuleChanges:
-        """What changed after a cursor of this view, net; `CursorExpired` where it no longer knows."""
+        """The net changes after a cursor of this view; `CursorExpired` if it no longer knows them."""
         number = natural(cursor)
         back = -1 if number is None else self._number - number
         if not 0 <= back <= len(self._kept):
-            raise CursorExpired(f"this view stands at {self._number} and knows the last {len(self._kept)} changes")
+            raise CursorExpired(f"this view is at {self._number} and knows the last {len(self._kept)} changes")
         added: dict[Predicate, dict[Row, None]] = {}
         removed: dict[Predicate, dict[Row, None]] = {}
         for changes in list(self._kept)[len(self._kept) - back :]:
@@ -160,8 +160,8 @@ class RuleView:
             _fold(changes.added, added, removed)
         return RuleChanges(_sorted(added), _sorted(removed), self.cursor)
 
-    def _start_anew(self, came: list[Fact], went: list[Fact]) -> RuleChanges:
-        """The lace changed too much, or no longer knows how: evaluate as at the start, and compare."""
+    def _start_over(self, came: list[Fact], went: list[Fact]) -> RuleChanges:
+        """Evaluate from scratch and compare: the lace changed too much, or no longer knows how it changed."""
         before = {p: set(self._facts.rows(p, ordered=False)) for p in self._followed()}
         old, self._started = self._facts, self._origin.start_with(self._program, self._meter, came, went)
         after = {p: set(self._facts.rows(p, ordered=False)) for p in self._followed()}
@@ -186,7 +186,7 @@ class RuleView:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Facts that a view has to follow, and where that brings it."""
+    """Facts that a view has to follow, and the position it reaches by that."""
 
     added: list[Fact]
     removed: list[Fact]
@@ -195,24 +195,24 @@ class _Step:
 
 
 class _Origin:
-    """Facts in memory: what is handed in is all there is."""
+    """Facts in memory: there are no others than those passed in."""
 
     def __init__(self, source: FactSource) -> None:
         self._source = source
 
     def start(self, program: CheckedProgram, meter: Meter) -> Materialized:
-        """Evaluate over what stands now."""
+        """Evaluate over the current facts."""
         return materialize(program, self._source, meter.limits, meter=meter)
 
     def step(self, came: list[Fact], went: list[Fact]) -> _Step | None:
-        """What there is to follow; None if starting anew is the better way."""
+        """What there is to follow; None if it is better to start over."""
         return _Step(came, went, StoreCursor(), {})
 
     def done(self, step: _Step) -> None:
         """A step was followed."""
 
     def start_with(self, program: CheckedProgram, meter: Meter, came: list[Fact], went: list[Fact]) -> Materialized:
-        """Evaluate anew over what stands now and what is handed in."""
+        """Re-evaluate over the current facts and those passed in."""
         raise AssertionError("facts in memory are always followed")
 
 
@@ -235,7 +235,7 @@ class _LaceOrigin(_Origin):
         unknown = next((fact for fact in went if fact not in self._beside), None)
         if unknown is not None:
             raise InvalidInput(
-                "only facts that were handed in can be taken out; records leave by `delete`",
+                "only facts that were passed in can be removed; remove records with `delete`",
                 rule="follow-removed",
                 found=str(unknown),
             )
@@ -293,15 +293,15 @@ def follow_rules(
     >>> changes.removed[Predicate("Path", 2)]
     (('a', 'b'), ('a', 'c'))
 
-    Limits that are not handed in are those that the rules say for themselves (`#:json {"limits": {…}}`), or the usual.
-    A change costs what it touches, and never more than about twice an evaluation from the start. `interrupt` is asked
-    every few milliseconds; once it answers True, the work ends in `EvaluationStopped`. A view keeps the last
-    `max_kept_changes` changes, `max_kept_facts` facts in all, for `since`. Where a lace changed by more than
-    `max_followed_facts` facts at once, the view is evaluated anew.
+    Without `limits`, those stated by the rules (`#:json {"limits": {…}}`) hold, else the defaults. A change costs what
+    it touches, and never more than about twice an evaluation from scratch. `interrupt` is called every few
+    milliseconds; once it returns True, the work ends in `EvaluationStopped`. For `since`, a view keeps the last
+    `max_kept_changes` changes, with at most `max_kept_facts` facts. If a lace changed by more than `max_followed_facts`
+    facts since the last time, the view is re-evaluated.
     """
     if isinstance(source, str | os.PathLike):
         raise InvalidInput(
-            "a view follows a lace that is open: hand over `lace.open(path)` itself",
+            "a view follows an open lace: pass `lace.open(path)` instead of a path",
             rule="follow-source",
             found=repr(source),
         )
@@ -335,7 +335,7 @@ def _named(derived: Mapping[str, Predicate], predicate: str | Predicate) -> Pred
 def _fold(
     changed: RowsByPredicate, into: dict[Predicate, dict[Row, None]], against: dict[Predicate, dict[Row, None]]
 ) -> None:
-    """A fact that went and came again, or came and went, did not change."""
+    """Fold changes into a net change: a fact that was removed and added again did not change."""
     for predicate, rows in changed.items():
         other = against.get(predicate, {})
         for row in rows:

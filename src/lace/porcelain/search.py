@@ -1,7 +1,6 @@
 """Find records by the words of their coordinates, headers and text (110): `lace find`, `lace index`.
 
-Rule: a lace is searched only if somebody asked for it; then every put and every delete keeps its words right in the
-same transaction.
+Rule: a lace has an index only if somebody asked for one; then every put and delete updates it in the same transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from lace.store.search import SearchedStore
 
 
 class HasAnyStore(Protocol):
-    """A lace, as far as a search needs it."""
+    """The part of a lace that a search needs."""
 
     @property
     def store(self) -> object: ...
@@ -28,22 +27,22 @@ def is_searched(lace: HasAnyStore) -> bool:
 
 
 def index(lace: HasAnyStore, told: Callable[[int], None] | None = None) -> int:
-    """Make the words of a lace, anew if they are there; from then on they follow every change. How many records."""
+    """Build or rebuild the index of a lace, which then follows every change; return how many records it covers."""
     return _searched(lace).index_words(told or _unheard)
 
 
 def forget(lace: HasAnyStore) -> bool:
-    """Keep the words of a lace no longer; whether it had any."""
+    """Remove the index of a lace; return whether it had one."""
     return _searched(lace).forget_words()
 
 
 def find(
     lace: HasAnyStore, question: str, *, before: int | None = None, limit: int = 50
 ) -> list[tuple[StoreRecordId, RecordHash]]:
-    """Records that hold every word, the last that came first; `before` an id goes on where a page ended.
+    """Records that contain every word, the most recently stored first; `before` is the id at which a page ended.
 
-    A word may end in `*` for a beginning, "several words" are a phrase, and `name:`, `headers:` or `content:` before a
-    word says where it has to stand.
+    A word that ends in `*` matches words that begin so, "several words" are a phrase, and `name:`, `headers:` or
+    `content:` before a word says where it must occur.
     """
     return _searched(lace).find_words(question, before=before, limit=limit)
 
@@ -55,4 +54,4 @@ def _searched(lace: HasAnyStore) -> SearchedStore:
 
 
 def _unheard(_: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignore progress."""

@@ -1,7 +1,7 @@
-"""The tip of a coordinate in a lace, what else is there, and how that is said (110; docs/concepts.md, tips).
+"""The tip of a coordinate in a lace, what else is there, and notices about it (110; docs/concepts.md, tips).
 
-Rule: `lace.records.tip` decides; this module reads versions for it and words the answer. The keys that a lace knows
-are a hint for people who read the answer, and change nothing about it.
+Rule: `lace.records.tip` decides; this module reads versions for it and words the answer. The keys that a lace knows are
+a hint for people who read the answer, and do not change it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
 KNOWN_KEYS = "known-key"  # the settings namespace
-_NAMED = 4  # versions that a sentence names; the rest it counts
+_NAMED = 4  # versions that a sentence names; it counts the rest
 
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """The record that a coordinate means, and what else somebody should know who reads it."""
+    """The record that a coordinate names, and what else a reader should know."""
 
     entry: Entry
     concurrent: tuple[Entry, ...] = ()  # the newest version of each other writer, newest first
     passed_over: tuple[Entry, ...] = ()  # newer versions that may not be the tip, newest first; LOOKED_AT at most
 
     def notices(self, told: Callable[[Entry], str] | None = None) -> Iterator[str]:
-        """What to know about it, a sentence each; nothing if one writer wrote here and nothing was passed over."""
+        """One sentence for each thing to know; none if there is one writer and nothing was passed over."""
         told = told or who_and_when
         if self.concurrent:
             count = len(self.concurrent) + 1
@@ -41,7 +41,7 @@ class Tip:
 
 
 def writer_of(entry: Entry) -> str:
-    """Who wrote a version: its signer, or that nobody signed it."""
+    """Who wrote a version: its signer, or `unsigned`."""
     return entry.signer or "unsigned"
 
 
@@ -51,13 +51,13 @@ def who_and_when(entry: Entry) -> str:
 
 
 def listed(entries: Sequence[Entry], told: Callable[[Entry], str], named: int = _NAMED) -> str:
-    """Some versions in words, and how many more there are."""
+    """The first few versions as text, and how many more there are."""
     more = len(entries) - named
     return ", ".join(map(told, entries[:named])) + (f" and {more:,} more" if more > 0 else "")
 
 
 Versions = Callable[[str | None], Iterable[Entry]]
-"""Gives the versions of a coordinate newest first, from an instant back."""
+"""Returns the versions of a coordinate, newest first, up to a moment."""
 
 
 def find_tip(versions: Versions, policy: TipPolicy, choice: VersionChoice | None = None) -> Entry | None:
@@ -69,7 +69,7 @@ def find_tip(versions: Versions, policy: TipPolicy, choice: VersionChoice | None
 def describe_tip(
     versions: Versions, policy: TipPolicy, choice: VersionChoice | None = None, *, within: int = LOOKED_AT
 ) -> Tip | None:
-    """The same, with what is concurrent and what was passed over, each looked for in so many versions."""
+    """The tip with its concurrent and passed-over versions, each searched for among `within` versions."""
     policy = _policy_for(policy, choice)
     looked_at = list(islice(filter(policy.admits, _chosen(versions(policy.until), choice)), within))
     tip = choose_tip(looked_at, policy)
@@ -81,7 +81,7 @@ def describe_tip(
 
 
 def _policy_for(policy: TipPolicy, choice: VersionChoice | None) -> TipPolicy:
-    """Who names an instant or a hash means that version, however it is dated."""
+    """A selector that names a moment or a hash means that version, however it is dated."""
     return TipPolicy() if choice is not None and choice.tai is not None else policy
 
 
@@ -92,18 +92,18 @@ def _chosen(versions: Iterable[Entry], choice: VersionChoice | None) -> Iterable
 
 
 def known_keys(store: RecordStore) -> list[Verifier]:
-    """The keys that a lace knows: those it was signed with here, and those it was told of."""
+    """The keys that a lace knows: those that signed here, and those added by hand."""
     return [Verifier(name) for name in store.settings(KNOWN_KEYS)]
 
 
 def know_key(store: RecordStore, verifier: Verifier) -> None:
-    """Remember a key; knowing it again is nothing."""
+    """Remember a key; does nothing if it is known."""
     if store.get_setting(KNOWN_KEYS, verifier) is None:
         store.put_setting(KNOWN_KEYS, verifier, b"")
 
 
 def forget_key(store: RecordStore, verifier: Verifier) -> bool:
-    """Forget a key; whether it was known."""
+    """Forget a key; return whether it was known."""
     was_known = store.get_setting(KNOWN_KEYS, verifier) is not None
     if was_known:
         store.put_setting(KNOWN_KEYS, verifier, None)

@@ -1,6 +1,6 @@
-"""Copies of laces, and laces made anew: what their owner does now and then.
+"""Maintenance of laces: back up, restore, compact, repair.
 
-Rule: nothing that exists is overwritten unless that is asked for, and a file takes its name when it is finished.
+Rule: nothing is overwritten unless that is asked for, and a file gets its name only once it is finished.
 """
 
 from __future__ import annotations
@@ -16,48 +16,48 @@ if TYPE_CHECKING:
     from lace.store.columns.repair.salvage import RepairReport
 
 Steps = Callable[[int, int], None]
-"""Told how much is done, of how much."""
+"""Called with how much is done, and of how much."""
 Counts = Callable[[int], None]
-"""Told how many more records are done."""
+"""Called with how many more records are done."""
 
 
 class Compacted(NamedTuple):
-    """What writing a lace anew has brought."""
+    """The size of a lace before and after compacting."""
 
     bytes_before: int
     bytes: int
 
 
 def backup(path: str | Path, target: str | Path, *, replace: bool = False, progress: Steps | None = None) -> int:
-    """Copy a lace whole, also while it is in use; the size of the copy, which is a lace itself.
+    """Copy a whole lace, even while it is in use; returns the size of the copy, which is a lace itself.
 
-    A plain copy of the file is not enough: what was written last stands in a log beside it.
+    Copying the file alone is not enough: the latest writes are in a log beside it.
     """
     from lace.store.columns.repair.copies import backup as copy
 
     if Path(target).exists() and not replace:
         advice = "--replace, in Python replace=True, overwrites it"
-        raise StoreError(f"{target} exists already; nothing was changed ({advice})")
+        raise StoreError(f"{target} already exists; nothing was changed ({advice})")
     return copy(Path(path), Path(target), progress or _nobody, replace=replace)
 
 
 def restore(backup_path: str | Path, path: str | Path, *, progress: Steps | None = None) -> int:
-    """Make a lace from a backup, where there is none yet; how many records it holds.
+    """Create a lace from a backup, at a path that does not exist; returns how many records it holds.
 
-    Peers and followers that knew a later state of it compare everything anew.
+    Peers and followers that knew a later state of it start over and compare everything.
     """
     from lace.store.columns.repair.copies import restore as remake
 
     for suffix in ("", "-wal"):
         if Path(f"{path}{suffix}").exists():
-            raise StoreError(f"{path}{suffix} exists already; nothing was changed")
+            raise StoreError(f"{path}{suffix} already exists; nothing was changed")
     return remake(Path(backup_path), Path(path), progress or _nobody)
 
 
 def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
-    """Write a lace anew without what was removed from it: bytes, names and values that nothing else has.
+    """Rewrite a lace without what was removed from it: bytes, and names and values that nothing else has.
 
-    Others may read and write meanwhile, and must open it again then. It needs room for two more copies while it works.
+    Others may read and write meanwhile, and must reopen it afterwards. It needs disk space for two more copies.
     """
     from lace.store.columns.repair.copies import compact as rewrite
 
@@ -65,10 +65,10 @@ def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
 
 
 def repair(path: str | Path, *, limits: RecordLimits | None = None, progress: Counts | None = None) -> RepairReport:
-    """Put all that can be read of a damaged lace in its place; the damaged file stays beside it as `PATH.damaged`.
+    """Replace a damaged lace by all that can be read of it; the damaged file stays beside it as `PATH.damaged`.
 
-    Without `limits` a record may be as large as the file: it was within those of its lace when it came, and these are
-    written nowhere.
+    Without `limits` a record may be as large as the file: it was within the limits of its lace when it was stored, and
+    those are not saved anywhere.
     """
     from lace.store.columns.repair.salvage import repair as save
 
@@ -81,4 +81,4 @@ def _as_large_as(path: Path) -> RecordLimits:
 
 
 def _nobody(*_: int) -> None:
-    """Told and forgotten."""
+    """Ignore progress."""

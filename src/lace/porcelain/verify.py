@@ -1,6 +1,6 @@
-"""Looking at everything a store holds once more: digests, form, signatures, and the store's own structures.
+"""Verify everything in a store again: digests, form, signatures, and the store's own structures.
 
-Rule: nothing is taken from the store's word; what does not hold is a finding, and the look goes on.
+Rule: nothing the store says is trusted; whatever is wrong is a finding, and the check goes on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Group = list[tuple[StoreRecordId, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that does not hold; `id` is 0 where it is the store's structure."""
+    """One thing that is wrong; `id` is 0 if it is in the store's own structure."""
 
     id: StoreRecordId
     hash: str
@@ -37,7 +37,7 @@ class Damage:
 def verify_store(
     store: RecordStore, *, limits: RecordLimits, workers: int, progress: Callable[[int], None]
 ) -> Iterator[Damage]:
-    """Every record validated again, signatures in `workers` threads, a bounded number of records in memory."""
+    """Validate every record again in `workers` threads, with a bounded number of records in memory."""
     for problem in store.check_integrity():
         yield Damage(StoreRecordId(0), "", problem)
     with ThreadPoolExecutor(max_workers=min(workers, MAX_WORKERS)) as pool:
@@ -56,7 +56,7 @@ def verify_store(
 
 
 class _Running(NamedTuple):
-    """A group on its way through a thread."""
+    """A group of records that a thread is checking."""
 
     records: int
     size: int

@@ -1,6 +1,6 @@
-"""What a peer's rules could see of a store (020): the view of one viewer, evaluated.
+"""What a peer's rules can see of a store (020), and what our own exposure holds back from them (040).
 
-Rule: the same gate rules that an exchange lowers decide here, over one snapshot.
+Rule: the gate rules that an exchange lowers decide here too, over one snapshot.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def visible_facts(snapshot: Snapshot, admitted: frozenset[str]) -> Iterator[Fact
 
 
 def runtime_facts(viewer: Viewer, at: TAI) -> list[Fact]:
-    """What a node knows of a moment and of a viewer; a verifier counts as proven."""
+    """What a node knows about a moment and a viewer; a verifier counts as proven."""
     facts = [Fact(START_TAI, (at,)), Fact(TICK_TAI, (at,))]
-    with suppress(InvalidText):  # an opaque label proves nobody
+    with suppress(InvalidText):  # an opaque label proves no identity
         facts.append(Fact(PEER, (Verifier.parse(viewer),)))
     return facts
 

@@ -1,7 +1,8 @@
-"""Why a record goes to a peer, or at which gate it stops (040, 050): `lace why`.
+"""Why a record goes to a peer, or at which gate it stops (040, 050): `lace why`, also with a peer that is asked.
 
-Rule: the gates are walked in the order of an exchange, with the very rules that an exchange lowers, and the walk ends
-at the first that is shut. What only the other side could tell is said to be unknown; no guess is shown as knowledge.
+Rule: the walk takes the gates in the order of an exchange, with the very rules that an exchange lowers, and ends at the
+first that is shut. What only the other side can tell is marked unknown, even if a peer was just asked; no guess is
+shown as knowledge.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ _VIEWED = re.compile(r"\bv_([A-Za-z]+)_\d+")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate: on whose side, whether the record passes (None: nobody can tell from here), and why.
+    """One gate: on whose side it is, whether the record passes (None: unknown from here), and why.
 
-    Its name says what an open gate means. Of a shut one `said` is a sentence that says no.
+    Its name says what an open gate means. For a shut gate, `said` is the sentence that says why not.
     """
 
     side: str
@@ -70,7 +71,7 @@ class Gate:
 
     @property
     def sentence(self) -> str:
-        """What is to be said of it: what holds, what does not, or what cannot be known."""
+        """One sentence: what holds, what does not, or what cannot be known."""
         if self.passed is False:
             return self.said
         return self.name if self.said in ("", "yes") else f"{self.name}: {self.said}"
@@ -78,11 +79,11 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhySide:
-    """One side of the exchange that is asked about, as far as it is known."""
+    """What is known about one side of the exchange in question."""
 
     called: str
     lace: Lace | None = None
-    module: Module | None = None  # None: its rules are not known
+    module: Module | None = None  # None: its rules are unknown
     exposures: tuple[Exposure, ...] = ()
     verifier: Verifier | None = None
 
@@ -103,7 +104,7 @@ class Walk:
 
     @property
     def unknown(self) -> list[Gate]:
-        """The gates that nobody can tell of from here."""
+        """The gates that cannot be judged from here."""
         return [gate for gate in self.gates if gate.passed is None]
 
 
@@ -118,11 +119,11 @@ def walk(record: RecordHash, sender: WhySide, receiver: WhySide, *, now: TAI, se
 
 
 def walk_offer(record: RecordHash, sender: WhySide, receiver: WhySide, *, now: TAI, offer: Offer) -> Walk:
-    """Walk a record that a peer was just asked about; its own gates are shut or open as it lists the record or not."""
+    """Walk a record from a peer that was just asked; the peer's own gates are open if it lists the record."""
     walked = Walk(record=record, sender=sender, receiver=receiver)
     if offer is None:
         said = "the other side does not list it to us: it has no such record, or does not show it, or one of the two"
-        said += " rule sets does not select it; which of these, only that side can tell"
+        said += " rule sets does not select it; only that side can tell which"
         remedy = f"have them run `lace why THEIR.lace {record}` with our rules as --peer"
         walked.gates.append(Gate(sender.called, "listed", False, said, remedy=remedy))
         return walked
@@ -149,7 +150,7 @@ def _gates(walked: Walk, now: TAI, send_gate: bool) -> Iterator[Gate]:
     tip = _tip_gate(record, sender, walked.record)
     if tip is not None:
         yield tip
-    # Unknown rules are taken to select everything: then every gate of ours that is shut is shut whatever they are.
+    # Assume that unknown rules select everything: a gate of ours that is shut then is shut whatever they are.
     plan = agree(sender.module or select_all(), receiver.module or select_all())
     yield from _sending_gates(walked, plan, now, send_gate)
     yield from _receiving_gates(walked, plan, field_occurrences(record), now)
@@ -158,8 +159,8 @@ def _gates(walked: Walk, now: TAI, send_gate: bool) -> Iterator[Gate]:
 def _is_here(record: RecordHash, side: WhySide) -> Gate:
     if side.lace is not None and side.lace.store.have(record):
         return Gate(side.called, "stored", True, "yes")
-    remedy = "ask with --with PATH where the lace that has it is at hand; `lace interlace --dry-run` asks a peer"
-    return Gate(side.called, "stored", False, "no record of that hash is stored", remedy=remedy)
+    remedy = "name the lace that has it with --with PATH, or ask a peer with `lace interlace --dry-run`"
+    return Gate(side.called, "stored", False, "no record with that hash is stored", remedy=remedy)
 
 
 def _is_valid(stored: bytes, side: WhySide) -> Gate:
@@ -169,11 +170,11 @@ def _is_valid(stored: bytes, side: WhySide) -> Gate:
         return Gate(
             side.called, "valid", False, f"its bytes are damaged: {error}", remedy="`lace repair` salvages the rest"
         )
-    return Gate(side.called, "valid", True, "its hash and, if it is signed, its signature hold")
+    return Gate(side.called, "valid", True, "its hash is right and so is its signature, if it has one")
 
 
 def _tip_gate(record: ValidRecord, side: WhySide, wanted: RecordHash) -> Gate | None:
-    """Not a gate of the exchange: every version travels. But a reader of the coordinate sees another record."""
+    """Not a gate of the exchange, since every version moves; but readers of the coordinate may see another record."""
     plex = record.record.plex if isinstance(record.record, Seal) else record.record
     if not isinstance(plex, Plex) or side.lace is None:
         return None
@@ -184,7 +185,7 @@ def _tip_gate(record: ValidRecord, side: WhySide, wanted: RecordHash) -> Gate | 
     tip = side.lace.resolve(coordinate)
     if tip == wanted:
         return Gate(side.called, "tip", True, f"it is the tip of {coordinate}")
-    said = f"a newer record, {tip}, hides it at {coordinate}; it travels all the same"
+    said = f"a newer record, {tip}, hides it at {coordinate}; an exchange moves it all the same"
     return Gate(side.called, "tip", True, said, remedy=f"`lace get {wanted}` shows it")
 
 
@@ -207,7 +208,7 @@ def _sending_gates(walked: Walk, plan: ExchangePlan, now: TAI, send_gate: bool) 
         remedy=f"add `--select-hash {record}`, or a rule for SelectHave that holds for it",
     )
     yield _exposed(sender, policy, asking, (viewer, str(record)), send_gate)
-    remedy = f"they would have to select it: a rule for SelectHave over what they can see, or `--select-hash {record}`"
+    remedy = f"they need a rule for SelectHave over what they can see that selects it, or `--select-hash {record}`"
     selects = _scoped(SELECT_HAVE, _RECEIVER)
     gate = asking.gate(
         sender.called,
@@ -254,7 +255,7 @@ def _exposed(side: WhySide, policy: LoweredPolicy, asking: _Asking, values: tupl
 def _receiving_gates(walked: Walk, plan: ExchangePlan, claimed: Iterable[FieldOccurrence], now: TAI) -> Iterator[Gate]:
     sender, receiver = walked.sender, walked.receiver
     if receiver.lace is not None and receiver.lace.store.have(walked.record):
-        yield Gate(receiver.called, "missing", False, "it is stored there already, so it is not asked for")
+        yield Gate(receiver.called, "missing", False, "it is already stored there, so it is not asked for")
         return
     if receiver.lace is not None:
         yield Gate(receiver.called, "missing", True, "yes")
@@ -288,23 +289,23 @@ def _receiving_gates(walked: Walk, plan: ExchangePlan, claimed: Iterable[FieldOc
             gate = _held_by_exposure(gate, asking, wants, values, "let this side ask for it")
         yield gate
     if receiver.lace is None:
-        said = "whether it is stored there already, and whether it was refused, only that side can tell"
+        said = "only that side can tell whether it has it already or has refused it"
         yield Gate(receiver.called, "requested and stored", None, said)
     else:
         yield Gate(receiver.called, "requested and stored", True, "it would be asked for, checked and stored")
 
 
 def _held_by_exposure(gate: Gate, seeing: _Asking, predicate: Predicate, values: tuple[str, ...], does: str) -> Gate:
-    """A gate of the other side's rules that is shut; if it would be open were they shown everything, that is said."""
+    """A shut gate of the other side's rules, which says so if it would open once they could see everything."""
     if not seeing.gate(gate.side, gate.name, predicate, values, no=gate.said).passed:
         return gate
     said = f"this side does not show the other side's rules what they need: shown every record here, they would {does}"
-    remedy = "`--expose all`, or `--expose FILE` with rules that show them the records that they read"
+    remedy = "`--expose all`, or `--expose FILE` with rules that show them the records they read"
     return Gate(gate.side, gate.name, False, said, gate.because, remedy)
 
 
 def _reads_records(module: Module | None) -> bool:
-    """Whether what a module asks for depends on the records that the asking side has."""
+    """Whether a module's requests depend on the records of the asking side."""
     if module is None:
         return True
     return not reachable(module.rules, (SELECT_ADVERTISED,)).isdisjoint(RECORD_PREDICATES)
@@ -314,7 +315,7 @@ def _reads_records(module: Module | None) -> bool:
 
 
 class _Asking:
-    """One side's lowered program over its lace, asked about one fact at a time."""
+    """One side's lowered program over its lace, which answers for one fact at a time."""
 
     def __init__(self, lace: Lace | None, policy: LoweredPolicy, given: Iterable[Fact]) -> None:
         rules = [*policy.program.program.rules, *(_as_rule(fact) for fact in given)]
@@ -359,7 +360,7 @@ def _runtime_facts(now: TAI, peer: Verifier | None) -> list[Fact]:
 
 
 def known_target(lace: Lace, target: str) -> RecordHash:
-    """The record that is asked about: a stored one by any of its names, or a hash that need not be stored."""
+    """The record in question: a stored one by any of its names, or a hash that need not be stored."""
     try:
         return lace.resolve(target)
     except NotFound:
@@ -369,7 +370,7 @@ def known_target(lace: Lace, target: str) -> RecordHash:
 
 
 def walk_asked(record: RecordHash, here: WhySide, preview: Preview, peer: Verifier | None, *, now: TAI) -> Walk:
-    """Walk a record to the peer of a preview that watched it, or from there to us if we lack it."""
+    """Walk a record to the peer that a preview asked about it, or from there to us if we lack it."""
     there = WhySide(called="there", module=preview.their_module, verifier=peer)
     if here.lace is None or not here.lace.store.have(record):
         return walk_offer(record, there, here, now=now, offer=_listed(record, preview))
@@ -387,7 +388,7 @@ class _Listed:
 
 
 def tip_listed(coordinate: str, offered: Iterable[Advertisement], policy: TipPolicy) -> str | None:
-    """The tip of a coordinate among the records that a peer lists there."""
+    """The tip of a coordinate among the records that a peer lists."""
     from lace.porcelain.preview import rows  # only here: it loads everything that dials
 
     there = [
@@ -405,12 +406,12 @@ def _listed(record: RecordHash, preview: Preview) -> list[tuple[str, int, str]] 
 
 
 def _answer(record: RecordHash, preview: Preview) -> Gate:
-    """What the peer itself did when we listed the record to it."""
+    """The gate that shows what the peer did when we listed the record."""
     if record in preview.asked_for:
-        return Gate("there", "asked for", True, "we listed it just now, and it was asked for")
+        return Gate("there", "asked for", True, "we listed it just now, and the peer asked for it")
     if preview.has_watched:
-        return Gate("there", "missing", False, "it is stored there already, so it is not asked for")
-    said = "we listed it, and it was not asked for: it is there without being shown to us, or a condition of its rules"
-    said += " does not hold over the records that are there, or that side takes nothing from us"
-    remedy = "prove a key it knows (--key over ws or wss), or have its owner look: `lace why` there tells the rest"
+        return Gate("there", "missing", False, "it is already stored there, so it is not asked for")
+    said = "we listed it, and the peer did not ask for it: it has the record without showing it to us, or a condition"
+    said += " of its rules does not hold over its records, or it takes nothing from us"
+    remedy = "prove a key it knows (--key over ws or wss), or ask its owner: `lace why` there shows the rest"
     return Gate("there", "asked for", False, said, remedy=remedy)

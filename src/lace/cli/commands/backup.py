@@ -1,4 +1,4 @@
-"""`lace backup PATH TARGET`: a whole copy of a lace that may be in use."""
+"""`lace backup PATH TARGET`: copy a whole lace, which may be in use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lace.cli.output.output import count_of, json_option, metered, print_json, s
 @click.command("backup")
 @lace_argument
 @click.argument("target", type=LacePath(dir_okay=False))
-@click.option("--replace", is_flag=True, help="Take the place of a file that is there.")
+@click.option("--replace", is_flag=True, help="Overwrite TARGET if it exists.")
 @json_option
 def command(path: Path, target: Path, replace: bool, as_json: bool) -> None:
-    """Copy a lace whole, also while it is in use.
+    """Copy a whole lace, even while it is in use.
 
-    TARGET shows one moment of the lace, even if others write meanwhile, and is a lace itself. A plain copy of the file
-    is not enough: the latest writes are in a log beside it (PATH-wal).
+    TARGET is a lace itself: a snapshot of one moment, even if others write to PATH meanwhile. Copying the file alone is
+    not enough, because the latest writes are in a log beside it (PATH-wal).
     """
     from lace.porcelain.upkeep import backup
 

@@ -1,4 +1,4 @@
-"""`lace browse ADDRESS [PREFIX]`: what a peer offers us, as a table to pick from."""
+"""`lace browse ADDRESS [PREFIX]`: a table of what a peer offers us."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ COLUMNS = ("record", "coordinate", "time (UTC)", "size", "signed by")
 @click.command("browse")
 @click.argument("address", type=AddressType(), metavar="ADDRESS")
 @click.argument("prefix", type=PrefixType(), default="//")
-@click.option("--lace", "path", type=LacePath(), metavar="PATH", help="Say what this lace has already.")
-@click.option("--limit", "most", type=click.IntRange(1), default=10_000, show_default=True, help="Show so many.")
+@click.option("--lace", "path", type=LacePath(), metavar="PATH", help="Mark the records that this lace already has.")
+@click.option(
+    "--limit", "most", type=click.IntRange(1), default=10_000, show_default=True, help="Show at most this many."
+)
 @link_options
 @json_option
 def command(address: Any, prefix: str, path: Path | None, most: int, as_json: bool, **links: Any) -> None:
-    """List what a peer offers to us, to pick from.
+    """List what a peer offers, to pick from.
 
-    Nothing is fetched and nothing of ours is shown. PREFIX is the beginning of a coordinate, as for `lace ls`. What
-    the table says is what the peer claims: it is checked when a record comes. `lace get LACE HASH --from ADDRESS`
-    fetches one, `lace interlace` all.
+    Nothing is fetched, and the peer sees no records of yours. PREFIX is the beginning of a coordinate, as for `lace
+    ls`. The table shows the peer's claims; they are checked when a record is fetched. To fetch one record, use `lace
+    get LACE HASH --from ADDRESS`; to fetch all, `lace interlace`.
     """
     from lace.policy.select import select_all
     from lace.porcelain.preview import in_order, rows
@@ -61,9 +63,9 @@ def command(address: Any, prefix: str, path: Path | None, most: int, as_json: bo
         columns = COLUMNS if here is None else (*COLUMNS, "here")
         print_table(columns, (_cells(row, here) for row in offered), right=frozenset({"size"}))
     if len(preview.offered) > most:
-        say(f"there is more than the {count_of(most, 'record')} of --limit", err=True)
+        say(f"only the first {count_of(most, 'record')} are shown; --limit shows more", err=True)
     if not offered:
-        say(f"{address} offers nothing{'' if prefix == '//' else f' at {prefix}'} to you", err=True)
+        say(f"{address} offers you nothing{'' if prefix == '//' else f' under {prefix}'}", err=True)
 
 
 def _held(path: Path | None, offered: list[Row]) -> set[str] | None:

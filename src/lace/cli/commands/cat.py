@@ -1,4 +1,4 @@
-"""`lace cat PATH HASH|COORDINATE…`: stored bytes out of a lace."""
+"""`lace cat PATH HASH|COORDINATE…`: the stored bytes of records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lace.cli.output.files import output_to
 def command(path: Path, targets: tuple[str, ...]) -> None:
     """Write the stored bytes of records, headers and all.
 
-    This is the form that is hashed and that goes over the wire; several records stand back to back, as in a bundle.
+    This is the form that is hashed and sent over the wire. Several records are written back to back, as in a bundle.
     """
     with opened(path) as lace, output_to(None) as sink:
         for target in targets:

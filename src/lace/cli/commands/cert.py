@@ -1,4 +1,4 @@
-"""`lace cert HOST…`: a certificate of one's own for wss."""
+"""`lace cert HOST…`: a self-signed certificate for wss."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from lace.cli.output.output import json_option, print_fields, print_json
 
 @click.command("cert")
 @click.argument("hosts", nargs=-1, required=True, metavar="HOST…")
-@click.option("--cert", "certificate", type=click.Path(path_type=Path), default="cert.pem", help="Where it goes.")
-@click.option("--cert-key", "key", type=click.Path(path_type=Path), default="key.pem", help="Where its key goes.")
-@click.option("--days", type=click.IntRange(1, 36500), default=825, help="How long it is good.", show_default=True)
+@click.option(
+    "--cert", "certificate", type=click.Path(path_type=Path), default="cert.pem", help="Where to write the certificate."
+)
+@click.option("--cert-key", "key", type=click.Path(path_type=Path), default="key.pem", help="Where to write its key.")
+@click.option(
+    "--days", type=click.IntRange(1, 36500), default=825, help="How many days it is valid.", show_default=True
+)
 @json_option
 def command(hosts: Sequence[str], certificate: Path, key: Path, days: int, as_json: bool) -> None:
-    """Make a self-signed certificate for wss and print its pin.
+    """Create a self-signed certificate for wss and print its pin.
 
-    HOST is a name or an IP address under which the server will be dialled. Peers give the pin to --pin; then nobody
-    else's certificate will do, and no CA is asked. Files that are there already are never overwritten.
+    HOST is a name or an IP address that peers dial to reach the server. Peers pass the pin to --pin; they then accept
+    no other certificate and need no CA. Existing files are never overwritten.
     """
     from lace.notation import b64a
     from lace.transports.certificate import write_self_signed

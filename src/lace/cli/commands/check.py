@@ -1,4 +1,4 @@
-"""`lace check FILE…`: every error of rule files, and what can never match."""
+"""`lace check FILE…`: every error in rule files, and what can never match."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     default="auto",
     show_default=True,
     help="What the rules are for: a store, a selector operand, an exposure module, or facts of any kind (raw). "
-    "By itself: what they define tells.",
+    "auto tells from what the rules define.",
 )
 @click.option(
-    "--given", metavar="NAME/ARITY", multiple=True, help="Facts of this kind come from elsewhere, such as --facts."
+    "--given",
+    metavar="NAME/ARITY",
+    multiple=True,
+    help="Assume facts of this predicate are supplied, for example by --facts.",
 )
 @limit_option
 @json_option
@@ -36,9 +39,9 @@ def command(
 ) -> ExitCode:
     """Check rule files and show every error.
 
-    Syntax, safety, reserved names, strata and limits; then what is allowed and can never match: predicates, fields and
-    values that no record has, a selector that lacks an export, helpers that nothing needs. Each with its place and what
-    to do. Exit code 1 if there is anything.
+    Reports errors of syntax, safety, reserved names, strata and limits; then likely mistakes, which are allowed but can
+    never match: predicates, fields and values that no record has, a selector without an export, helpers that nothing
+    uses. Each finding has its place and says what to do. The exit code is 1 if there is any.
     """
     supplied = [_predicate(text) for text in given]
     worst = ExitCode.OK
@@ -57,7 +60,7 @@ def _verdict(file: str, errors: int, found: int, rules: int) -> str:
     if not errors and not found:
         return f"{file}: {count_of(rules, 'rule')}, no errors"
     parts = [count_of(errors, "error")] if errors else []
-    parts += [f"{count_of(found, 'thing')} that cannot be meant"] if found else []
+    parts += [count_of(found, "likely mistake")] if found else []
     return f"{file}: {count_of(rules, 'rule')}, {' and '.join(parts)}"
 
 

@@ -1,4 +1,4 @@
-"""`lace compact PATH`: a lace without what was removed from it."""
+"""`lace compact PATH`: rewrite a lace without what was removed from it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lace.cli.output.output import count_of, json_option, metered, print_json, s
 @click.option("--unlinked", is_flag=True, help="First remove every Blob that no record links to.")
 @json_option
 def command(path: Path, unlinked: bool, as_json: bool) -> None:
-    """Write a lace anew without what was removed from it.
+    """Rewrite a lace without what was removed from it.
 
-    The bytes of removed records, and the names and values that only they had, leave the file. It needs free room for
-    two more copies of the lace. Others may read and write meanwhile. `lace serve`, `follow` and `inspect` open the
-    lace again by themselves; other programs that have it open have to.
+    The bytes of removed records, and the names and values that only they had, leave the file. Compacting needs free
+    disk space for two more copies of the lace. Others may read and write meanwhile. `lace serve`, `follow` and
+    `inspect` reopen the lace by themselves; any other program that has it open must reopen it.
 
-    A Blob that no record links to may be a part of content that was never finished, or may have been stored for
-    itself: only you know. Their number is shown, and --unlinked removes them.
+    A Blob that no record links to may be part of content that never arrived whole, or may have been stored for its own
+    sake: only you know. Their number is shown, and --unlinked removes them.
     """
     with opened(path, write=unlinked) as lace:
         total = lace.stat().records
@@ -39,11 +39,11 @@ def command(path: Path, unlinked: bool, as_json: bool) -> None:
     if unlinked:
         say(f"removed {count_of(len(loose), 'Blob')} that no record linked to")
     elif loose:
-        say(f"{count_of(len(loose), 'Blob')} that no record links to: `lace compact {path} --unlinked` removes them")
+        say(f"no record links to {count_of(len(loose), 'Blob')}: remove with `lace compact {path} --unlinked`")
 
 
 def compacted(path: Path, records: int) -> tuple[int, int]:
-    """Compact with a meter; bytes before and after."""
+    """Compact a lace with a progress meter; return its bytes before and after."""
     from lace.porcelain.upkeep import compact
 
     with metered(f"compacting {path}", records) as meter:

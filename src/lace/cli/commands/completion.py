@@ -1,4 +1,4 @@
-"""`lace completion SHELL`: the script that teaches a shell to complete lace's commands and options."""
+"""`lace completion SHELL`: a script that lets a shell complete commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lace explain PATH RULES GOAL`: why a fact holds, or why not, or how a program is run."""
+"""`lace explain PATH RULES GOAL`: why a fact holds or does not, or how a program is evaluated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--not", "absent", is_flag=True, help="Explain why no such fact holds.")
 @click.option("--plan", is_flag=True, help="Show the query plan with rows and times after a run.")
 @click.option("--dot", is_flag=True, help="Print the proof as a Graphviz graph.")
-@click.option("--columns", metavar="NAME,…", help="Say these fields beside each record: Name, App, any header.")
+@click.option("--columns", metavar="NAME,…", help="Show these fields beside each record: Name, App, any header.")
 @limit_option
 @json_option
 def command(
@@ -46,12 +46,12 @@ def command(
 ) -> None:
     """Show why a fact holds, or why it does not.
 
-    RULES is a rule file, or rules in place. GOAL is an atom such as "Selected('P…')"; a goal with variables stands for
-    the first fact that matches it. Labels and reasons from `#:json` lines stand beside their rules.
+    RULES is a rule file, or the rules themselves. GOAL is an atom such as "Selected('P…')"; a goal with variables means
+    the first fact that matches it. Labels and reasons from `#:json` lines appear beside their rules.
     """
     path, rules, goal = _split(arguments, facts_file is not None, plan)
     if columns and (path is None or dot):
-        raise click.UsageError("--columns reads the records of a lace, so it goes with no --facts and no --dot.")
+        raise click.UsageError("--columns reads the records of a lace, so it cannot be combined with --facts or --dot.")
     name, text = read_rules(rules)
     limits = chosen_limits(text, limit_words, name)
     with _asked(path, facts_file, limits) as asked:
@@ -90,12 +90,10 @@ def _asked(path: Path | None, facts_file: str | None, limits: EngineLimits) -> I
 
 @contextmanager
 def _naming(path: Path | None, columns: str | None) -> Iterator[Naming | None]:
-    """What tells the fields of records, if they are asked for: it reads records, and what that takes is loaded here."""
+    """What names records by their fields, if that was asked for; only then is what reads records loaded."""
     if path is None or not columns:
         yield None
         return
-    from lace.cli.commands.explain import Naming
-
     with opened(path) as lace:
         yield Naming(lace, columns.split(","))
 

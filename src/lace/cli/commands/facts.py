@@ -15,9 +15,9 @@ from lace.cli.output.output import json_option, print_json, say
 @click.argument("target", type=Target(), metavar="[HASH|COORDINATE]", required=False)
 @json_option
 def command(path: Path, target: str | None, as_json: bool) -> None:
-    """Print the facts of one record or of all, one a line.
+    """Print the facts of one record or of all, one per line.
 
-    These are what rules are evaluated over: Have, Field, RecordLink, BlobHash, PlexHash.
+    Rules are evaluated over these facts: Have, Field, RecordLink, BlobHash, PlexHash.
     """
     from lace.notation.factline import format_fact
 

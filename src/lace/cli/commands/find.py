@@ -1,4 +1,4 @@
-"""`lace find PATH WORD…`: records by the words that they hold."""
+"""`lace find PATH WORD…`: find records by the words they contain."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lace.cli.output.output import json_option, say
 @click.command("find")
 @lace_argument
 @click.argument("words", nargs=-1, required=True, metavar="WORD…")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Show at most this many.")
 @json_option
 def command(path: Path, words: Sequence[str], limit: int, as_json: bool) -> ExitCode:
     """Find records by the words of their names, headers and text.
 
-    Every WORD has to be there; brok* stands for a beginning, 'a phrase' in quotes for words in a row, and name:,
-    headers: or content: before a word says where it has to stand. The last that came is first. `lace index` makes a
-    lace searchable. Exit code 1 if nothing is found.
+    A record matches if it contains every WORD. brok* matches words that begin so, 'a phrase' in quotes matches words in
+    a row, and name:, headers: or content: before a word says where it must occur. The most recently stored records come
+    first. Make a lace searchable with `lace index`. The exit code is 1 if nothing is found.
     """
     from lace.porcelain.listing import COLUMNS, Row, record_fields
     from lace.porcelain.search import find
@@ -37,5 +37,5 @@ def command(path: Path, words: Sequence[str], limit: int, as_json: bool) -> Exit
         elif rows:
             print_overview(lace, rows)
     if not rows:
-        say("nothing holds all of these words", err=True)
+        say("no record contains all of these words", err=True)
     return ExitCode.OK if rows else ExitCode.BAD

@@ -21,11 +21,11 @@ from lace.cli.output.output import say
 def command(files: tuple[str, ...], check: bool, canonical: bool, limit_words: Sequence[str]) -> ExitCode:
     """Write rule files in canonical order and spacing.
 
-    Comments and annotations stay with the rule that they stand before; a rule that is there twice becomes one. `-`
-    reads standard input and writes standard output.
+    Comments and annotations stay with the rule they precede; a repeated rule is kept once. `-` reads standard input and
+    writes standard output.
     """
     if canonical and (check or len(files) != 1):
-        raise click.UsageError("--canonical takes one file and no --check.")
+        raise click.UsageError("--canonical takes one file and cannot be combined with --check.")
     changed = [file for file in files if _formatted(file, limit_words, write=not check, canonical=canonical)]
     if check:
         for file in changed:
@@ -34,7 +34,7 @@ def command(files: tuple[str, ...], check: bool, canonical: bool, limit_words: S
 
 
 def _formatted(file: str, limit_words: Sequence[str], *, write: bool, canonical: bool) -> bool:
-    """Format one file; whether it is another text now."""
+    """Format one file; return whether its text changed."""
     from lace.datalog.language.annotations import format_annotated, read_annotated
     from lace.datalog.language.canonical import canonical_text
 

@@ -1,4 +1,4 @@
-"""`lace follow PATH PEER`: an open exchange, told event by event."""
+"""`lace follow PATH PEER`: an open exchange, printed event by event."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 @click.command("follow")
 @peer_command
-@click.option("--ticks", is_flag=True, help="Tell when the shared time moves, too.")
+@click.option("--ticks", is_flag=True, help="Also print when the shared time moves.")
 @json_option
 def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
     """Keep an exchange with a peer open and print what happens.
 
-    Records move as soon as either side stores them. When the connection is lost it is made again, after growing
-    pauses, and the exchange goes on where it was. PATH is a lace or an archive (`lace archive`). Ends on SIGTERM,
-    Ctrl-C or when its terminal closes.
+    Records move as soon as either side stores them. If the connection is lost, lace dials again after growing pauses
+    and resumes the exchange. PATH is a lace or an archive (`lace archive`). Ends on SIGTERM, Ctrl-C or when its
+    terminal closes.
     """
     if isinstance(asked.address, Path):
         return follow_locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json, ticks=ticks)
     terms = asked.terms(is_open=True)
     printer = _EventPrinter(as_json=as_json, ticks=ticks)
     hooks = printer.hooks()
-    with ExitStack() as opened_first:  # what is not there is told before anything else is made
+    with ExitStack() as opened_first:  # a missing lace is reported before anything else is created
         side = opened_first.enter_context(opened_side(asked.path, asked.master))
         with captured(asked.trace, hooks):
             goes_on = asyncio.run(_follow(side, asked, terms, hooks, printer))
@@ -55,7 +55,7 @@ def command(asked: PeerChoices, ticks: bool, as_json: bool) -> ExitCode:
 
 
 async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, printer: _EventPrinter) -> bool:
-    """Follow until somebody ends it, or the lace was written anew and has to be opened again; whether it has."""
+    """Follow until somebody ends it, or the lace was rewritten and must be reopened; returns whether it must."""
     from lace.workers.allocator import keep_freed_memory
 
     keep_freed_memory()
@@ -68,7 +68,7 @@ async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, pr
     node.keep_in_background(asked.address, terms)
     await first_of(stop, node.outdated)
     if not await node.shutdown():
-        leave_at_once("an evaluation was still running and is given up", ExitCode.OK)
+        leave_at_once("abandoned an evaluation that was still running", ExitCode.OK)
     return not stop.is_set()
 
 

@@ -1,4 +1,4 @@
-"""`lace get PATH HASH|COORDINATE`: content out of a lace."""
+"""`lace get PATH HASH|COORDINATE`: the content of a record."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
     """Write the content of a record to standard output or a file.
 
     A coordinate means its tip, the newest record (`lace help coordinates`); if several people have written there, a
-    note on stderr says who and when. Content in chunks is joined as it is written; a file given by -o appears only when
-    all of it is there and checked. With --from it is first fetched from a peer into the lace.
+    note on stderr says who and when. Content in chunks is joined as it is written; a file given by -o appears only once
+    it is complete and checked. With --from, the record is first fetched from a peer into the lace.
     """
     from lace.records.coordinate import is_place
 
@@ -51,7 +51,7 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
 
 
 def _resolve(lace: Lace, target: str, source: Any, links: dict[str, Any]) -> RecordHash:
-    """The record that is meant; if it did not come from the peer either, what that says of it."""
+    """The record that TARGET names; if the peer did not send it either, the error says why."""
     try:
         return lace.resolve(target)
     except NotFound as error:

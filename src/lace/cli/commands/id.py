@@ -19,8 +19,8 @@ from lace.cli.output.output import json_option, print_json, say
 def command(file: str, show_rules: bool, profile: str, limit_words: Sequence[str], as_json: bool) -> None:
     """Print the identifier of a rule file.
 
-    `R.…` names the canonical text, whatever the spelling, order and comments of the file; `U.…` names one rule. Only
-    valid rules have identifiers. With --json the annotations stand beside their rules.
+    `R.…` names the canonical text, regardless of the file's spelling, order and comments; `U.…` names one rule. Only
+    valid rules have identifiers. With --json each rule comes with its annotation.
     """
     from lace.datalog.language.annotations import canonicalize
     from lace.datalog.language.canonical import rule_id

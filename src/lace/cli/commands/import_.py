@@ -1,4 +1,4 @@
-"""`lace import PATH BUNDLE…`: the records of bundles into a lace."""
+"""`lace import PATH BUNDLE…`: store the records of bundles."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 @click.option(
     "--rejected",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write refused bytes here with the reason beside them, one JSON object a line.",
+    help="Write refused bytes to this file with the reason, one JSON object per line.",
 )
 @json_option
 def command(path: Path, bundles: tuple[str, ...], rejected: Path | None, as_json: bool) -> ExitCode:
     """Store the records of bundles, refusing the bad ones.
 
-    Every record is hashed and its signature verified first. A bad one is refused with its reason and counted, and the
-    good ones go in; then the exit code is 1. BUNDLE may be - for standard input.
+    Every record is first hashed and its signature verified. Bad records are refused, counted and reported with their
+    reasons, and the exit code is then 1; the good ones are stored. BUNDLE may be - for standard input.
     """
     from lace.workers.allocator import keep_freed_memory
 
@@ -51,7 +51,7 @@ def _print_report(report: ImportReport, as_json: bool) -> None:
     if as_json:
         print_json({"stored": report.stored, "present": report.present, "rejected": by_rule, "bytes": report.bytes})
         return
-    present = f", {report.present:,} there already" if report.present else ""
+    present = f", {report.present:,} already here" if report.present else ""
     say(f"stored {count_of(report.stored, 'record')}{present}")
     if by_rule:
         say(f"refused {count_of(report.rejected_total, 'record')}:", err=True)
@@ -61,7 +61,7 @@ def _print_report(report: ImportReport, as_json: bool) -> None:
 
 @contextmanager
 def _as_files(bundles: tuple[str, ...]) -> Iterator[list[Path]]:
-    """The bundles as files that can be read twice; standard input is laid down in one first."""
+    """The bundles as files that can be read twice; standard input is first copied into one."""
     if "-" not in bundles:
         yield [Path(bundle) for bundle in bundles]
         return

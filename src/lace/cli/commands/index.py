@@ -1,4 +1,4 @@
-"""`lace index PATH`: let a lace be searched by words."""
+"""`lace index PATH`: make a lace searchable by words."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lace.cli.output.output import count_of, json_option, metered, print_json, s
 
 @click.command("index")
 @lace_argument
-@click.option("--drop", is_flag=True, help="Keep words no longer.")
+@click.option("--drop", is_flag=True, help="Remove the index.")
 @json_option
 def command(path: Path, drop: bool, as_json: bool) -> None:
-    """Let a lace be searched by words.
+    """Make a lace searchable by words.
 
-    Keeps the words of coordinates, headers and text content in the lace's own file; from then on every put and every
-    rm keeps them right in the same transaction. A second time makes them anew.
+    Keeps the words of coordinates, headers and text content in the lace's own file. From then on every put and rm
+    updates them in the same transaction. Running it again rebuilds the index.
     """
     from lace.porcelain.search import forget, index
 
@@ -26,12 +26,12 @@ def command(path: Path, drop: bool, as_json: bool) -> None:
         if drop:
             had = forget(lace)
             said: dict[str, object] = {"indexed": 0, "dropped": had}
-            text = "words are kept no longer" if had else "no words were kept"
+            text = "removed the index" if had else "there was no index"
         else:
             with metered(f"indexing {path}", lace.stat().records, in_bytes=False) as meter:
                 count = index(lace, meter.advance)
             said = {"indexed": count, "dropped": False}
-            text = f"{count_of(count, 'record')} can be found by `lace find`"
+            text = f"indexed {count_of(count, 'record')}; search them with `lace find`"
     if as_json:
         print_json(said)
     else:

@@ -1,4 +1,4 @@
-"""`lace init PATH`: an empty lace."""
+"""`lace init PATH`: create an empty lace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(path: Path, as_json: bool) -> None:
     from lace.porcelain.lace import open_lace
 
     if path.exists():
-        raise StoreError(f"{path} exists already; nothing was changed")
+        raise StoreError(f"{path} already exists; nothing was changed")
     open_lace(path, create=True).close()
     if as_json:
         print_json({"path": str(path)})

@@ -1,4 +1,4 @@
-"""`lace inspect PATH…`: look into laces from a browser."""
+"""`lace inspect PATH…`: look into laces with a browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 @click.command("inspect")
 @click.argument("paths", type=LacePath(), nargs=-1, metavar="PATH…")
 @click.option(
-    "--node", default="", metavar="SOCKET", help="Also show a running node: what `lace serve --watch` was given."
+    "--node",
+    default="",
+    metavar="SOCKET",
+    help="Also show a running node, by the socket given to `lace serve --watch`.",
 )
 @click.option("--write", is_flag=True, help="Let pages put and remove records; without it nothing can be changed.")
 @click.option(
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--html", "html", type=click.Path(path_type=Path), metavar="OUT", help="Write one file instead of serving."
 )
-@click.option("--rules", metavar="RULES", help="With --html: explain a goal by a rule file, or rules in place.")
+@click.option("--rules", metavar="RULES", help="With --html: explain a goal by a rule file, or by these rules.")
 @click.option("--goal", metavar="GOAL", help="With --html and --rules: the fact to explain.")
 @click.option("--no-open", is_flag=True, help="Print the address and do not open a browser.")
 def command(
@@ -43,11 +46,11 @@ def command(
 ) -> None:
     """Look into laces, archives and captured streams from a browser.
 
-    A PATH is a lace, an archive that `lace pipeline` made, or a stream captured by --trace. Pages are served on this
-    machine only, to whoever has the address with its token; each is JSON too with ?format=json. Ends on Ctrl-C.
+    A PATH is a lace, an archive made by `lace pipeline`, or a stream captured by --trace. Pages are served on this
+    machine only, to anybody who has the address with its token; ?format=json gives any page as JSON. Ends on Ctrl-C.
 
-    With --html one self-contained file is written instead, to attach to a mail or an issue: of a lace, of a captured
-    exchange, or with --rules and --goal of an explanation.
+    With --html one self-contained file is written instead, to attach to a mail or an issue. It shows a lace, a captured
+    exchange or, with --rules and --goal, an explanation.
     """
     if not paths and not node:
         raise click.UsageError("name a lace, an archive or a captured stream, or a running node with --node")
@@ -55,7 +58,7 @@ def command(
     from lace.inspector.serving import Inspector
 
     if (rules is None) != (goal is None) or (rules is not None and html is None):
-        raise click.UsageError("--rules and --goal go together, with --html")
+        raise click.UsageError("--rules and --goal must be given together, and with --html")
     inspected = open_all(paths, node=node, write=write)
     try:
         if html is not None:

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 @click.command("interlace")
 @peer_command
 @hold_option
-@click.option("--dry-run", is_flag=True, help="Ask what would come and go, by group and app; nothing is moved.")
+@click.option("--dry-run", is_flag=True, help="Show what would come and go, by group and app; no records move.")
 @json_option
 def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> ExitCode:
     """Exchange records with a peer until neither wants more.
 
     Both sides agree on a plan made of their two selectors, list what they may send, ask for what they lack, and stop
-    at the fixed point. Without --select… everything is selected; without --expose nothing of yours is shown, and so
-    nothing is sent. PATH is a lace or an archive (`lace archive`). PEER is an address, or the path of another lace on
-    this machine. With the address stdio, CHILD is a command to start and speak with.
+    at the fixed point. Without --select… everything is selected; without --expose nothing of yours is shown, so nothing
+    is sent. PATH is a lace or an archive (`lace archive`). PEER is an address, or the path of another lace on this
+    machine. With the address stdio, CHILD is a command to start and exchange with.
 
-    If PATH is an address too, the two peers exchange through this command: each gets what the other shows and its own
+    If PATH is also an address, the two peers exchange through this command: each gets what the other shows and its own
     rules take, and nothing is kept here.
     """
     if (first := address_of(asked.path)) is not None:

@@ -1,4 +1,4 @@
-"""`lace key new|list|show|import|lock|unlock`: the key ring.
+"""`lace key new|list|show|import|lock|unlock|know`: the key ring.
 
 Rule: a secret is printed only by `lace key show --secret`, and read only from a file or standard input.
 """
@@ -26,14 +26,14 @@ MAX_SECRET_BYTES = 1024
 
 
 def user_ring() -> KeyRing:
-    """The ring of the user; a locked key is asked for on the terminal, or taken from a file."""
+    """The user's ring; the passphrase of a locked key is asked for on the terminal, or read from a file."""
     from lace.runtime.identity.keyring import KeyRing
 
     return KeyRing.of_user(_ask_passphrase)
 
 
 def ring_names() -> Mapping[str, str]:
-    """The name of each verifier whose key is in the ring; a ring that cannot be read names none."""
+    """The name of each verifier whose key is in the ring; empty if the ring cannot be read."""
     from lace.errors import LaceError
 
     try:
@@ -43,7 +43,7 @@ def ring_names() -> Mapping[str, str]:
 
 
 def verifier_named(word: str) -> Verifier:
-    """The verifier that a word is, or that of a key of the ring; no secret is needed for it."""
+    """The verifier that a word spells out, or that of the key with this name; needs no secret."""
     return user_ring().verifier(word)
 
 
@@ -82,10 +82,10 @@ def _fields(entry: KeyEntry) -> dict[str, object]:
 
 @click.group("key", cls=SummaryGroup)
 def command() -> None:
-    """Make, list, show, import and lock signing keys.
+    """Create, list, show, import and lock signing keys.
 
-    A key has a name, which only you use, and a verifier (V.….H3), which everybody sees in what you sign. Secrets stay
-    in $LACE_HOME/keys, in files that only you can read.
+    A key has a name, which only you use, and a verifier (V.….H3), the public key that everybody sees in what you sign.
+    Secrets stay in $LACE_HOME/keys, in files that only you can read.
     """
 
 
@@ -94,7 +94,7 @@ def command() -> None:
 @_lock_option
 @json_option
 def new(name: str, locked: bool, as_json: bool) -> None:
-    """Make a signing key and keep it under NAME."""
+    """Create a signing key and keep it under NAME."""
     from lace.records.keys import SigningSecret
 
     passphrase = _new_passphrase(name, locked)
@@ -105,10 +105,10 @@ def new(name: str, locked: bool, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def lock(name: str, as_json: bool) -> None:
-    """Put the key NAME under a passphrase, or under another one.
+    """Protect the key NAME with a passphrase, or change its passphrase.
 
-    The passphrase is asked for on the terminal, each time the key is used; for a service $LACE_PASSPHRASE_FILE names a
-    file that holds it.
+    You are asked for the passphrase on the terminal each time the key is used; for a service, $LACE_PASSPHRASE_FILE
+    names a file that holds it.
     """
     _print_entry(user_ring().lock(name, _new_passphrase(name, True)), as_json)
 
@@ -117,7 +117,7 @@ def lock(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def unlock(name: str, as_json: bool) -> None:
-    """Take the passphrase off the key NAME."""
+    """Remove the passphrase from the key NAME."""
     _print_entry(user_ring().lock(name, None), as_json)
 
 
@@ -135,15 +135,15 @@ def list_(as_json: bool) -> None:
         has_locked = any(entry.is_locked for entry in entries)
         print_table(["name", "verifier", "passphrase"][: 2 + has_locked], [row[: 2 + has_locked] for row in rows])
     else:
-        say(f"no keys in {ring.folder} yet; `lace key new NAME` makes one", err=True)
+        say(f"no keys in {ring.folder} yet; create one with `lace key new NAME`", err=True)
 
 
 @command.command("show")
 @click.argument("name")
-@click.option("--secret", is_flag=True, help="Print the secret. Whoever reads it can sign in your name.")
+@click.option("--secret", is_flag=True, help="Print the secret. Anybody who reads it can sign in your name.")
 @json_option
 def show(name: str, secret: bool, as_json: bool) -> None:
-    """Show the verifier of the key NAME; its secret only with --secret."""
+    """Show the verifier of the key NAME, and with --secret its secret."""
     ring = user_ring()
     if name.startswith("V."):
         fields: dict[str, object] = {"name": name, "verifier": ring.load(name).verifier}
@@ -163,7 +163,7 @@ def show(name: str, secret: bool, as_json: bool) -> None:
 @_lock_option
 @json_option
 def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
-    """Keep a given secret under NAME.
+    """Keep an existing secret under NAME.
 
     The secret (&.….H3) is read from FILE or standard input, never from the command line.
     """
@@ -180,7 +180,7 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
     try:
         secret = SigningSecret.parse(text.strip())
     except InvalidText:
-        raise KeyUnavailable("that is no signing secret: one is `&.`, 43 B64A characters and `.H3`") from None
+        raise KeyUnavailable("this is not a signing secret, which is `&.`, 43 B64A characters and `.H3`") from None
     _print_entry(user_ring().add(name, secret, _new_passphrase(name, locked)), as_json)
 
 
@@ -193,7 +193,7 @@ def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> N
     """Show or change which keys a lace knows.
 
     A known key is a hint for people: where several have written, `lace get` and the inspector mark the keys that the
-    lace does not know. It changes no answer. A key that signs by `lace put --sign` is known from then on.
+    lace does not know. It changes no answer. A key becomes known when it signs with `lace put --sign`.
     """
     from lace.cli.options.arguments import opened
     from lace.cli.options.links import VerifierType

@@ -1,4 +1,4 @@
-"""`lace ls PATH [PREFIX]`: records as a table."""
+"""`lace ls PATH [PREFIX]`: a table of records."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ ALSO_BY = "also written by"  # beside a tip, where several people have written
 @lace_argument
 @click.argument("prefix", type=PrefixType(), default="//")
 @click.option("--columns", metavar="NAME,…", help="Show these fields: Group, App, Name, TAI, Signed-By, any header.")
-@click.option("--tips", is_flag=True, help="Only the tip of each coordinate: the record that it means.")
-@click.option("--blobs", is_flag=True, help="The Blobs instead: chunks, and what was stored without a coordinate.")
+@click.option("--tips", is_flag=True, help="List only the tip of each coordinate: the record it names.")
+@click.option("--blobs", is_flag=True, help="List Blobs instead: chunks, and what was stored without a coordinate.")
 @json_option
 @from_options
 def command(
@@ -55,12 +55,14 @@ def command(
 ) -> None:
     """List records, by coordinate, oldest first.
 
-    PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one; //u/ and //u//ding/ are
-    the groups below u and the apps below ding. Where several people have written, the row of the tip says who else and
-    when. With --from the records it covers are first fetched from a peer into the lace.
+    PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one; //u/ and //u//ding/ mean
+    the groups below u and the apps below ding. If several people have written to a coordinate, the row of its tip says
+    who else and when. With --from, the records under PREFIX are first fetched from a peer into the lace.
     """
     if blobs and (columns or tips or prefix != "//"):
-        raise click.UsageError("--blobs lists what has no coordinate, so it goes with no prefix, --columns or --tips")
+        raise click.UsageError(
+            "--blobs lists what has no coordinate, so it cannot be combined with a prefix, --columns or --tips"
+        )
     from lace.policy.select import select_all
     from lace.porcelain.listing import COLUMNS
 
@@ -81,14 +83,14 @@ def command(
 
 
 def _told_if_empty(rows: Iterator[Row], path: Path, prefix: str) -> Iterator[Row]:
-    """The same rows; where there are none, what stands nearest is said on stderr."""
+    """The rows as they are; if there are none, stderr names the nearest prefixes that have some."""
     first = next(rows, None)
     if first is not None:
         return chain([first], rows)
     from lace.porcelain.listing import nearest_prefixes
 
     near = nearest_prefixes(path, prefix)
-    say(f"nothing stands at {prefix}" + (f"; there is {', '.join(near)}" if near else ""), err=True)
+    say(f"no records under {prefix}" + (f"; did you mean {' or '.join(near)}?" if near else ""), err=True)
     return iter(())
 
 
@@ -101,7 +103,7 @@ def print_json_rows(rows: Iterable[Row], columns: Sequence[str]) -> None:
 
 
 def _tip_json(row: Row) -> dict[str, object]:
-    """Whether a row is the tip of its coordinate, and who else has written there; nothing where nobody looked."""
+    """Whether a row is the tip of its coordinate, and who else has written there; empty if nobody looked."""
     if row.is_tip is None:
         return {}
     others = [{"hash": entry.hash, "signer": entry.signer, "tai": entry.tai} for entry in row.concurrent]
@@ -135,9 +137,9 @@ def _overview(lace: Lace, row: Row, told: Callable[[Entry], str], width: int) ->
 
 
 def writer_words(lace: Lace) -> Callable[[Entry], str]:
-    """How people are told who wrote a version and when: by the name of a key of the ring, else by its verifier.
+    """How to tell people who wrote a version and when: by the name of a key of the ring, else by its verifier.
 
-    That the lace does not know a key is a hint, and no more.
+    That the lace does not know a key is only a hint.
     """
 
     @cache
@@ -157,7 +159,7 @@ def writer_words(lace: Lace) -> Callable[[Entry], str]:
 
 
 def shown_time(tai: str) -> str:
-    """A TAI as people read it; as it stands where the calendar ends."""
+    """A TAI as a date and time; unchanged if the calendar cannot express it."""
     from lace.notation.tai import TAI
 
     try:

@@ -1,4 +1,4 @@
-"""`lace plan A B`: the exchange plan of two selectors, and the rules that one side would evaluate."""
+"""`lace plan A B`: the exchange plan of two selectors, and the rules that one side evaluates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "--viewer",
     type=ViewerType(),
     metavar="KEY|V",
-    help="The other side's proven verifier, or a key's name; without one, its opaque label.",
+    help="The other side's proven verifier, or the name of a key; by default its opaque label.",
 )
 @click.option("--send-gate/--no-send-gate", default=True, help="Send only what the peer may query (the default).")
 @click.option("--require-encrypted", is_flag=True, help="A plan that sends over encrypted transports only.")
@@ -49,8 +49,8 @@ def command(
     """Show the exchange plan of two selectors and the rules one side runs.
 
     A and B are rule files that define SelectHave and SelectAdvertised, or `all`, a coordinate such as //u//ding//, or
-    a hash. A is the side that opens the connection. Both sides compute the same plan; the rules are those of --side,
-    with the peer's record atoms resolved in the view that --expose gives it.
+    a hash. A is the side that dials. Both sides compute the same plan; the rules shown are those of --side, with the
+    peer's record atoms resolved in the view that --expose gives it.
     """
     from lace.policy.compile import agree
     from lace.policy.lower import LoweringOptions, lower

@@ -1,4 +1,4 @@
-"""`lace put PATH … FILE|-`: content into a lace, from a file, a whole directory or standard input."""
+"""`lace put PATH … FILE|-`: store content from a file, a whole directory or standard input."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 @click.command("put")
 @lace_argument
 @click.argument("file", type=click.Path(exists=True, allow_dash=True))
-@click.option("-g", "--group", required=True, help="Group path: whose it is.")
-@click.option("-a", "--app", required=True, help="App path: which program's it is.")
+@click.option("-g", "--group", required=True, help="Group path: whose content it is.")
+@click.option("-a", "--app", required=True, help="App path: which program it belongs to.")
 @click.option(
-    "-n", "--name", default="", help="Name path; by default a file's own name. For a directory: put before each."
+    "-n",
+    "--name",
+    default="",
+    help="Name path; by default the file's own name. For a directory: a prefix for each file.",
 )
-@click.option("--tai", type=TaiTime(), metavar="TAI", help="The record's time; by default now.")
+@click.option("--tai", type=TaiTime(), metavar="TAI", help="The record's time (default: now).")
 @click.option(
     "--header", "headers", type=Pair(), metavar="NAME=VALUE", multiple=True, help="An extra header; repeatable."
 )
@@ -40,9 +43,14 @@ if TYPE_CHECKING:
 def command(path: Path, file: str, name: str, again: bool, quiet: bool, as_json: bool, **heading: Any) -> ExitCode:
     """Store a file, a directory or standard input under a coordinate.
 
+<<<<<<< HEAD
     FILE is a file, - for standard input, or a directory: then every file below it that is new or changed is stored
     under its relative path. Prints the hash of each record. Content over 32 MiB is stored as chunks under a manifest;
     `lace get` joins them, and `lace checkout` writes a directory back as files.
+=======
+    FILE is a file, - for standard input, or a directory, in which every file is stored under its relative path. Prints
+    the hash of each record. Content over 32 MiB is stored as chunks under a manifest; `lace get` joins them.
+>>>>>>> main
     """
     if file == "-" and not name:
         raise click.UsageError("standard input has no name of its own: give --name")
@@ -66,7 +74,7 @@ def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json:
     try:
         tip = lace.resolve(coordinate)
     except NotFound:
-        print_warning(f"it is dated too far ahead to be the tip of {coordinate}")
+        print_warning(f"the record is dated too far ahead to be the tip of {coordinate}")
         return
     if tip != found:
         print_warning(f"{coordinate} has a newer record, so this one is not its tip")
@@ -80,7 +88,12 @@ def _put_directory(
         for result in lace.put_tree(folder, name=name, progress=meter.advance, **heading):
             states[result.state] += 1
             if result.hash is None:
+<<<<<<< HEAD
                 print_warning(f"{result.path} is not stored: {result.refused}")
+=======
+                refused += 1
+                print_warning(f"{result.path} was not stored: {result.refused}")
+>>>>>>> main
                 continue
             if as_json:
                 coordinate = _coordinate(heading, result.name)

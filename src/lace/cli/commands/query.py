@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     type=click.Choice(["embedded", "spark"]),
     default="embedded",
     show_default=True,
-    help="Where to evaluate; with spark PATH may be a bundle or a directory of bundles too.",
+    help="Where to evaluate; with spark, PATH may also be a bundle or a directory of bundles.",
 )
 @click.option("--master", help="Spark master for --engine spark: local[*] (default), spark://… or sc://….")
 @click.option(
@@ -62,7 +62,7 @@ def command(
 ) -> None:
     """Show the facts that rules derive.
 
-    RULES is a rule file, or rules in place. Without --goal the facts of the head that no other rule reads are shown.
+    RULES is a rule file, or the rules themselves. Without --goal, shows the facts of the head that no other rule reads.
     """
     over_facts = facts_file is not None
     if len(arguments) != (1 if over_facts else 2):
@@ -72,14 +72,16 @@ def command(
     name, text = read_rules(arguments[-1])
     limits = chosen_limits(text, limit_words, name)
     if (arrow_file or parquet_file) and (chosen or as_json or engine == "spark" or (arrow_file and parquet_file)):
-        raise click.UsageError("--arrow and --parquet go alone, with the embedded engine and without --columns")
+        raise click.UsageError(
+            "--arrow and --parquet cannot be combined with each other, --json, --columns or --engine spark"
+        )
     if engine == "spark":
         if chosen:
-            raise click.UsageError("--columns goes with the embedded engine; read a field in the rules instead")
+            raise click.UsageError("--columns needs the embedded engine; read the field in the rules instead")
         _query_on_spark(arguments[0], facts_file, (name, text), goal, master, limits, as_json)
         return
     if master is not None:
-        raise click.UsageError("--master goes with --engine spark")
+        raise click.UsageError("--master needs --engine spark")
     if facts_file is not None:
         from lace.datalog.language.parser import parse_facts
         from lace.porcelain.query import query
@@ -99,7 +101,7 @@ def command(
 
 
 def _tell_what_can_never_match(name: str, text: str, limits: EngineLimits) -> None:
-    """An empty answer to a mistyped question looks like one to a good question: say what no record has."""
+    """Warn about what no record has: an empty answer to a mistyped question looks like any other."""
     from lace.datalog.language.annotations import read_annotated_all
     from lace.datalog.language.validate import LOCAL_PROFILE
     from lace.policy.lint import never_matching
@@ -135,7 +137,7 @@ def _query_on_spark(
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an answer is given."""
+    """The form in which an answer is written."""
 
     as_json: bool
     arrow_file: str | None

@@ -1,4 +1,4 @@
-"""`lace quota PATH`: what peers have brought into a lace, by account."""
+"""`lace quota PATH`: what peers have stored in a lace, by account."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lace.cli.output.output import human_size, json_option, print_json_lines, pr
 
 @click.command("quota")
 @lace_argument
-@click.option("--forget", "forgotten", multiple=True, metavar="ACCOUNT", help="Begin this account anew; repeatable.")
+@click.option("--forget", "forgotten", multiple=True, metavar="ACCOUNT", help="Reset this account; repeatable.")
 @json_option
 def command(path: Path, forgotten: Sequence[str], as_json: bool) -> ExitCode:
     """Show what peers have brought into a lace, by account.
 
-    There is an account for each peer that has a quota (its key, or the network it came from), for all strangers
-    together, and, where `lace serve --quota` limits them, for each signer and group. Removing a record gives back the
-    room that it took. `--forget` lets an account begin anew and removes no record.
+    There is an account for each peer that has a quota (its key, or the network it came from), one for all strangers
+    together, and, where `lace serve --quota` limits them, one for each signer and group. Removing a record frees the
+    space it took. `--forget` resets an account and removes no record.
     """
     from lace.store import ledger
 

@@ -1,4 +1,4 @@
-"""`lace repair PATH`: what can be read of a damaged lace."""
+"""`lace repair PATH`: salvage a damaged lace."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lace.cli.output.output import count_of, json_option, metered, print_json, s
 @click.argument("path", metavar="PATH", type=LacePath(exists=True, dir_okay=False))
 @json_option
 def command(path: Path, as_json: bool) -> ExitCode:
-    """Save all that can be read of a damaged lace.
+    """Salvage everything readable from a damaged lace.
 
-    Every record whose bytes still hash to what they say goes into a new lace, with facts and indexes made anew, which
-    takes the place of the old one. The damaged file stays beside it as PATH.damaged. Programs that have the lace open
-    have to be ended first. Exits with 1 if anything is lost.
+    Every record whose bytes still match its hash goes into a new lace with rebuilt facts and indexes, which replaces
+    the old one. The damaged file stays beside it as PATH.damaged. First end all programs that have the lace open. Exits
+    with 1 if anything is lost.
     """
     from lace.porcelain.upkeep import repair
 
@@ -36,8 +36,8 @@ def command(path: Path, as_json: bool) -> ExitCode:
             say(f"lost: record {lost.id} {lost.hash}: {lost.reason}")
         say(f"kept {count_of(report.kept, 'record')}; lost {len(report.lost):,}")
         if report.carved:
-            say(f"{count_of(report.carved, 'record')} of these stood in no table: removed ones may be among them")
+            say(f"found outside any table: {report.carved:,} of these; removed records may be among them")
         if report.lost_settings:
-            say("its settings could not be read, the keys that it knows among them: `lace key know` names them again")
+            say("its settings could not be read, among them the keys it knows: add those again with `lace key know`")
         say(f"the damaged file is {report.damaged_file}", err=True)
     return ExitCode.BAD if report.lost else ExitCode.OK

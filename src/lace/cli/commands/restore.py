@@ -1,4 +1,4 @@
-"""`lace restore BACKUP PATH`: a lace from a backup."""
+"""`lace restore BACKUP PATH`: create a lace from a backup."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lace.cli.output.output import count_of, json_option, metered, print_json, s
 @click.argument("path", metavar="PATH", type=LacePath(dir_okay=False))
 @json_option
 def command(backup_path: Path, path: Path, as_json: bool) -> None:
-    """Make a lace from a backup.
+    """Create a lace from a backup.
 
-    PATH must not exist yet: move a lace that is there out of the way first. Peers and followers that knew a later state
-    of it compare everything anew.
+    PATH must not exist: move an existing lace out of the way first. Peers and followers that knew a later state of it
+    start over and compare everything.
     """
     from lace.porcelain.upkeep import restore
 

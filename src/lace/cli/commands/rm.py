@@ -1,4 +1,4 @@
-"""`lace rm PATH HASH…`: records out of a lace."""
+"""`lace rm PATH HASH…`: remove records."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lace.cli.output.output import count_of, json_option, print_json, say
 @click.command("rm")
 @lace_argument
 @click.argument("hashes", type=Target(coordinates=False), metavar="HASH...", nargs=-1, required=True)
-@click.option("--secure", is_flag=True, help="Write the lace anew, so that nothing of them stays in the file.")
+@click.option("--secure", is_flag=True, help="Compact the lace, so that nothing of them stays in the file.")
 @json_option
 def command(path: Path, hashes: tuple[str, ...], secure: bool, as_json: bool) -> None:
     """Remove records and their facts.
 
-    All of them or, if one is not there, none. The parts of large content go with it, except those that another record
-    links to. What is removed stays in free places of the file until something else is written there, and names and
-    values stay for good; with --secure the lace is compacted right away.
+    Removes all of them or, if one is missing, none. The parts of large content go with it, except those that another
+    record links to. Removed bytes stay in free pages of the file until they are overwritten, and names and values stay
+    until the lace is compacted; --secure compacts it right away.
     """
     with opened(path, write=True) as lace:
         named = len({lace.resolve(one) for one in hashes})

@@ -50,7 +50,7 @@ SWITCH_S = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class KeptPeer:
-    """A peer to hold an open exchange with."""
+    """A peer to keep an open exchange with."""
 
     address: Address
     terms: Terms
@@ -69,14 +69,14 @@ class Serving:
     limits: NodeLimits | None
     metrics_port: int | None
     log: Logbook
-    config: Path | None = None  # the file that all of it is from
+    config: Path | None = None  # the file that all of this was read from
 
 
 @click.command("serve")
 @side_argument(required=False)
 @click.argument("addresses", type=AddressType(listening=True), nargs=-1, metavar="ADDRESS…")
 @click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take all from a lace.toml."
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read all settings from a lace.toml."
 )
 @select_options
 @expose_option
@@ -84,26 +84,26 @@ class Serving:
 @click.option("--cert", "certificate", type=click.Path(exists=True, path_type=Path), help="For wss: certificate chain.")
 @click.option("--cert-key", "certificate_key", type=click.Path(exists=True, path_type=Path), help="For wss: its key.")
 @click.option("--name", "names", type=AddressType(), multiple=True, help="For ws: another address that peers dial.")
-@click.option("--origin", "origins", multiple=True, metavar="URL", help="For ws: let web pages of this origin speak.")
+@click.option("--origin", "origins", multiple=True, metavar="URL", help="For ws: allow web pages of this origin.")
 @click.option(
     "--proxy",
     "proxies",
     type=ProxyType(),
     multiple=True,
     metavar="ADDRESS",
-    help="A proxy before this server, by its IP address or `unix`: it says who dialled (PROXY header, or over ws "
-    "X-Forwarded-For). Its peers are never taken for local ones.",
+    help="A proxy in front of this server, by its IP address or `unix`: it says who dialled (PROXY header, or over ws "
+    "X-Forwarded-For). Peers behind it never count as local.",
 )
 @click.option(
     "--loopback-is-network",
     is_flag=True,
-    help="Treat peers of this machine as strangers too: for a proxy here that cannot say who dialled.",
+    help="Treat peers on this machine as strangers too, for a local proxy that cannot say who dialled.",
 )
 @click.option(
     "--take-from-strangers",
     "takes_from_strangers",
     is_flag=True,
-    help="Request records of peers from elsewhere that prove no identity, too.",
+    help="Also request records from peers elsewhere that prove no identity.",
 )
 @click.option(
     "--quota",
@@ -111,7 +111,8 @@ class Serving:
     type=QuotaType(),
     multiple=True,
     metavar="WHAT=AMOUNT",
-    help="What may be brought: peer, strangers, known_peer, signer, group or total, as peer=64MiB; repeatable.",
+    help="How much may be stored for each: peer, strangers, known_peer, signer, group or total, such as peer=64MiB; "
+    "repeatable.",
 )
 @click.option(
     "--horizon",
@@ -120,11 +121,13 @@ class Serving:
     default=HORIZON_S,
     show_default=True,
     metavar="SECONDS",
-    help="Take no record that is dated further ahead than this.",
+    help="Refuse records dated further ahead than this.",
 )
-@click.option("--metrics", "metrics_port", type=click.IntRange(1, 65535), help="Counters for Prometheus on this port.")
 @click.option(
-    "--watch", type=click.Path(path_type=Path), metavar="SOCKET", help="Where `lace inspect --node` may look."
+    "--metrics", "metrics_port", type=click.IntRange(1, 65535), help="Serve counters for Prometheus on this port."
+)
+@click.option(
+    "--watch", type=click.Path(path_type=Path), metavar="SOCKET", help="Create this socket for `lace inspect --node`."
 )
 @click.option("--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="How to log.")
 @click.option("--events", "every_event", is_flag=True, help="Log everything that happens on a link.")
@@ -147,15 +150,16 @@ def command(
 ) -> ExitCode:
     """Accept peers and exchange with each of them until stopped.
 
-    Runs in the foreground, logs to stderr, tells systemd when it is ready, and ends cleanly on SIGTERM or Ctrl-C.
-    SIGHUP has it read its certificate again, and the quotas of a lace.toml; links stay.
+    Runs in the foreground, logs to stderr, tells systemd when it is ready, and ends cleanly on SIGTERM or Ctrl-C. On
+    SIGHUP it reloads its certificate and the quotas of a lace.toml without dropping links.
+
     Links stay open: what arrives from one peer goes on to the others as the rules allow. PATH is a lace, or an archive
-    (`lace archive`): its work is done by Spark jobs. With --config a lace.toml says everything, peers to keep an
-    exchange with included.
+    (`lace archive`), which is served by Spark jobs. With --config all settings come from a lace.toml, including the
+    peers to keep an exchange with.
     """
     if config is not None:
         if path is not None:
-            raise click.UsageError("with --config the lace and its addresses stand in the file")
+            raise click.UsageError("with --config, the file names the lace and its addresses")
         serving = _from_file(config, every_event)
     else:
         if path is None or not addresses:
@@ -181,7 +185,7 @@ def _terms(module: Any, exposures: Any) -> Terms:
 
 
 def _require_sense(serving: Serving) -> None:
-    """What could never work is told before anything is bound."""
+    """Refuse what could never work before anything is bound."""
     from lace.iltp.address import TcpAddress, WebSocketAddress
 
     serving.choices.require_use_of_key([*serving.listen, *(kept.address for kept in serving.kept)])
@@ -189,7 +193,7 @@ def _require_sense(serving: Serving) -> None:
         if serving.choices.trust and isinstance(address, TcpAddress):
             raise click.UsageError(f"{address} proves no identity, so --trust would refuse everybody there")
         if isinstance(address, WebSocketAddress) and address.secure and serving.choices.certificate is None:
-            raise click.UsageError(f"{address} needs --cert and --cert-key (`lace cert` makes them)")
+            raise click.UsageError(f"{address} needs --cert and --cert-key; create them with `lace cert`")
 
 
 def _from_file(config: Path, every_event: bool) -> Serving:
@@ -237,7 +241,7 @@ def _file_choices(file: NodeFile) -> LinkChoices:
 
 
 def _policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
-    """What a policy of a node file comes to; its rules are read and run under the limits of that file."""
+    """The terms of a policy in a node file; its rules are read and run under the limits of that file."""
     from lace.policy.compose import union
 
     parts = [named_selector(word, limits) for word in words.select]
@@ -246,7 +250,7 @@ def _policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
 
 
 async def _serve(serving: Serving, trace: Path | None, watch: Path | None, master: str | None) -> None:
-    # Beside threads that compute, the event loop waits this long for its turn each time that it has something to do.
+    # While threads compute, the event loop waits this long for the interpreter each time it has something to do.
     sys.setswitchinterval(SWITCH_S)
     from lace.runtime.node.node import Hooks
     from lace.runtime.node.watching import watched
@@ -258,7 +262,7 @@ async def _serve(serving: Serving, trace: Path | None, watch: Path | None, maste
     def say(step: str, what: str) -> None:
         log.say("archive", f"{step}: {what}", step=step)
 
-    with ExitStack() as opened_first:  # what is not there is told before anything else is made
+    with ExitStack() as opened_first:  # a missing lace is reported before anything else is created
         side = opened_first.enter_context(opened_side(serving.store, master, say))
         with captured(trace, hooks):
             async with watched(watch, hooks) as heard:
@@ -271,7 +275,7 @@ async def _serve(serving: Serving, trace: Path | None, watch: Path | None, maste
 
 
 async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | None:
-    """Serve until somebody ends it (None), or the lace has to be opened again: how to go on then."""
+    """Serve until somebody ends it (None), or until the lace must be reopened: then what to serve next."""
     from lace.runtime.node.metrics import serve_metrics
 
     stop = asyncio.Event()
@@ -295,20 +299,20 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | N
     finally:
         goes_on = node.outdated.is_set() and not stop.is_set() and not _is_stdio(serving)
         if goes_on:
-            serving.log.say("reopening", f"{serving.store} was written anew: opening it again")
+            serving.log.say("reopening", f"{serving.store} was rewritten: reopening it")
         else:
             notify_systemd("STOPPING=1")
             serving.log.say("stopping", "stopping")
         if metrics is not None:
             metrics.close()
         if not await node.shutdown():
-            code = ExitCode.STORE if goes_on else ExitCode.OK  # whoever started it starts it again
-            leave_at_once("an evaluation was still running and is given up", code)
+            code = ExitCode.STORE if goes_on else ExitCode.OK  # a supervisor starts it again
+            leave_at_once("abandoned an evaluation that was still running", code)
     return replace(serving, listen=bound) if goes_on else None
 
 
 def _reload(node: Node, serving: Serving) -> None:
-    """SIGHUP: what can be read again without losing a link; what happens is told, whatever it is."""
+    """SIGHUP: reload what can be reloaded without losing a link, and log what happened."""
     from lace.errors import LaceError
 
     notify_systemd(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
@@ -319,7 +323,7 @@ def _reload(node: Node, serving: Serving) -> None:
 
             quotas = quotas_with(list(read_node_file(serving.config).quotas.items()))
         done = node.reload(quotas)
-        text = "; ".join(done) or "there is nothing that could be read again"
+        text = "; ".join(done) or "there is nothing to reload"
         serving.log.say("reloaded", f"SIGHUP: {text}; everything else needs a restart")
     except (LaceError, OSError) as error:
         serving.log.say("trouble", f"SIGHUP: nothing was changed: {error}")

@@ -1,4 +1,4 @@
-"""`lace store PATH TARGET… --to ADDRESS`: records of a lace to a peer (110)."""
+"""`lace store PATH TARGET… --to ADDRESS`: send records of a lace to a peer (110)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ _ENDED_WELL = (ExitCode.OK, ExitCode.NOTHING, ExitCode.REFUSED)
 def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **links: Any) -> ExitCode:
     """Send records of a lace to a peer.
 
-    Runs bounded exchanges whose selector names exactly these records, with the chunks of large content, and shows the
-    peer nothing else. The peer takes what its own rules select, what it lacks and what it has room for; nothing of it
-    is taken. "Sent" is what the peer kept; what it refuses is named with its reason, and exits 9.
+    Runs bounded exchanges whose selector names exactly these records and the chunks of large content, and shows the
+    peer nothing else. The peer takes what its own rules select, what it lacks and what it has room for; you receive
+    nothing. "Sent" counts what the peer kept. If it refuses any, they are listed with its reasons and the exit code is
+    9.
     """
     choices = LinkChoices(**links)
     sent: set[str] = set()

@@ -1,4 +1,4 @@
-"""`lace tap`: see what two peers say to each other."""
+"""`lace tap`: watch what two peers say to each other."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ARROW = {"in": "<", "out": ">"}
 @click.command("tap")
 @click.argument("source", metavar="FILE|ADDRESS")
 @click.argument("target", required=False, metavar="[ADDRESS]")
-@click.option("--facts", "show_facts", is_flag=True, help="Print every fact and rule line, too.")
+@click.option("--facts", "show_facts", is_flag=True, help="Also print every fact and rule line.")
 @json_option
 def command(source: str, target: str | None, show_facts: bool, as_json: bool) -> ExitCode:
     """Show a stream decoded, with sizes and times.
 
-    With a FILE: a capture made by --trace, or the raw bytes of one direction. With two addresses: listen on the first,
-    pass everything on to the second, and show it as it goes by; > is what the dialing side says, < the answer. The
-    bytes are passed unchanged, but a proof of identity is bound to its connection and will not survive being relayed.
+    With a FILE: shows a capture made by --trace, or the raw bytes of one direction. With two addresses: listens on the
+    first, passes everything on to the second, and shows it as it goes by; > is what the dialling side says, < the
+    answer. The bytes pass unchanged, but a proof of identity is bound to its connection and does not survive the relay.
     """
     from lace.runtime.trace.trace import TraceReader
 
@@ -45,7 +45,7 @@ def command(source: str, target: str | None, show_facts: bool, as_json: bool) ->
 
 
 class _Printer:
-    """Prints one line an item."""
+    """Prints one line per item."""
 
     def __init__(self, *, show_facts: bool, as_json: bool) -> None:
         self._show_facts = show_facts

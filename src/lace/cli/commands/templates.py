@@ -22,7 +22,7 @@ def command() -> None:
 @command.command("list")
 @json_option
 def show(as_json: bool) -> None:
-    """List the templates and what each needs to be told."""
+    """List the templates and the options that each needs."""
     from lace.porcelain.ruletemplates import templates
 
     found = templates()
@@ -39,14 +39,19 @@ def show(as_json: bool) -> None:
 @click.option("--group", default="u", show_default=True, help="The group whose records it is about.")
 @click.option("--app", default="notes", show_default=True, help="The app whose records it is about.")
 @click.option(
-    "--admin", metavar="KEY|V", default="", help="Who decides, where somebody does: a key of the ring, or a verifier."
+    "--admin",
+    metavar="KEY|V",
+    default="",
+    help="Who decides, if the template needs somebody to: a key of the ring, or a verifier.",
 )
-@click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="How many are the newest.")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=100, show_default=True, help="How many records count as the newest."
+)
 def new(template: str, folder: Path | None, group: str, app: str, admin: str, count: int) -> None:
-    """Write the files of TEMPLATE into FOLDER (by default one named like it).
+    """Write the files of TEMPLATE into FOLDER (by default a folder with the template's name).
 
     select.lace is for --select, expose.lace for --expose, cases.toml for `lace test select.lace cases.toml`. Existing
-    files are left alone.
+    files are never overwritten.
     """
     from lace.cli.commands.key import verifier_named
     from lace.porcelain.ruletemplates import fill
@@ -60,7 +65,7 @@ def new(template: str, folder: Path | None, group: str, app: str, admin: str, co
     target = folder or Path(template)
     there = [name for name in files if (target / name).exists()]
     if there:
-        raise StoreError(f"{target / there[0]} is there already; name another folder")
+        raise StoreError(f"{target / there[0]} already exists; name another folder")
     target.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (target / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`lace test RULES CASES…`: rules against the rows that they should give."""
+"""`lace test RULES CASES…`: test rules against the rows that they should give."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 @click.command("test")
 @click.argument("rules", metavar="RULES")
 @click.argument("files", nargs=-1, required=True, metavar="CASES...")
-@click.option("-k", "only", metavar="TEXT", default="", help="Only cases whose name holds this text.")
+@click.option("-k", "only", metavar="TEXT", default="", help="Run only cases whose name contains this text.")
 @limit_option
 @json_option
 def command(rules: str, files: Sequence[str], only: str, limit_words: Sequence[str], as_json: bool) -> ExitCode:
     """Test rules against cases: given records, expected rows.
 
     CASES are TOML files of [[case]] tables: `name`, `given` (fact lines), [[case.record]] and [[case.advertised]]
-    tables with an `id` and fields, `viewer` for exposure rules, `expect` (all rows of what it names), `absent`
-    (facts that must not hold) and `none` (predicates without a row). A missing row is shown with why it does not hold,
-    one too many with its proof. Exit code 1 if a case fails.
+    tables with an `id` and fields, `viewer` for exposure rules, `expect` (all rows of the predicates it names),
+    `absent` (facts that must not hold) and `none` (predicates that must have no row). A missing row is shown with the
+    reason why it does not hold, an unexpected one with its proof. The exit code is 1 if a case fails.
     """
     from lace.porcelain.casefile import read_cases, run_case
 
@@ -75,7 +75,7 @@ def _print_difference(heading: str, fact: Fact, explanation: Explanation | None)
     from lace.datalog.language.formatting import format_fact
 
     say_hanging(f"      {heading}: {format_fact(fact)}")
-    text = f"no rule and no given fact speaks of {fact.predicate}" if explanation is None else str(explanation)
+    text = f"no rule and no given fact mentions {fact.predicate}" if explanation is None else str(explanation)
     for line in text.rstrip("\n").split("\n"):
         say_hanging(f"        {line}")
 

@@ -1,4 +1,4 @@
-"""`lace verify PATH`: everything re-hashed and re-verified."""
+"""`lace verify PATH`: re-hash and re-verify everything."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def command(path: Path, as_json: bool) -> ExitCode:
     """Re-hash every record, re-verify every signature.
 
-    Every fact and every index entry is derived again from the bytes of the records and compared with what the lace
-    keeps. Prints what does not hold, and exits with 1 if anything does not; `lace repair` saves what can be read.
-    Content of which not all parts are here is not damaged, only incomplete: it is named, and the exit code is 10.
+    Every fact and index entry is derived again from the bytes of the records and compared with what the lace keeps.
+    Prints every mismatch, and exits with 1 if there is any; `lace repair` salvages what can be read. Content that lacks
+    some of its parts is not damaged, only incomplete: it is listed, and the exit code is 10.
     """
     damaged = incomplete = 0
     with opened(path) as lace:
@@ -36,7 +36,7 @@ def command(path: Path, as_json: bool) -> ExitCode:
                 else:
                     where = f"record {damage.id} {damage.hash}".rstrip() if damage.id else "the store"
                     say(f"{where}: {damage.finding}")
-        if not damaged:  # what lacks parts can be told where the facts hold
+        if not damaged:  # which content lacks parts can only be told from sound facts
             incomplete = _print_incomplete(lace, as_json=as_json)
     if not as_json:
         result = f"{count_of(damaged, 'finding')}" if damaged else "every record holds"

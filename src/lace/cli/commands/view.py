@@ -1,4 +1,4 @@
-"""`lace view PATH`: exactly what a peer's rules could see."""
+"""`lace view PATH`: exactly what a peer's rules can see."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from lace.cli.output.output import count_of, json_option, print_json, print_warn
     type=ViewerType(),
     metavar="KEY|V",
     required=True,
-    help="Who looks: a verifier, the name of a key, or a label such as Opq_A.",
+    help="The peer: a verifier, the name of a key, or a label such as Opq_A.",
 )
 @select_options
-@click.option("--at", "at", type=TaiTime(), metavar="TAI", help="The moment that StartTAI and TickTAI tell; now.")
-@click.option("--hashes", "hashes_only", is_flag=True, help="Print the hashes of the visible records only.")
+@click.option(
+    "--at", "at", type=TaiTime(), metavar="TAI", help="The time that StartTAI and TickTAI give (default: now)."
+)
+@click.option("--hashes", "hashes_only", is_flag=True, help="Print only the hashes of the visible records.")
 @json_option
 def command(
     path: Path,
@@ -40,7 +42,7 @@ def command(
 ) -> None:
     """Show exactly what a peer's rules could see of a lace.
 
-    Prints every record fact in the query view of the viewer, one a line; a verifier counts as proven. Records that
+    Prints every record fact in the query view of the viewer, one per line; a verifier counts as proven. Records that
     are not listed do not exist for that peer's rules, and by default they are not advertised or sent to it either.
     """
     from lace.notation.factline import format_fact

@@ -38,16 +38,22 @@ MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
     "peers",
     metavar="NAME|V|RULES",
     multiple=True,
-    help="What is known of the other side: who it is (V.….H3, or the name of a key of the ring), and its rules: "
-    "a file, all, a coordinate or a hash.",
+    help="What you know about the other side: who it is (V.….H3, or the name of a key of the ring), and its rules "
+    "(a file, all, a coordinate or a hash).",
 )
-@click.option("--with", "their_path", type=LacePath(), metavar="PATH", help="Its lace, if it is at hand.")
-@click.option("--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What it exposes to us.")
-@click.option("--address", type=AddressType(), metavar="ADDRESS", help="Ask this peer, now; nothing is moved.")
-@click.option("--key", metavar="KEY|V", help="Who we are there: our verifier, or, with --address, a key of the ring.")
-@click.option("--trust", type=VerifierType(), multiple=True, metavar="KEY|V", help="With --address: only this peer.")
-@click.option("--pin", type=PinType(), help="With --address over wss: only the certificate with this SHA-256.")
-@click.option("--proof", "proofs", is_flag=True, help="Show the proofs of the gates that are open too.")
+@click.option("--with", "their_path", type=LacePath(), metavar="PATH", help="The other side's lace, if you have it.")
+@click.option(
+    "--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What the other side exposes to you."
+)
+@click.option("--address", type=AddressType(), metavar="ADDRESS", help="Ask this peer now; no records move.")
+@click.option(
+    "--key", metavar="KEY|V", help="Who you are to the peer: your verifier or, with --address, a key of the ring."
+)
+@click.option(
+    "--trust", type=VerifierType(), multiple=True, metavar="KEY|V", help="With --address: accept only this peer."
+)
+@click.option("--pin", type=PinType(), help="With --address over wss: accept only the certificate with this SHA-256.")
+@click.option("--proof", "proofs", is_flag=True, help="Also show the proofs of the open gates.")
 @select_options
 @expose_option
 @json_option
@@ -68,12 +74,12 @@ def command(
     expose: Sequence[str],
     as_json: bool,
 ) -> ExitCode:
-    """Say at which gate a record stops on its way to a peer.
+    """Show at which gate a record stops on its way to a peer.
 
     Walks every gate in order: is it stored, is it valid, do our rules select it, is it exposed to that peer, do their
     rules select it, would they ask for it. A record that is not here is walked the other way, from the lace of --with
-    or the peer of --address to this one. What cannot be known without the other side is marked with a question mark.
-    Exit code 1 if a gate is shut.
+    or the peer of --address to this one. A question mark means that only the other side can tell. The exit code is 1 if
+    a gate is shut.
     """
     from lace.porcelain.why import WhySide, known_target, walk
     from lace.runtime.clock import SystemClock
@@ -81,9 +87,11 @@ def command(
     verifier, rules = _peer(peers)
     ours = chosen_selector(sources, coordinates, hashes)
     if address is not None and (peers or their_path is not None or their_expose):
-        raise click.UsageError("--address asks the peer itself, so it goes with no --peer, --with or --their-expose")
+        raise click.UsageError(
+            "--address asks the peer itself, so it cannot be combined with --peer, --with or --their-expose"
+        )
     if address is None and (trust or pin):
-        raise click.UsageError("--trust and --pin are about the connection of --address")
+        raise click.UsageError("--trust and --pin need --address: they are about its connection")
     with ExitStack() as stack:
         lace = stack.enter_context(opened(path))
         shown = chosen_exposures(expose, ours)
@@ -110,7 +118,7 @@ def command(
 
 
 def _lacking(lace: Lace, walked: Walk) -> Incomplete | None:
-    """What the record's content lacks here, if it is here."""
+    """Which parts of its content are missing here; None if the record itself is not here."""
     return lace.lacking(walked.record) if lace.store.have(walked.record) else None
 
 
@@ -120,7 +128,7 @@ def _tell(walked: Walk, proofs: bool, incomplete: Incomplete | None, *, as_json:
     else:
         _print(walked, proofs)
         if incomplete is not None:
-            say(f"{incomplete}; each part is walked by its own hash: `lace why … {incomplete.missing[0]}`")
+            say(f"{incomplete}; ask about each part by its own hash: `lace why … {incomplete.missing[0]}`")
     return ExitCode.BAD if walked.stopped else ExitCode.OK
 
 
@@ -139,7 +147,7 @@ def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
 
 
 def _named_verifier(text: str) -> Verifier | None:
-    """The verifier that a word means; None if it means rules. A file is rules, whatever it is called."""
+    """The verifier that a word names; None if it names rules. A file always means rules, whatever its name."""
     if Path(text).exists() or text == "all" or text.startswith("//") or is_record_hash(text):
         return None
     try:
@@ -168,8 +176,8 @@ def _verdict(walked: Walk) -> str:
     if stopped is not None:
         return f"it stops {stopped.side}: {stopped.sentence}"
     if walked.unknown:
-        return "every gate that can be told of from here is open; those marked ? only the other side can tell"
-    return "every gate is open: an exchange would bring it over"
+        return "every gate that can be checked from here is open; only the other side can tell about those marked ?"
+    return "every gate is open: an exchange would move it"
 
 
 def _walk_json(walked: Walk) -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""The other end of an exchange when it is a lace on this machine: `lace interlace A.lace B.lace`.
+"""Exchanges between two laces on this machine: `lace interlace A.lace B.lace`.
 
-Rule: the same choices hold for both laces unless `--their-…` says otherwise; no byte goes over a connection.
+Rule: the options hold for both laces unless `--their-…` says otherwise; no byte goes over a connection.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def exchange_locally(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """A bounded exchange between two laces, with its notices, its progress and its summary."""
+    """Run a bounded exchange between two laces, and print its notices, progress and summary."""
     from lace.porcelain.exchange import notices
     from lace.runtime.link.session import Outcome
     from lace.runtime.local.local import ExchangeAborted, exchange
@@ -76,7 +76,7 @@ def preview_here(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """What an exchange between two laces would move; neither is written to."""
+    """Print what an exchange between two laces would move; neither is written to."""
     from lace.cli.exchange.preview import print_preview
     from lace.porcelain.preview import preview_locally
     from lace.porcelain.visibility import held_back
@@ -111,7 +111,7 @@ def make_parties(
 
 
 def tell_notices(path: Path, peer: Path, found: tuple[Sequence[object], Sequence[object]]) -> None:
-    """What should be known before the exchange, on stderr."""
+    """Print the notices of both sides on stderr, before the exchange."""
     for name, notices in zip((path, peer), found, strict=True):
         for notice in notices:
             say(f"{name}: {notice}", err=True)
@@ -125,7 +125,7 @@ def follow_locally(
     as_json: bool,
     ticks: bool,
 ) -> ExitCode:
-    """An open exchange between two laces, event by event, until SIGTERM or Ctrl-C."""
+    """Run an open exchange between two laces, printing each event, until SIGTERM or Ctrl-C."""
     from lace.porcelain.exchange import notices
     from lace.runtime.local.follow import LocalFollow
 

@@ -1,6 +1,6 @@
-"""Asking a peer without moving anything: what `--dry-run`, `browse` and `why --address` have in common.
+"""Exchanges in which no records move, for `--dry-run`, `browse` and `why --address`.
 
-Rule: the connection is made as for an exchange, and an exchange that breaks off ends the command as it would there.
+Rule: the connection is made as for a real exchange, and an abort ends the command as it would there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def ask(
     preview: Preview,
     trace: Path | None = None,
 ) -> Outcome:
-    """An exchange in which nothing moves; it fills the preview."""
+    """Run an exchange in which no records move; it fills the preview."""
     from lace.porcelain.preview import preview_hosts, preview_terms
 
     hosts = preview_hosts(store, preview)
@@ -53,7 +53,7 @@ def ask(
 
 
 def print_preview(preview: Preview, held: NotExposed | None = None, *, as_json: bool) -> None:
-    """What would come and go, by group and app, and what our own exposure would hold back."""
+    """Print what would come and go, by group and app, and what our own exposure would hold back."""
     ways = (("come", preview.wanted), ("go", list(preview.asked_for.values())))
     if as_json:
         counted = {way: _way_json(claims) for way, claims in ways}
@@ -65,7 +65,7 @@ def print_preview(preview: Preview, held: NotExposed | None = None, *, as_json: 
         say(held_back_line(held), err=True)
     if any(len(claims) >= preview.max_records for _, claims in ways):
         say(f"only the first {preview.max_records:,} are counted", err=True)
-    say("nothing was moved; what these records would make the rules select in turn is not counted", err=True)
+    say("no records moved; what these would make the rules select in turn is not counted", err=True)
 
 
 def _print_way(way: str, claims: Iterable[Advertisement]) -> None:
@@ -102,7 +102,7 @@ def _way_json(claims: Iterable[Advertisement]) -> dict[str, object]:
 
 
 def walk_to_peer(here: WhySide, target: str, address: Any, choices: LinkChoices) -> Walk:
-    """Why a record does or does not move between our lace and a peer, which is asked with our rules and exposure."""
+    """Ask a peer, under our rules and exposure, why a record does or does not move between our lace and it."""
     from lace.notation.identifiers import RecordHash
     from lace.policy.select import select_all
     from lace.porcelain.why import known_target, tip_listed, walk_asked
@@ -119,18 +119,18 @@ def walk_to_peer(here: WhySide, target: str, address: Any, choices: LinkChoices)
     if record is None or not here.lace.store.have(record):
         listed = tip_listed(target, preview.offered, here.lace.tip_policy()) if record is None else record
         if listed not in {claim.hash for claim in preview.offered}:
-            # Our own rules may be what hides it: then it is listed to whoever asks for just that.
+            # Our own rules may be what hides it: ask once more, for nothing but this record.
             preview = Preview()
             ask(here.lace.store, address, make_terms(selector_of(target), (), is_open=False), choices, preview)
             listed = tip_listed(target, preview.offered, here.lace.tip_policy()) if record is None else record
         if listed is None:
-            raise NotFound(f"nothing is stored at {target}, and {address} lists nothing there to you")
+            raise NotFound(f"there is no record at {target}, and {address} lists none there to you")
         record = RecordHash(listed)
     return walk_asked(record, here, preview, outcome.result.peer_verifier, now=SystemClock().tai())
 
 
 def why_not_sent(lace: Lace, address: Any, record: RecordHash, terms: Terms, choices: LinkChoices) -> Gate | None:
-    """At which gate a record of ours stops on its way to a peer; None if nothing stops it any more."""
+    """The gate at which a record of ours stops on its way to a peer; None if nothing stops it any more."""
     from lace.porcelain.why import WhySide
 
     here = WhySide(called="here", lace=lace, module=terms.module, exposures=terms.exposures)
@@ -144,7 +144,7 @@ def why_not_fetched(lace: Lace, address: Any, target: str, choices: LinkChoices)
     try:
         walked = walk_to_peer(WhySide(called="here", lace=lace, module=selector_of(target)), target, address, choices)
     except NotFound as error:
-        return f"{error}: it has no such record, or shows you none, or its rules select none"
+        return f"{error}: it has no such record, does not show it to you, or its rules do not select it"
     gate, about = walked.stopped, f"`lace why … {walked.record} --address {address}` shows why"
     if gate is None:
         return f"{address} would send it now"

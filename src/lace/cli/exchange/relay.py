@@ -1,7 +1,7 @@
-"""`lace interlace ADDRESS ADDRESS`: two peers elsewhere, and this command between them.
+"""`lace interlace ADDRESS ADDRESS`: relay between two peers elsewhere.
 
-Rule: nothing is kept here. What one side shows and the rules select is offered to the other; --hold bounds what is on
-its way. An exchange has two ends here, and both are told.
+Rule: nothing is kept here. What one side shows and the rules select is offered to the other; --hold bounds how much is
+on its way. There are two exchanges, and the outcome of both is printed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def hold_option(function: F) -> F:
         default=64,
         show_default=True,
         metavar="MIB",
-        help="Between two addresses: how much of records may be on its way at a time.",
+        help="Between two addresses: how many MiB of records may be on their way at a time.",
     )(function)
 
 
 def address_of(place: Path | str) -> Address | None:
-    """The address that stands where a lace would, if it is one."""
+    """The address given in place of a lace; None if it is a path."""
     from lace.iltp.address import StdioAddress, parse_address
 
     text = str(place)
@@ -68,14 +68,14 @@ def relay_between(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """Stand between two peers until neither can get more."""
+    """Relay between two peers until neither can get more."""
     from lace.iltp.address import StdioAddress
     from lace.runtime.clock import SystemClock
     from lace.runtime.local.relay import RelayLimits, relay
 
     for name, value in refused.items():
         if value:
-            raise click.UsageError(f"--{name} means nothing between two addresses: no lace of yours takes part")
+            raise click.UsageError(f"--{name} has no meaning between two addresses: no lace of yours takes part")
     if isinstance(second, Path | StdioAddress):
         raise click.UsageError(f"from {first} to {second}: name the lace first, and the address as the PEER")
     choices.require_use_of_key([first, second])
@@ -109,7 +109,7 @@ def relay_between(
 
 
 def worst_of(outcomes: Sequence[Outcome]) -> ExitCode:
-    """The exit code of both: that of the one that failed first of all, or that nothing was shown by either."""
+    """The exit code of both: that of the first that failed; NOTHING only if neither side showed anything."""
     codes = [exit_code_of(outcome, needs_confirmation=False) for outcome in outcomes]
     failures = [code for code in codes if code not in (ExitCode.OK, ExitCode.NOTHING)]
     if failures:

@@ -1,7 +1,8 @@
-"""`--from ADDRESS`: the verbs get and ls over a lace elsewhere (110).
+"""One bounded exchange with a peer elsewhere, and `--from ADDRESS` for the verbs get and ls (110).
 
-Rule: they are no remote commands. Each contributes a selector, runs ordinary bounded exchanges into the local lace,
-and then reads there. Nothing of ours is sent; the peer's rules see manifests whose parts we lack, and nothing else.
+Rule: `--from` is not a remote command. A verb contributes a selector, runs ordinary bounded exchanges into the local
+lace, and then reads there. Nothing of ours is sent; the peer's rules see manifests whose parts we lack, and nothing
+else.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def exchange_once(
     trace: Path | None = None,
     make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None,
 ) -> tuple[Outcome, float, tuple[int, int]]:
-    """One exchange with progress on a terminal; its outcome, how long it took, stream bytes in and out."""
+    """Run one exchange with a progress bar; return its outcome, its seconds, and the stream's bytes in and out."""
     from lace.runtime.node.node import Hooks
     from lace.workers.allocator import keep_freed_memory
 
@@ -85,38 +86,38 @@ def from_options(function: F) -> F:
     """`--from ADDRESS` and how that connection is made."""
     function = link_options(function)
     return click.option(
-        "--from", "source", type=AddressType(), metavar="ADDRESS", help="First fetch what is asked for from this peer."
+        "--from", "source", type=AddressType(), metavar="ADDRESS", help="First fetch it from this peer."
     )(function)
 
 
 def fetch(lace: Lace, address: Any, wanted: str, choices: LinkChoices) -> None:
-    """Bring what a hash, coordinate or prefix names into the lace, the parts of large content included."""
+    """Fetch what a hash, coordinate or prefix names into the lace, including the parts of large content."""
     pull(lace, address, selector_of(wanted), choices)
 
 
 def pull(lace: Lace, address: Any, module: Module, choices: LinkChoices) -> None:
-    """One bounded exchange that only receives; anything but a fixed point ends the command.
+    """Run one bounded exchange that only receives; anything but a fixed point ends the command.
 
-    What was not kept on the way is told and does not: one bad record of somebody's must not keep all others away.
+    Records that were not kept are reported but do not end it: one bad record must not keep all others away.
     """
     outcome, seconds, moved = exchange_once(lace.store, address, make_terms(module, (), is_open=False), choices)
     code = exit_code_of(outcome)
     if code is ExitCode.REFUSED:
         print_left_out(outcome.result)
-    elif code not in (ExitCode.OK, ExitCode.NOTHING):  # that nothing was shown is told by whoever misses it
+    elif code not in (ExitCode.OK, ExitCode.NOTHING):  # the caller reports if it misses what was not shown
         print_outcome(outcome, seconds, *moved, as_json=False)
         raise click.exceptions.Exit(code)
 
 
 def selector_of(wanted: str) -> Module:
-    """The selector of a record's name or of a coordinate's beginning."""
+    """The selector of a record's name or of a prefix."""
     from lace.policy.select import select_hash, select_word
 
     return select_word(wanted) or select_hash(wanted)
 
 
 def pieces_of(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:
-    """Everything that a manifest names, as deep as it is here."""
+    """Everything that a manifest names, as far down as its nested manifests are stored here."""
     from lace.records.manifest import is_manifest, manifest_pieces
 
     if not is_manifest(record):
@@ -128,7 +129,7 @@ def pieces_of(lace: Lace, record: ValidRecord) -> Iterator[RecordHash]:
 
 
 def with_pieces(lace: Lace, records: Sequence[RecordHash]) -> list[RecordHash]:
-    """Records and all that their manifests name, each once."""
+    """Records and everything their manifests name, each once."""
     found: dict[RecordHash, None] = {}
     for record in records:
         found[record] = None

@@ -1,6 +1,6 @@
-"""Quotas as they are written: `peer=64MiB`, `group=5000 records`, in options and in lace.toml.
+"""The notation of quotas: `peer=64MiB`, `group=5000 records`, in options and in lace.toml.
 
-Rule: an amount is a number with its unit; what cannot be read is told with what was found, and nothing is guessed.
+Rule: an amount is a number with its unit; anything else is refused with what was found, and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "records": 0}
 _AMOUNT = re.compile(r"(?P<number>[0-9]{1,15}) *(?P<unit>[A-Za-z]+)")
-FORM = f"a number and one of {', '.join(UNITS)}, such as 64MiB, or several of them with commas between"
+FORM = f"a number and one of {', '.join(UNITS)}, such as 64MiB, or several of them separated by commas"
 
 
 def parse_allowance(text: str) -> Allowance:
@@ -33,13 +33,13 @@ def parse_allowance(text: str) -> Allowance:
             raise InvalidText(f"an amount is {FORM}", rule="quota", found=repr(text[:80]))
         name = "bytes" if UNITS[match["unit"]] else "records"
         if name in found:
-            raise InvalidText(f"an amount says {name} once", rule="quota", found=repr(text[:80]))
+            raise InvalidText(f"an amount may give {name} only once", rule="quota", found=repr(text[:80]))
         found[name] = int(match["number"]) * (UNITS[match["unit"]] or 1)
     return Allowance(**found)
 
 
 def quotas_with(given: Iterable[tuple[str, str]]) -> Quotas | None:
-    """The defaults for strangers with what was given instead; None if nothing was."""
+    """The default quotas with the given ones in their place; None if none was given."""
     from lace.runtime.host.quotas import FOR_STRANGERS
 
     quotas, said = FOR_STRANGERS, False
@@ -59,7 +59,7 @@ class QuotaType(click.ParamType[tuple[str, str]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         name, sign, text = str(value).partition("=")
         if not sign:
-            self.fail(f"{value!r} has not the form WHAT=AMOUNT, such as peer=64MiB", param, ctx)
+            self.fail(f"{value!r} is not of the form WHAT=AMOUNT, such as peer=64MiB", param, ctx)
         try:
             quotas_with([(name, text)])
         except InvalidText as error:

@@ -1,6 +1,6 @@
 """The arguments that commands share: a lace's path, a record's name, NAME=VALUE pairs.
 
-Rule: what is malformed on the command line is a usage error (exit code 2), told before a store is opened.
+Rule: a malformed argument is a usage error (exit code 2), reported before a store is opened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class LacePath(click.Path):
-    """The path of a lace: a file. A command ends at once, and what it kept in memory would be gone."""
+    """The path of a lace, which must be a file: a lace in memory would be gone when the command ends."""
 
     def __init__(self, *, exists: bool = False, dir_okay: bool = True) -> None:
         super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)
@@ -41,18 +41,18 @@ def not_a_file(text: str) -> str:
     >>> not_a_file("notes.lace"), not_a_file("/tmp/:memory:")
     ('', '')
     >>> not_a_file("./:memory:")[:43]
-    "'./:memory:' is kept in memory, and gone wh"
+    "'./:memory:' is a lace in memory, gone when"
     """
     if not text.strip():
-        return "the path of a lace is empty; name a file."
+        return "the path of the lace is empty; name a file."
     is_address = text.lower().startswith("file:") and (":memory:" in text or "mode=memory" in text)
-    if is_address or str(Path(text)) == ":memory:":  # which `Path` makes of `./:memory:` too
-        return f"{text!r} is kept in memory, and gone when the command ends; name a file."
+    if is_address or str(Path(text)) == ":memory:":  # `Path` turns `./:memory:` into this too
+        return f"{text!r} is a lace in memory, gone when the command ends; name a file."
     return ""
 
 
 def lace_path(text: str) -> Path:
-    """The path of a lace, where a command takes it among other words."""
+    """The path of a lace, for a command that takes it among other words."""
     if problem := not_a_file(text):
         raise click.UsageError(problem)
     return Path(text)
@@ -65,7 +65,7 @@ def lace_argument(function: F) -> F:
 
 @contextmanager
 def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
-    """The lace at a path that has to be there."""
+    """The lace at a path, which must exist."""
     from lace.cli.commands.key import user_ring
     from lace.porcelain.lace import open_lace
 
@@ -76,27 +76,27 @@ def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
             yield lace
         except NotFound as missing:
             if missing.place and (near := _near(path, missing.place)):
-                missing.add_note(f"there is {near}")
+                missing.add_note(f"did you mean {near}?")
             raise
 
 
 def _near(path: Path, place: str) -> str:
-    """What stands nearest to a coordinate at which nothing stands, in words."""
+    """The prefixes with records that are nearest to an empty coordinate, as text."""
     from lace.porcelain.listing import nearest_prefixes
 
-    return ", ".join(nearest_prefixes(path, place))
+    return " or ".join(nearest_prefixes(path, place))
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOnly:
-    """A lace as far as rules need it; the verbs of a developer and the libraries behind them stay unloaded."""
+    """The part of a lace that rules need; a developer's verbs and the libraries behind them stay unloaded."""
 
     store: RecordStore
 
 
 @contextmanager
 def opened_for_rules(path: Path) -> Iterator[StoreOnly]:
-    """The store of the lace at a path that has to be there, to be read by rules."""
+    """The store of the lace at a path, which must exist, for rules to read."""
     from lace.store import open_store
 
     with _known(path):
@@ -107,18 +107,18 @@ def opened_for_rules(path: Path) -> Iterator[StoreOnly]:
 
 @contextmanager
 def _known(path: Path) -> Iterator[None]:
-    """Say it in the words of the command if there is nothing at a path, or if it can hold nothing."""
+    """Raise an error in the words of the command if there is no lace at a path."""
     lace_path(str(path))
     try:
         yield
     except NotFound as missing:
-        error = StoreError(f"{path}: there is no lace")
-        error.add_note(f"`lace init {path}` makes one")
+        error = StoreError(f"{path}: there is no lace here")
+        error.add_note(f"create it with `lace init {path}`")
         raise error from missing
 
 
 class Target(click.ParamType[str]):
-    """A record's name: a hash, the beginning of one, a hash address or, where that is sensible, a coordinate."""
+    """A record's name: a hash, the beginning of one, a hash address or, where that makes sense, a coordinate."""
 
     name = "target"
 
@@ -130,7 +130,7 @@ class Target(click.ParamType[str]):
         from lace.records.coordinate import is_place, parse_address
 
         if not self.coordinates and is_place(value):
-            self.fail("name the record by its hash: a coordinate means another record tomorrow.", param, ctx)
+            self.fail("name the record by its hash: a coordinate may mean another record tomorrow.", param, ctx)
         try:
             if not is_beginning(value.removesuffix("…")):
                 parse_address(value if value.startswith("//") else f"////{value}")
@@ -162,7 +162,7 @@ class Pair(click.ParamType[tuple[str, str]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         left, equals, right = str(value).partition("=")
         if not (left and equals and right):
-            self.fail(f"{value!r} has not the form {param.metavar if param else 'NAME=VALUE'}", param, ctx)
+            self.fail(f"{value!r} is not of the form {param.metavar if param else 'NAME=VALUE'}", param, ctx)
         return left, right
 
 

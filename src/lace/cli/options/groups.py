@@ -6,7 +6,7 @@ import click
 
 
 class SummaryGroup(click.Group):
-    """A group that says the whole first sentence of each of its commands; click cuts them where a line ends."""
+    """A group that shows the whole first sentence of each command; click cuts it at the end of the line."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, _summary(command)) for name, command in sorted(self.commands.items()) if not command.hidden]

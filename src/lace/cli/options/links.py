@@ -1,6 +1,6 @@
-"""What the commands of an exchange share: their options, and the node that these describe.
+"""The options about connections that the commands of an exchange share, and the node they describe.
 
-Rule: options are read into values here and nowhere else; a wrong one is a usage error before anything is opened.
+Rule: these options are parsed here and nowhere else; a wrong one is a usage error before anything is opened.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class VerifierType(click.ParamType[Any]):
 
 
 class ViewerType(VerifierType):
-    """Who looks through a view: a verifier, the name of a key, or the label of a peer that proves nobody."""
+    """The viewer of a view: a verifier, the name of a key, or the label of a peer that proves no identity."""
 
     name = "viewer"
 
@@ -132,14 +132,14 @@ def link_options(function: F) -> F:
     """`--key`, `--trust` and how the other end of a connection is checked."""
     existing = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
-        click.option("--peer", type=VerifierType(), metavar="KEY|V", help="Over stdio: who is at the other end."),
+        click.option("--peer", type=VerifierType(), metavar="KEY|V", help="Over stdio: the verifier of the peer."),
         click.option(
             "--uid",
             "uids",
             type=UidType(),
             multiple=True,
             metavar="UID=V",
-            help="Over unix sockets: take this user for V.",
+            help="Over unix sockets: this user is V; repeatable.",
         ),
         click.option("--ca", type=existing, help="Over wss: accept certificates of these CAs instead of the system's."),
         click.option("--pin", type=PinType(), help="Over wss: accept only the certificate with this SHA-256."),
@@ -148,16 +148,16 @@ def link_options(function: F) -> F:
             type=VerifierType(),
             multiple=True,
             metavar="KEY|V",
-            help="Speak only with this peer; repeatable.",
+            help="Exchange only with this peer; repeatable.",
         ),
         click.option(
             "--patience",
             type=click.FloatRange(min=1),
             metavar="SECONDS",
-            help="How long a peer may take for one phase (30); one that serves an archive may need more.",
+            help="How long a peer may take for one phase (default: 30); a peer that serves an archive may need more.",
         ),
         click.option("--standard", is_flag=True, help="Announce no capability beyond 050 and 060 (see 070)."),
-        click.option("--key", metavar="KEY", help="Prove yourself with this key of the ring (over ws and wss)."),
+        click.option("--key", metavar="KEY", help="Prove your identity with this key of the ring (over ws and wss)."),
     ):
         function = option(function)
     return function
@@ -173,7 +173,7 @@ def trace_option(function: F) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkChoices:
-    """What was chosen about connections."""
+    """The options about connections."""
 
     key: str | None = None
     trust: Sequence[Verifier] = ()
@@ -186,17 +186,17 @@ class LinkChoices:
     certificate_key: Path | None = None
     names: Sequence[WebSocketAddress] = ()
     origins: Sequence[str] = ()
-    proxies: Sequence[str] = ()  # that may say where a connection comes from
+    proxies: Sequence[str] = ()  # trusted to say where a connection comes from
     loopback_is_network: bool = False
     unix_mode: int = 0o600
     takes_from_strangers: bool = False
     patience: float | None = None  # seconds that a peer has for one phase
-    standard: bool = False  # no capability is announced (P33)
-    quotas: Sequence[tuple[str, str]] = ()  # what, and how much, as it was written
+    standard: bool = False  # announce no capability (P33)
+    quotas: Sequence[tuple[str, str]] = ()  # (what, how much) as the user wrote them
     horizon_s: float | None = HORIZON_S
 
     def transport(self) -> tuple[TransportOptions, Verifier | None]:
-        """The transport options of these choices, and our own verifier if there is a key."""
+        """The transport options, and our own verifier if there is a key."""
         from lace.runtime.clock import SystemClock
         from lace.transports.base import UidMap
         from lace.transports.dial import TransportOptions
@@ -224,7 +224,7 @@ class LinkChoices:
         return options, signer.verifier if signer else None
 
     def patient(self, terms: Terms) -> Terms:
-        """Terms that give a peer the time that was chosen."""
+        """Terms with the chosen phase timeout."""
         from lace.limits import SECOND_NS
 
         if self.patience is None:
@@ -232,7 +232,7 @@ class LinkChoices:
         return replace(terms, limits=replace(terms.limits, phase_timeout_ns=round(self.patience * SECOND_NS)))
 
     def require_use_of_key(self, addresses: Sequence[Address]) -> None:
-        """A key that no connection can show or state is a mistake, and told before anything is opened."""
+        """Refuse a key that no connection can prove, before anything is opened."""
         from lace.iltp.address import TcpAddress
 
         if self.key and addresses and all(isinstance(address, TcpAddress) for address in addresses):
@@ -241,7 +241,7 @@ class LinkChoices:
 
 
 def make_terms(module: Module, exposures: tuple[Exposure, ...], *, is_open: bool) -> Terms:
-    """Terms under the limits that the specifications print."""
+    """Terms under the default limits of the specifications."""
     from lace.interlace.setup.terms import Terms
 
     return Terms(module=module, exposures=exposures, is_open=is_open)
@@ -276,7 +276,7 @@ def make_node(
 
 @contextmanager
 def captured(path: Path | None, hooks: Hooks) -> Iterator[None]:
-    """With a path, every byte of every link goes into one capture file."""
+    """Capture every byte of every link in one file, if a path is given."""
     if path is None:
         yield
         return

@@ -1,6 +1,6 @@
 """`lace.toml`: a node with its listeners, its peers and what each of them gets.
 
-Rule: an unknown name, a wrong type or a missing value is told with its place in the file; paths are relative to it.
+Rule: an unknown name, a wrong type or a missing value is reported with its place in the file; paths are relative to it.
 
     store = "notes.lace"
     listen = ["unix:/run/lace/notes.sock", "wss:0.0.0.0:4790"]
@@ -12,7 +12,7 @@ Rule: an unknown name, a wrong type or a missing value is told with its place in
     certificate_key = "key.pem"
     names = ["wss:notes.example.com"]
     origins = ["https://notes.example.com"]
-    proxies = ["10.0.0.1"]             # that say who dialled; "unix" is one before our unix socket
+    proxies = ["10.0.0.1"]             # these may say who dialled; "unix" is a proxy in front of our unix socket
     metrics_port = 9464
     log = "json"
 
@@ -77,7 +77,7 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyWords:
-    """A selector and an exposure as they were written."""
+    """A selector and an exposure as the file spells them."""
 
     select: Sequence[str] = ()
     expose: Sequence[str] = ()
@@ -122,7 +122,7 @@ class NodeFile:
     peers: Sequence[PeerEntry] = ()
 
     def node_limits(self) -> NodeLimits:
-        """The limits of the file over the defaults."""
+        """The default limits, overridden by those of the file."""
         from lace.runtime.host.cursors import CursorLimits
         from lace.runtime.node.node import NodeLimits
 
@@ -142,7 +142,7 @@ def read_node_file(path: Path) -> NodeFile:
 
 
 class _TableReader:
-    """Takes values out of a table, each with its type, and notices what is left."""
+    """Takes values of the right type out of a table, and reports what is left."""
 
     def __init__(self, path: Path, table: dict[str, Any], place: str = "") -> None:
         self._path = path
@@ -181,7 +181,7 @@ class _TableReader:
         )
         self._require_empty()
         if (found.certificate is None) != (found.certificate_key is None):
-            self._refuse("certificate", "certificate and certificate_key come together")
+            self._refuse("certificate", "certificate and certificate_key must be given together")
         return found
 
     def _peer(self, number: int, table: object) -> PeerEntry:
@@ -203,7 +203,7 @@ class _TableReader:
         return PolicyWords(select=self._words("select"), expose=self._words("expose"))
 
     def _words(self, name: str) -> list[str]:
-        """Policy words; one that is a file stands beside the configuration."""
+        """Policy words; the name of a file is relative to the configuration."""
         beside = self._path.parent
         return [str(beside / word) if (beside / word).is_file() else word for word in self._texts(name)]
 
@@ -218,7 +218,7 @@ class _TableReader:
     def _uids(self) -> dict[int, str]:
         table = self._take("uids", dict, {})
         if not all(uid.isdigit() and isinstance(verifier, str) for uid, verifier in table.items()):
-            self._refuse("uids", "each line is a user id and a verifier")
+            self._refuse("uids", "each line must be a user id and a verifier")
         return {int(uid): verifier for uid, verifier in table.items()}
 
     def _limits(self) -> dict[str, float]:
@@ -235,7 +235,7 @@ class _TableReader:
         table: dict[str, Any] = self._take("quotas", dict, {})
         for name, text in table.items():
             if not isinstance(text, str):
-                self._refuse(f"quotas.{name}", f"this is a text: {FORM}")
+                self._refuse(f"quotas.{name}", f"this must be a text: {FORM}")
             try:
                 quotas_with([(name, text)])
             except InvalidText as error:
@@ -245,19 +245,19 @@ class _TableReader:
     def _seconds(self, name: str, default: float) -> float:
         value = self._table.pop(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            self._refuse(name, "this is a number of seconds")
+            self._refuse(name, "this must be a number of seconds")
         return float(value)
 
     def _take(self, name: str, kind: type, default: Any) -> Any:
         value = self._table.pop(name, default)
         if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
-            self._refuse(name, f"this is a {kind.__name__}")
+            self._refuse(name, f"this must be a {kind.__name__}")
         return value
 
     def _flag(self, name: str) -> bool:
         value = self._table.pop(name, False)
         if not isinstance(value, bool):
-            self._refuse(name, "this is true or false")
+            self._refuse(name, "this must be true or false")
         return value
 
     def _text(self, name: str) -> str | None:
@@ -267,7 +267,7 @@ class _TableReader:
     def _texts(self, name: str) -> list[str]:
         values = self._take(name, list, [])
         if not all(isinstance(value, str) for value in values):
-            self._refuse(name, "this is a list of texts")
+            self._refuse(name, "this must be a list of texts")
         return list(values)
 
     def _number(self, name: str) -> int | None:
@@ -277,7 +277,7 @@ class _TableReader:
     def _choice(self, name: str, choices: tuple[str, ...]) -> str:
         value = self._text(name) or choices[0]
         if value not in choices:
-            self._refuse(name, f"this is one of {', '.join(choices)}")
+            self._refuse(name, f"this must be one of {', '.join(choices)}")
         return value
 
     def _mode(self, name: str) -> int:

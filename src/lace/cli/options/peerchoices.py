@@ -1,6 +1,6 @@
-"""What `lace interlace` and `lace follow` are told alike: who exchanges with whom, and what each shares and shows.
+"""The options that `lace interlace` and `lace follow` share: who exchanges with whom, and what each selects and shows.
 
-Rule: read once, before anything is opened, so that a wrong word costs nothing.
+Rule: read once, before anything is opened, so that a mistyped option costs nothing.
 """
 
 from __future__ import annotations
@@ -41,23 +41,25 @@ class PeerType(AddressType):
 
 
 def require_lace(place: Path | str) -> Path:
-    """A place that has to be a lace: two that exchange in one process both are."""
+    """Refuse an archive: in an exchange within one process both sides are laces."""
     if isinstance(place, str):
-        raise click.UsageError(f"{place} is an archive: serve it (`lace serve`) and name its address as the PEER")
+        raise click.UsageError(f"{place} is an archive: serve it with `lace serve` and name its address as the PEER")
     return place
 
 
 def their_options(function: F) -> F:
-    """What the other lace brings, when it is on this machine."""
+    """`--their-select` and `--their-expose`: what the other lace brings, if it is on this machine."""
     for option in (
         click.option(
             "--their-expose",
             metavar="all|selected|none|FILE",
             multiple=True,
-            help="With a lace as the peer: what it shows; as --expose without this.",
+            help="With a lace as the peer: what it shows (default: as --expose).",
         ),
         click.option(
-            "--their-select", metavar="WHAT", help="With a lace as the peer: all, a PREFIX, a HASH or a FILE."
+            "--their-select",
+            metavar="WHAT",
+            help="With a lace as the peer: what it selects: all, a PREFIX, a HASH or a FILE.",
         ),
     ):
         function = option(function)
@@ -65,7 +67,7 @@ def their_options(function: F) -> F:
 
 
 class LocalChoices(NamedTuple):
-    """What was chosen for both laces: for the other one as for ours, unless it was said apart."""
+    """The options of both laces; the other one's are as ours, unless given separately."""
 
     module: Module
     exposed: tuple[Exposure, ...]
@@ -75,7 +77,7 @@ class LocalChoices(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerChoices:
-    """One call of such a command, without what is its own."""
+    """The options of one call that both commands share."""
 
     path: Path | str  # a lace, or an archive
     master: str | None
@@ -89,13 +91,13 @@ class PeerChoices:
     links: dict[str, Any]
 
     def local(self) -> LocalChoices:
-        """What was chosen for two laces on this machine."""
+        """The options for two laces on this machine."""
         refuse_link_choices({**self.links, "trace": self.trace})
         exposed = chosen_exposures(self.expose, self.module)
         return LocalChoices(self.module, exposed, self.their_select, self.their_expose)
 
     def link(self) -> LinkChoices:
-        """What was chosen about a connection."""
+        """The options of a connection."""
         return LinkChoices(command=self.child, **self.links)
 
     def terms(self, *, is_open: bool) -> Terms:
@@ -106,7 +108,7 @@ class PeerChoices:
 
 
 def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
-    """PATH and PEER and all options that both commands have; the function gets `asked` and the options of its own."""
+    """Add PATH, PEER and the shared options; the function gets them as `asked`, beside its own options."""
 
     @side_argument()
     @click.argument("address", metavar="PEER", type=PeerType())
@@ -130,15 +132,15 @@ def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
 
 
 def _require_stdio(peer: object, child: Sequence[str]) -> None:
-    """A word more than a PEER takes is most likely another peer: whoever wrote it must not think that it took part."""
+    """Refuse a word after PEER: it is most likely another peer, and its author must not think that it took part."""
     from lace.iltp.address import StdioAddress
 
     if child and not isinstance(peer, StdioAddress):
-        raise click.UsageError(f"{child[0]!r} behind {peer}: only with the address stdio a command to start follows")
+        raise click.UsageError(f"{child[0]!r} after {peer}: only the address stdio is followed by a command to start")
 
 
 def refuse_link_choices(links: dict[str, Any]) -> None:
-    """Connection options mean nothing between two laces on one machine."""
+    """Refuse connection options: they mean nothing between two laces on one machine."""
     given = sorted(name for name, value in links.items() if value)
     if given:
         raise click.UsageError(f"--{given[0]} needs an address, and the peer is a lace on this machine")

@@ -1,6 +1,6 @@
-"""How selectors and exposure are given on the command line, for every command of an exchange.
+"""How the commands of an exchange take selectors and exposure on the command line.
 
-Rule: `--select…` choices join into one operand, `--expose` choices intersect; a rule file is read once and named in
+Rule: `--select…` options add up to one operand, `--expose` options intersect; a rule file is read once and named in
 its errors.
 """
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT_LIMITS = EngineLimits()
-MAX_BESIDE = 1000  # files that are looked at for one that may have been meant
+MAX_BESIDE = 1000  # files that are searched for the one that was probably meant
 _SQLITE = b"SQLite format 3\0"
 
 
 def expose_option(function: F) -> F:
-    """`--expose`: what the peer's rules may see; given several times, only what each allows."""
+    """`--expose`: what the peer's rules may see; given several times, only what all of them allow."""
     return click.option(
         "--expose",
         "expose",
         metavar="all|selected|none|FILE",
         multiple=True,
         help="What the peer's rules may see: every record, what your selector selects, nothing (the default; only "
-        "content that still lacks parts here is seen), or what the AllowQueryRecord rules of FILE allow. Several "
-        "narrow each other.",
+        "content that still lacks parts here is visible), or what the AllowQueryRecord rules of FILE allow. Given "
+        "several times, all must allow it.",
     )(function)
 
 
@@ -49,7 +49,7 @@ def select_options(function: F) -> F:
             "coordinates",
             metavar="PREFIX",
             multiple=True,
-            help="Select what this begins.",
+            help="Select the records under this prefix.",
         ),
         click.option("--select", "sources", metavar="FILE", multiple=True, help="Select by the rules of FILE."),
     ):
@@ -58,7 +58,7 @@ def select_options(function: F) -> F:
 
 
 def chosen_selector(sources: Sequence[str], coordinates: Sequence[str], hashes: Sequence[str]) -> Module:
-    """The operand of `--select…` choices: what any of them selects, everything without one."""
+    """The operand of the `--select…` options: what any of them selects; without one, everything."""
     from lace.policy.select import select
 
     authored = [_selector_file(name, _DEFAULT_LIMITS) for name in sources]
@@ -66,7 +66,7 @@ def chosen_selector(sources: Sequence[str], coordinates: Sequence[str], hashes: 
 
 
 def named_selector(text: str, limits: EngineLimits = _DEFAULT_LIMITS) -> Module:
-    """One operand by one word: `all`, a coordinate or its beginning, a hash, or a rule file."""
+    """The operand that one word names: `all`, a coordinate or its beginning, a hash, or a rule file."""
     from lace.policy.select import select_word
 
     return select_word(text) or _selector_file(text, limits, ("all",))
@@ -81,11 +81,11 @@ def _selector_file(name: str, limits: EngineLimits, words: Sequence[str] = ()) -
 def chosen_exposures(
     choices: Sequence[str], selector: Module | None, limits: EngineLimits = _DEFAULT_LIMITS
 ) -> tuple[Exposure, ...]:
-    """The exposure modules of `--expose` choices."""
+    """The exposure modules of the `--expose` options."""
     from lace.policy.exposure import EXPOSURE_WORDS, Exposure, expose
 
     if "none" in choices and len(set(choices)) > 1:
-        raise click.UsageError("--expose none goes with no other --expose")
+        raise click.UsageError("--expose none cannot be combined with another --expose")
     if "selected" in choices and selector is None:
         raise click.UsageError("--expose selected needs a selector: give one with --select…")
     modules: list[Exposure] = []
@@ -98,16 +98,16 @@ def chosen_exposures(
 
 
 def _rules_or_word(name: str, words: Sequence[str]) -> str:
-    """The rules of a file; if there is none, say which word or which file beside it was probably meant."""
+    """The rules of a file; if it does not exist, the error suggests a word or a file that was probably meant."""
     path = Path(name)
     try:
         return read_rules(path)
     except FileNotFoundError:
         from lace.policy.lint import nearest
 
-        error = StoreError(f"{name}: there is no such file of rules")
+        error = StoreError(f"{name}: no such rule file")
         meant = nearest(name, [*words, *_files_beside(path)])
-        error.add_note(meant or f"give {', '.join((*words, 'a file of rules'))}")
+        error.add_note(meant or f"give {', '.join((*words, 'a rule file'))}")
         raise error from None
 
 
@@ -121,11 +121,11 @@ def read_rules(path: Path) -> str:
     """The text of a rule file."""
     from lace.notation.text import decode_text
 
-    if path == Path():  # what an empty text on the command line comes to
-        raise click.UsageError("a rule file has a name; this one is empty")
+    if path == Path():  # an empty word on the command line
+        raise click.UsageError("the name of the rule file is empty")
     data = path.read_bytes()
     if data.startswith(_SQLITE):
-        error = StoreError(f"{path}: this is a lace, not a file of rules")
-        error.add_note("name a file of rules, a coordinate such as //u//ding//, a hash, or all")
+        error = StoreError(f"{path} is a lace, not a rule file")
+        error.add_note("name a rule file, a coordinate such as //u//ding//, a hash, or all")
         raise error
     return decode_text(data, str(path))

@@ -1,6 +1,6 @@
-"""What the rule commands share: reading rule files, choosing a profile.
+"""What the rule commands share: reading rule files, choosing a profile and limits.
 
-Rule: a rule file is annotated source; standard input is `-`, and text with `:-` in it is rules, not a file name.
+Rule: a rule file is annotated source; `-` is standard input, and text that contains `:-` is rules, not a file name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROFILES = ("local", "selector", "exposure", "raw")
 
 
 def profile_option(function: F) -> F:
-    """`--profile`: whose names are reserved."""
+    """`--profile`: which names are reserved."""
     text = "Which names are reserved: over a store, in a selector operand, in an exposure module, or none."
     return click.option("--profile", type=click.Choice(PROFILES), default="local", show_default=True, help=text)(
         function
@@ -32,16 +32,16 @@ def profile_option(function: F) -> F:
 
 
 def limit_option(function: F) -> F:
-    """`--limit`: limits of the engine for this command."""
+    """`--limit`: engine limits for this command."""
     text = (
-        "A limit of the engine, such as max_working_rows=500M or tuple-arity=14; may be given several times. "
-        "`lace help limits` names them."
+        "A limit of the engine, such as max_working_rows=500M or tuple-arity=14; repeatable. "
+        "`lace help limits` lists them."
     )
     return click.option("--limit", "limit_words", metavar="NAME=VALUE", multiple=True, help=text)(function)
 
 
 def chosen_limits(rules: str, words: Sequence[str], name: str = "") -> EngineLimits:
-    """The limits of a rule file with those of the command line over them."""
+    """The limits of a rule file, overridden by those of the command line."""
     from lace.datalog.language.limiting import limits_with, parse_limit, stated_limits
 
     try:
@@ -52,7 +52,7 @@ def chosen_limits(rules: str, words: Sequence[str], name: str = "") -> EngineLim
 
 
 def profile_named(name: str) -> Profile:
-    """The profile of a name."""
+    """The profile with this name."""
     if name == "selector":
         from lace.policy.operand import SELECTOR_PROFILE
 
@@ -76,7 +76,7 @@ def read_text(name: str) -> str:
 
 
 def read_rules(argument: str) -> tuple[str, str]:
-    """Name and text of rules given as a file, standard input, or in place."""
+    """Name and text of rules given as a file, on standard input, or directly."""
     if not argument.strip():
         raise InvalidLacegram("there are no rules: the text is empty", rule="empty-rules", found=repr(argument))
     return ("<rules>", argument) if ":-" in argument else (argument, read_text(argument))

@@ -1,6 +1,6 @@
 """What exchanges on this side: a lace, or an archive on Spark (`lace serve`, `interlace`, `follow`).
 
-Rule: what is not there is told before anything is bound or dialled; Spark starts with the first job and not before.
+Rule: a missing lace or archive is reported before anything is bound or dialled; Spark starts with the first job.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 Say = Callable[[str, str], None]
 _SCHEMES = ("file:", "viewfs:")
-_POLL_SECONDS = 1.0  # how often an archive is looked at for new versions
+_POLL_SECONDS = 1.0  # how often an archive is polled for new versions
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What a node exchanges: something with a cursor, and the hosts over it, unless they are those of a lace."""
+    """What a node exchanges: a store with a cursor and, unless it is a lace's, what makes the hosts over it."""
 
     store: Any
     make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None
-    lace: Lace | None = None  # None of an archive
-    get_ready: Callable[[], None] | None = None  # may take long; a server does it before it listens
+    lace: Lace | None = None  # None for an archive
+    get_ready: Callable[[], None] | None = None  # may be slow; a server calls it before it listens
 
     def limits(self, limits: NodeLimits | None = None) -> NodeLimits | None:
-        """The limits of its node: an archive is looked at less often than a lace."""
+        """The limits of its node: an archive is polled less often than a lace."""
         if self.make_host is None:
             return limits
         from lace.runtime.node.node import NodeLimits
@@ -77,10 +77,10 @@ def side_argument(*, required: bool = True) -> Callable[[F], F]:
 
 @contextmanager
 def opened_side(place: str | Path, master: str | None = None, say: Say | None = None) -> Iterator[Side]:
-    """The lace or the archive at a place, which has to be there."""
+    """The lace or the archive at a place; it must exist."""
     if not is_archive(place):
         if master is not None:
-            raise click.UsageError(f"--master goes with an archive, and {place} is none")
+            raise click.UsageError(f"--master needs an archive, and {place} is not one")
         with opened(Path(place), write=True) as lace:
             yield Side(lace.store, lace=lace)
         return

@@ -1,4 +1,4 @@
-"""Events of an exchange as words and as fields.
+"""Events of an exchange as text for people and as fields for programs.
 
 Rule: every event of `lace.interlace.events` has both; programs read the fields.
 """
@@ -15,7 +15,7 @@ from lace.interlace import events as ev
 
 
 def event_fields(event: ev.Event) -> dict[str, object]:
-    """The event under its name, its parts as JSON values."""
+    """The event's name and its parts, as JSON values."""
     fields: dict[str, object] = {"kind": type(event).__name__}
     for name in event.__dataclass_fields__:
         value = getattr(event, name)
@@ -41,13 +41,13 @@ def event_text(event: ev.Event) -> str:
         case ev.Rejected(reasons):
             return f"rejected {_some(list(reasons))}: {next(iter(reasons.values()), '')}"
         case ev.Unwanted(count):
-            return f"did not want {count_of(count, 'record')} that came"
+            return f"received {count_of(count, 'record')} that it did not ask for"
         case ev.HoldingBack(by_us, by_peer):
-            return f"does not ask for {_counted(by_us)} that it would not keep, the peer for {_counted(by_peer)}"
+            return f"holds back from asking for {_counted(by_us)}, the peer for {_counted(by_peer)}"
         case ev.Sent(hashes):
             return f"sent {_some(hashes)}, not confirmed yet"
         case ev.Taken(hashes):
-            return f"sent {_some(hashes)}: the peer took it"
+            return f"sent {_some(hashes)}, confirmed by the peer"
         case ev.RefusedByPeer(reasons):
             return f"refused by the peer: {_some(list(reasons))} ({reasons_text(Counter(reasons.values()))})"
         case ev.NotAvailable(hashes):

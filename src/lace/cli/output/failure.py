@@ -1,6 +1,6 @@
-"""How a failure ends: the exit codes of `lace`, and the block on stderr that says what, where, found and what to do.
+"""How a command fails: the exit codes of `lace`, and the block on stderr that says what failed, where, and what to do.
 
-Rule: a failure prints once, on stderr, in one block; a number from ExitCode is all a script needs to tell them apart.
+Rule: a failure prints once, on stderr, in one block; a script can tell failures apart by the number from ExitCode.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lace.limits import EngineLimits
 
 
 class ExitCode(IntEnum):
-    """What a number from `lace` means; the same table stands in `lace help exit-codes`."""
+    """The exit codes of `lace`; `lace help exit-codes` prints what each means."""
 
     OK = 0
     BAD = 1
@@ -50,7 +50,7 @@ class ExitCode(IntEnum):
 
 MEANING = {
     ExitCode.OK: "done",
-    ExitCode.BAD: "what was asked about is bad or is not there (an invalid record, no such hash, damage found)",
+    ExitCode.BAD: "what you asked about is bad or missing (an invalid record, no such hash, damage found)",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.STORE: "a file or store cannot be read or written (missing, read-only, full, damaged)",
     ExitCode.LIMIT: "a limit was reached; nothing beyond it was done",
@@ -58,11 +58,11 @@ MEANING = {
     ExitCode.CONNECTION: "a connection could not be made or was lost",
     ExitCode.KEY: "a signing key is missing or cannot be used",
     ExitCode.NOTHING: "the exchange ended well, but nothing was allowed: neither side showed the other a record",
-    ExitCode.REFUSED: "the exchange ended well, but a side did not keep all that both rules select, or did not say so",
-    ExitCode.INCOMPLETE: "content is here without all of its parts: nothing is damaged, a peer has to bring the rest",
+    ExitCode.REFUSED: "the exchange ended well, but one side did not keep, or confirm, all that both rules select",
+    ExitCode.INCOMPLETE: "some content lacks parts: nothing is damaged, but a peer has to send the rest",
     ExitCode.BUG: "a bug in lace; run again with --debug and report what it prints",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
-    ExitCode.BROKEN_PIPE: "the program that read the output stopped reading",
+    ExitCode.BROKEN_PIPE: "the program reading the output stopped reading",
 }
 
 _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
@@ -87,7 +87,7 @@ def exit_code(error: BaseException) -> ExitCode:
 
 
 def explain_failure(error: BaseException) -> ExitCode:
-    """Print the block for a failure on stderr and give its exit code."""
+    """Print the block for a failure on stderr and return its exit code."""
     error = (missing_extra(error) if isinstance(error, ImportError) else None) or error
     code = exit_code(error)
     if code is ExitCode.INTERRUPTED:
@@ -98,7 +98,7 @@ def explain_failure(error: BaseException) -> ExitCode:
 
 
 def print_failure(headline: str, details: list[tuple[str, str]]) -> None:
-    """One block: what went wrong, then the labelled particulars that are known."""
+    """Print one block: what went wrong, then the known details with their labels."""
     say(shown(styled("error", fg="red", bold=True), f": {headline}"), err=True)
     width = max((len(label) for label, _ in details), default=0)
     for label, text in details:
@@ -114,7 +114,7 @@ def _headline(error: BaseException, code: ExitCode) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if code is ExitCode.BUG:
-        return f"lace failed where it should not: {type(error).__name__}: {error}"
+        return f"unexpected failure: {type(error).__name__}: {error}"
     if isinstance(error, LimitExceeded):
         return f"limit {error.limit} exceeded" + (f": {error.detail}" if error.detail else "")
     return str(error)
@@ -133,9 +133,9 @@ def _details(error: BaseException) -> list[tuple[str, str]]:
     elif isinstance(error, LimitExceeded):
         details = [("limit", f"{error.limit} = {error.allowed:,}"), ("rule", error.rule), ("try", error.advice)]
         if any(field.name == error.limit for field in fields(EngineLimits)):
-            details.append(("see", "`lace help limits`: what it bounds, and how to allow more"))
+            details.append(("see", "`lace help limits` for what it bounds and how to allow more"))
     if exit_code(error) is ExitCode.BUG:
-        details.append(("try", "the same command with --debug: `lace --debug …` shows where"))
+        details.append(("try", "the same command with --debug: `lace --debug …` shows where it failed"))
     notes: list[str] = getattr(error, "__notes__", [])
     details += [("try", note) for note in notes]
     return [(label, text) for label, text in details if text]

@@ -1,6 +1,6 @@
-"""Output files: standard output, or a file that appears only when it is whole.
+"""Output files: standard output, or a file that appears only once it is complete.
 
-Rule: a command that fails leaves the file that was there before. A pipe or a file gets the exact bytes; a terminal gets
+Rule: a command that fails leaves an existing file as it was. A pipe or a file gets the exact bytes; a terminal gets
 text in which everything that could steer it is spelled out.
 """
 
@@ -21,7 +21,7 @@ from lace.cli.output.output import say, visible
 
 @contextmanager
 def output_to(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that takes its name at the end."""
+    """Standard output, or a file that gets its name at the end."""
     if path is None:
         if sys.stdout.isatty():
             terminal = TerminalWriter()
@@ -44,7 +44,7 @@ class TerminalWriter(io.RawIOBase):
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self._goes_on = False  # whether the next bytes belong to a line that is begun
+        self._goes_on = False  # whether the next bytes continue a line
 
     def writable(self) -> bool:
         return True

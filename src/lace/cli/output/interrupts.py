@@ -1,7 +1,7 @@
-"""Ending a command whose threads have work left that nobody waits for any more.
+"""Interrupting a command whose threads still have work that nobody waits for any more.
 
-Rule: nothing that was acknowledged hangs on such a thread: a commit is durable before it is told, and one that is cut
-short is rolled back by the next who opens the lace.
+Rule: nothing that was acknowledged depends on such a thread: a commit is durable before it is reported, and one that is
+cut short is rolled back the next time the lace is opened.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import click
 from lace.cli.output.output import say
 
 T = TypeVar("T")
-SIGNALLED = 128  # a shell's exit code for a signal begins here
+SIGNALLED = 128  # a shell adds the number of the signal to this
 
 
 def leave_at_once(why: str, code: int) -> NoReturn:
-    """End the process without waiting for its threads, which Python would do."""
+    """End the process without waiting for its threads, as Python otherwise would."""
     say(why, err=True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -33,7 +33,7 @@ def leave_at_once(why: str, code: int) -> NoReturn:
 
 
 async def first_of(*events: asyncio.Event) -> None:
-    """Wait until one of some things has happened."""
+    """Wait until one of the events is set."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for waiter in waiting:
@@ -41,14 +41,14 @@ async def first_of(*events: asyncio.Event) -> None:
 
 
 async def done_or_stopped(work: Callable[[], None], stop: asyncio.Event) -> None:
-    """Have something done aside, which may take long, and wait until it is, or nobody wants it any more."""
+    """Run slow work in a thread, and wait until it is done or `stop` is set."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+        except BaseException as error:  # noqa: BLE001 - raised again by the waiting side
             failed.append(error)
         with suppress(RuntimeError):  # of a loop that has ended
             loop.call_soon_threadsafe(over.set)
@@ -60,11 +60,11 @@ async def done_or_stopped(work: Callable[[], None], stop: asyncio.Event) -> None
 
 
 def run_until_interrupted(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; Ctrl-C or SIGTERM ends the command there and then, whatever is under way."""
+    """Run to the end; Ctrl-C or SIGTERM ends the command immediately, whatever it is doing."""
 
     async def guarded() -> T:
         loop = asyncio.get_running_loop()
-        # Only the main thread of a program can be told of signals; elsewhere they are somebody else's.
+        # Only the main thread of a program receives signals; in any other they are somebody else's business.
         with suppress(ValueError, RuntimeError, NotImplementedError):
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, leave_at_once, "interrupted", SIGNALLED + number)
@@ -74,12 +74,12 @@ def run_until_interrupted(work: Coroutine[Any, Any, T]) -> T:
 
 
 def leave_when_interrupted() -> None:
-    """From now until this command is over Ctrl-C ends the process, whatever it waits for.
+    """From now until this command ends, Ctrl-C ends the process, whatever it waits for.
 
-    For a command that waits for a JVM: PySpark's own handler speaks to it in the middle of what was being said, and all
-    that a user would see is how that goes wrong. The JVM ends when nobody holds the other end of its pipe.
+    For a command that waits for a JVM: PySpark's own handler calls the JVM in the middle of another call, and all that
+    the user would see is how that fails. The JVM ends when nobody holds the other end of its pipe.
     """
-    with suppress(ValueError):  # only the main thread is told of signals
+    with suppress(ValueError):  # only the main thread may set handlers
         before = signal.signal(signal.SIGINT, _leave)
         context = click.get_current_context(silent=True)
         if context is not None:
@@ -87,7 +87,7 @@ def leave_when_interrupted() -> None:
 
 
 def _leave(number: int, _: object) -> NoReturn:
-    with suppress(RuntimeError, OSError):  # it may be in the middle of a write
+    with suppress(RuntimeError, OSError):  # the main thread may be in the middle of a write
         sys.stdout.flush()
     os.write(2, b"interrupted\n")
     os._exit(SIGNALLED + number)

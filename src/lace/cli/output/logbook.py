@@ -1,6 +1,6 @@
 """The log of a running node: lines for people or JSON objects, on stderr.
 
-Rule: one line an event, flushed at once; the time is the system's, in UTC.
+Rule: one line per event, flushed immediately; the time is the system's, in UTC.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Logbook:
-    """Writes what happens."""
+    """Writes the log of a node."""
 
     def __init__(self, *, as_json: bool, every_event: bool = False) -> None:
         self._as_json = as_json
@@ -42,14 +42,14 @@ class Logbook:
         self.say("open", f"link {info.number} {way} {info.address}{who}", **_link(info))
 
     def event(self, info: LinkInfo, event: Event) -> None:
-        """What happened on a link; fixed points and what was not kept, unless everything is asked for."""
+        """An event of a link; only fixed points and refusals, unless `every_event` is set."""
         from lace.cli.output.events import event_fields, event_text
 
         if self._every_event or type(event).__name__ in ("FixedPoint", "HoldingBack", "RefusedByPeer"):
             self.say("exchange", f"link {info.number} {event_text(event)}", **_link(info), **event_fields(event))
 
     def ended(self, info: LinkInfo, outcome: Outcome) -> None:
-        """A link is gone."""
+        """A link ended."""
         result = outcome.result
         how = f"aborted: {outcome.abort} ({outcome.detail})" if outcome.abort else _closed(outcome)
         text = (
@@ -75,17 +75,17 @@ class Logbook:
         )
 
     def limited(self, info: LinkInfo, why: str) -> None:
-        """A link used more than it may."""
+        """A link reached one of its limits."""
         who = info.peer or info.address
         self.say("limited", f"link {info.number} of {who}: {why}", **_link(info), why=why)
 
     def trouble(self, text: str) -> None:
-        """Something failed and the node goes on."""
+        """Something failed, and the node carries on."""
         self.say("trouble", text)
 
 
 def _closed(outcome: Outcome) -> str:
-    """How a link that nobody broke off came to its end."""
+    """How a link ended that was not aborted."""
     if outcome.result.limit_reached:
         return f"closed at the limit {outcome.result.limit_reached}"
     return outcome.ending if outcome.ending.startswith("closed") else "closed"

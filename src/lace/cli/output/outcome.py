@@ -1,9 +1,9 @@
-"""How the end of an exchange is shown and what exit code it has.
+"""How the end of an exchange is printed, and its exit code.
 
-Rule: 0 is converged. A limit, an abort, a lost connection or early close, an exchange in which nobody was allowed to
-see anything, one in which a side refused something, and one after which content that our rules select lacks parts each
-have their own number. Whatever moves nothing says why in one line. "Sent" is what the peer took; what it said nothing
-of is "sent, not confirmed".
+Rule: 0 means converged. Each of these has its own number: a limit, an abort, a lost connection or early close, nobody
+being allowed to see anything, a side refusing something, and content that our rules select but that lacks parts. An
+exchange that moves nothing says why in one line. "Sent" counts what the peer confirmed to have kept; the rest is "sent,
+not confirmed".
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def incomplete_after(lace: Lace, module: Module) -> list[Incomplete]:
 def exit_code_of(
     outcome: Outcome, incomplete: Sequence[Incomplete] = (), *, needs_confirmation: bool = True
 ) -> ExitCode:
-    """The exit code of an exchange that was to reach a fixed point; who only passes on is told of nothing kept."""
+    """The exit code of an exchange that should reach a fixed point; a relay gets no confirmations and needs none."""
     code = _exit_code(outcome, needs_confirmation)
     return ExitCode.INCOMPLETE if incomplete and code is ExitCode.OK else code
 
@@ -63,13 +63,13 @@ def _exit_code(outcome: Outcome, needs_confirmation: bool) -> ExitCode:
 
 
 def _could_anything_be_shown(outcome: Outcome) -> bool:
-    """Something was, or there is nothing on either side: two empty laces are equal."""
+    """Whether a side showed a record, or there is none on either side: two empty laces are equal."""
     result = outcome.result
     return bool(result.advertised_to_peer or result.advertised_by_peer or result.both_hold_nothing)
 
 
 def held_back_here(store: RecordStore, terms: Terms, outcome: Outcome) -> NotExposed | None:
-    """What our own exposure held back, if we listed nothing to the peer; this evaluates our rules once more."""
+    """What our own exposure held back, if we listed nothing to the peer; evaluates our rules once more."""
     if outcome.abort or outcome.result.advertised_to_peer:
         return None
     from lace.porcelain.visibility import held_back
@@ -79,7 +79,7 @@ def held_back_here(store: RecordStore, terms: Terms, outcome: Outcome) -> NotExp
 
 
 def held_back_line(held: NotExposed) -> str:
-    """What our own side held back, how much that is, and what would change it."""
+    """One line: how much our own side held back, and what would change that."""
     return f"{held}, so none can be sent; `--expose selected` shows what your rules select"
 
 
@@ -103,14 +103,14 @@ def why_nothing_moved(outcome: Outcome, held: NotExposed | None = None) -> str:
         f"you showed {count_of(ours, 'record')}" if ours else "you showed nothing (see --expose)",
         f"the peer showed {count_of(theirs, 'record')}" if theirs else "the peer showed nothing",
     ]
-    lacks = "neither lacks one that its rules take"
-    return f"nothing moved: {' and '.join(shown)}, and {lacks}; `lace why` tells of one record"
+    lacks = "neither lacks a record that its rules take"
+    return f"nothing moved: {' and '.join(shown)}, and {lacks}; `lace why` explains one record"
 
 
 def outcome_fields(
     outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, held: NotExposed | None = None
 ) -> dict[str, object]:
-    """Everything there is to say, under names for programs."""
+    """The whole outcome under names for programs."""
     result = outcome.result
     return {
         "fixed_point": result.fixed_point,
@@ -154,7 +154,7 @@ def print_outcome(
     incomplete: Sequence[Incomplete] = (),
     as_json: bool,
 ) -> None:
-    """The summary after an exchange; an abort is told on stderr as every failure is."""
+    """Print the summary of an exchange; an abort goes to stderr, as every failure does."""
     if as_json:
         lacking = {"incomplete": [one.to_json() for one in incomplete]}
         print_json(outcome_fields(outcome, seconds, bytes_in, bytes_out, held) | lacking)
@@ -170,7 +170,7 @@ def print_outcome(
 
 def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: int, held: NotExposed | None) -> None:
     result = outcome.result
-    # Between two laces of this machine nothing goes over a wire: then records are what is counted.
+    # Between two laces on this machine nothing goes over a wire, so records are counted instead.
     moved = max(bytes_in, bytes_out) or result.bytes_received + result.bytes_sent
     rate = f", {human_size(int(moved / seconds))}/s" if moved and seconds > 0 else ""
     rows: list[tuple[str, object]] = [("ended", _ending(outcome))]
@@ -205,15 +205,15 @@ def _ending(outcome: Outcome) -> str:
     if result.limit_reached:
         return f"at the limit {result.limit_reached} after {loops}"
     if result.closed_by_peer:
-        return f"early, closed by the peer after {loops}"
+        return f"early: the peer closed it after {loops}"
     if not result.fixed_point:
-        return f"early, closed by us after {loops}"
-    doubt = ", but not all was kept" if result.has_refusals else ", and what was sent is not confirmed"
+        return f"early: we closed it after {loops}"
+    doubt = ", but not everything was kept" if result.has_refusals else ", but what was sent is not confirmed"
     return f"at a fixed point after {loops}" + ("" if result.is_converged else doubt)
 
 
 def sent_text(result: InterlaceResult) -> str:
-    """What the peer took; and what was written to it and it said nothing of."""
+    """How much the peer confirmed, and how much was sent without a confirmation."""
     size = human_size(result.bytes_sent)
     if not result.unconfirmed_hashes:
         written = f", {size} written" if result.refused_hashes else f", {size}"
@@ -225,7 +225,7 @@ def sent_text(result: InterlaceResult) -> str:
 
 
 def refusal_rows(result: InterlaceResult) -> list[tuple[str, object]]:
-    """A row for each way in which something was not kept, if there is any of it."""
+    """A row for each way in which records were not kept; empty if all were."""
     refused = Counter(result.refused_hashes.values())
     found = (
         ("refused by peer", refused, ""),
@@ -245,18 +245,18 @@ def reasons_text(counts: Mapping[str, int]) -> str:
 
 
 def print_refused(result: InterlaceResult) -> None:
-    """What the peer did not keep or ask for, record by record."""
+    """Print what the peer did not keep or ask for, record by record."""
     print_not_kept({**result.held_back_by_peer.records, **result.refused_hashes})
 
 
 def print_not_kept(reasons: Mapping[str, str]) -> None:
-    """Records that a peer would not keep, with its reasons."""
+    """Print the records that a peer would not keep, with its reasons."""
     if reasons:
-        _print_records(f"the peer does not keep {count_of(len(reasons), 'record')}:", reasons)
+        _print_records(f"the peer refused {count_of(len(reasons), 'record')}:", reasons)
 
 
 def print_left_out(result: InterlaceResult) -> None:
-    """What this side did not get or keep, in a few lines on stderr."""
+    """Print what this side did not get or keep, in a few lines on stderr."""
     for label, said in refusal_rows(result):
         say(f"{label}: {said}", err=True)
     if result.not_available_hashes:
@@ -265,7 +265,7 @@ def print_left_out(result: InterlaceResult) -> None:
 
 
 def print_incomplete(incomplete: Sequence[Incomplete]) -> None:
-    """Which content lacks parts, and which."""
+    """Print which content lacks parts, and which parts."""
     for one in incomplete[:MOST_REASONS]:
         say(f"{one}", err=True)
     if len(incomplete) > MOST_REASONS:
@@ -273,7 +273,7 @@ def print_incomplete(incomplete: Sequence[Incomplete]) -> None:
 
 
 def print_rejected(rejected: dict[str, str]) -> None:
-    """What came and was not taken, and why."""
+    """Print which received records were rejected, and why."""
     if not rejected:
         return
     _print_records(f"rejected {count_of(len(rejected), 'record')}:", rejected)

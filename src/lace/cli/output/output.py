@@ -53,22 +53,22 @@ def visible(text: str, *, goes_on: bool = False) -> Shown:
 
 
 def visible_line(text: str) -> Shown:
-    """The same in one line: a cell of a table, an entry of a log."""
+    """Visible text in one line: a cell of a table, an entry of a log."""
     return Shown(spell_out(text, one_line=True))
 
 
 def styled(text: str, **style: Any) -> Shown:
-    """Text of ours or of others in a colour of ours, unless the environment asks for none (no-color.org)."""
+    """Visible text in colour, unless the environment asks for none (no-color.org)."""
     return visible(text) if os.environ.get("NO_COLOR") else Shown(click.style(visible(text), **style))
 
 
 def shown(*parts: str) -> Shown:
-    """Parts in a row, those that are not fit to be shown made so."""
+    """Parts joined into one visible text."""
     return Shown("".join(part if isinstance(part, Shown) else visible(part) for part in parts))
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """One or more lines. A program that reads our standard output gets the exact characters; nobody else does."""
+    """Print one or more lines. Only a program that reads our standard output gets the exact characters."""
     line = text if isinstance(text, Shown) else str(text)
     if not isinstance(line, Shown) and (err or sys.stdout.isatty()):
         line = visible(line)
@@ -76,7 +76,7 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def say_hanging(text: str, mark: str = "", **style: Any) -> None:
-    """Lines that may be longer than a terminal is wide: there they go on below their own text, not at its left edge.
+    """Print lines that may be wider than the terminal; they continue below their own text, not at its left edge.
 
     A tree keeps its guides. The first `mark` is styled.
     """
@@ -91,7 +91,7 @@ def say_hanging(text: str, mark: str = "", **style: Any) -> None:
 
 
 def hanging(line: str, columns: int) -> list[str]:
-    """A line in pieces of at most so many columns; all begin below the text of the first, with the guides of its tree.
+    """Wrap a line at so many columns; each piece is indented like the text of the first, with the guides of its tree.
 
     >>> hanging("  ├─ one two three four five six seven", 30)
     ['  ├─ one two three four five', '  │    six seven']
@@ -119,7 +119,7 @@ def hanging(line: str, columns: int) -> list[str]:
 
 
 def _cells(character: str) -> int:
-    """How many columns a character takes."""
+    """How many columns a character occupies."""
     if character < "\u0300":
         return 1
     if category(character)[0] == "M":
@@ -156,13 +156,13 @@ def print_json_lines(values: Iterable[Mapping[str, object]]) -> None:
 
 
 def print_json_pages(pages: Callable[[Callable[[str], str]], Iterable[str]]) -> None:
-    """Lines of JSON that come in pages, made by a writer that is told how to spell a value."""
+    """Print pages of JSON lines from a writer, which is given the way to spell a value."""
     for page in pages(_visible_json):
         say(Shown(page), nl=False)
 
 
 def _echo_lines(lines: Iterable[str]) -> None:
-    """Many lines, written a thousand at a time: each call costs more than a line."""
+    """Print many lines, a thousand per call: a call costs more than a line."""
     coming = iter(lines)
     while page := list(islice(coming, PAGE_ROWS)):
         text = "\n".join(page)
@@ -170,12 +170,12 @@ def _echo_lines(lines: Iterable[str]) -> None:
 
 
 def print_warning(text: str) -> None:
-    """A line on stderr for something that did not stop the command."""
+    """Print a line on stderr for something that did not stop the command."""
     say(shown(styled("warning", fg="yellow"), f": {text}"), err=True)
 
 
 def print_fields(rows: Iterable[tuple[str, object]]) -> None:
-    """Label and value, one pair a line, the values under each other."""
+    """Print labels and values, one pair per line, with the values aligned."""
     pairs = [(label, str(value)) for label, value in rows]
     width = max((len(label) for label, _ in pairs), default=0)
     for label, value in pairs:
@@ -183,9 +183,9 @@ def print_fields(rows: Iterable[tuple[str, object]]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
-    """A table: drawn by rich on a terminal, aligned plain text with nothing cut elsewhere.
+    """Print a table: drawn by rich on a terminal, elsewhere aligned plain text with nothing cut.
 
-    Rows beyond the first thousand stream past in plain text, as wide as those were, so that any number of them can.
+    Rows beyond the first thousand stream in plain text with the widths of those, so their number is not limited.
     """
     coming = iter(rows)
     page = list(islice(coming, PAGE_ROWS))
@@ -230,17 +230,17 @@ def _print_rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], rig
 
 
 def short_hash(text: str) -> str:
-    """A hash cut to what is enough to recognise it, and to type it back."""
+    """A hash cut to a length that is enough to recognise it and to type it back."""
     return text[:SHORT_HASH] + ELLIPSIS if len(text) > SHORT_HASH else text
 
 
 def shown_hash(text: str) -> str:
-    """A record's hash: short on a terminal, whole where another program may read it."""
+    """A record's hash: short on a terminal, whole where a program may read it."""
     return short_hash(text) if sys.stdout.isatty() else text
 
 
 def human_size(size: int) -> str:
-    """A size the way people say it.
+    """A size in the units that people use.
 
     >>> human_size(83), human_size(32 << 20)
     ('83 B', '32.0 MiB')
@@ -275,7 +275,7 @@ class ProgressMeter:
     task: TaskID | None = None
 
     def advance(self, amount: int) -> None:
-        """Note that this much more is done."""
+        """Count this much more as done."""
         self.done += amount
         if self.bar is None and sys.stderr.isatty() and time.monotonic() - self.started > PROGRESS_AFTER_SECONDS:
             self._show()
@@ -308,7 +308,7 @@ class ProgressMeter:
 
 @contextmanager
 def metered(label: str, total: int | None = None, *, in_bytes: bool = False) -> Iterator[ProgressMeter]:
-    """A meter around work that may take long; its bar goes away at the end."""
+    """A meter around slow work; its bar disappears at the end."""
     meter = ProgressMeter(label, total, in_bytes)
     try:
         yield meter
